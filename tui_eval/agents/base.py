@@ -1,0 +1,138 @@
+"""What every agent offers to the engine: capabilities, sessions, events.
+
+A protocol is one module with a class derived from `Agent`, registered in `tui_eval.agents`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui_eval.config import AgentSpec
+from tui_eval.events import Event
+from tui_eval.guard.trust import Trust
+
+
+class AgentError(Exception):
+    """The agent could not answer. The text is one clear line for a person.
+
+    `status` is the HTTP status where there is one. `answer` is what the agent said before it
+    failed, kept in the transcript.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, answer: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this type of agent can report at all; assertions on the rest are errors."""
+
+    tokens: bool = False
+    tools: bool = False
+    metadata: bool = False
+    sly_data: bool = False
+    structure: bool = False
+
+
+@dataclass(slots=True)
+class Request:
+    """One turn as it is sent.
+
+    `text` is the user's message; `messages` is set where the whole conversation is given at once:
+    a list of texts (the StartToAgent contract, only for agents with `takes_whole_conversation`)
+    or of chat messages `{role, content}` (a promptfoo chat prompt). `sql` and `database` are a nao
+    test's; `schema` asks for a reply in that JSON schema where the protocol has it (extraction).
+    """
+
+    turn: int
+    text: str | None
+    messages: list[Any] | None = None
+    sly_data: dict[str, Any] | None = None
+    chat_filter: str | None = None
+    vars: dict[str, Any] = field(default_factory=dict)
+    sql: str | None = None
+    database: str | None = None
+    schema: dict[str, Any] | None = None
+    continue_conversation: bool = True
+
+
+@dataclass(slots=True)
+class SessionContext:
+    """What a session is opened for. `session_id` is unique per attempt. `network` is the name of
+    the neuro-san network of the case's file; `headers` its request metadata."""
+
+    case_id: str
+    attempt: int
+    session_id: str
+    model: str | None = None
+    network: str | None = None
+    connection: str | None = None
+    headers: dict[str, str] | None = None
+    vars: dict[str, Any] = field(default_factory=dict)
+    reference: bool = False
+
+
+@dataclass(slots=True)
+class Services:
+    """What agents may use that lies outside their layer, handed in by the engine.
+
+    `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises
+    ValueError with one line). `schema_text(database)` describes its tables for a model.
+    `recorded(run, case_id, attempt)` gives the replies of a recorded attempt (`replay`).
+    """
+
+    root: Path
+    trust: Trust
+    run_sql: Callable[[str, str], Awaitable[dict[str, Any]]] | None = None
+    schema_text: Callable[[str], Awaitable[str]] | None = None
+    recorded: Callable[[str, str, int], Any] | None = None
+    prices: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+class Session(ABC):
+    """One conversation. Turns are sent one after the other; cancelling the task that iterates
+    closes the connection."""
+
+    @abstractmethod
+    def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn; yields events, the last of them `Finished`.
+
+        Raises:
+            AgentError: the agent could not answer.
+        """
+
+    def restart(self) -> None:
+        """Forget the conversation so far (neuro-san's `continue_conversation: false`)."""
+
+    async def close(self) -> None:
+        """Release what the conversation holds."""
+
+
+class Agent(ABC):
+    """One configured system under test, shared by all attempts of a run."""
+
+    capabilities: Capabilities = Capabilities()
+    takes_whole_conversation: bool = False
+    scripted: bool = False
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        self.spec = spec
+        self.services = services
+
+    @abstractmethod
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation.
+
+        Raises:
+            AgentError: it cannot be reached or is not configured.
+            NeedsTrust: it runs code of a folder that is not trusted.
+        """
+
+    async def close(self) -> None:
+        """Release connections and processes at the end of a run."""

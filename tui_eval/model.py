@@ -1,0 +1,288 @@
+"""The vocabulary of the whole program: suites, cases, turns, assertions, verdicts, transcripts.
+
+Plain typed values without behaviour. They are `msgspec.Struct`s so that the store and the
+reports can write them as JSON without a mapping of their own. Everything else imports this
+module; it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+Format = Literal["nao", "start_to_agent", "promptfoo", "neuro_san"]
+Outcome = Literal["passed", "failed", "error", "cancelled", "skipped"]
+Compat = Literal["documented", "reference"]
+EntryKind = Literal["user", "assistant", "reasoning", "tool_call", "tool_result", "hand_off", "note", "error"]
+
+OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "cancelled", "skipped")
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something wrong (`error`) or odd (`note`) in a file, said where it is.
+
+    `path` is relative to the project root where possible, `line` counts from 1 (0: unknown),
+    `key` is the dotted key concerned, `message` says what is wrong and `cure` what to do.
+    """
+
+    path: str
+    line: int
+    key: str
+    message: str
+    cure: str = ""
+    level: Literal["error", "note"] = "error"
+
+    def __str__(self) -> str:
+        """`path:line: key: what is wrong, what to do`, the form that `check` prints."""
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        key = f" {self.key}:" if self.key else ""
+        cure = f"; {self.cure}" if self.cure else ""
+        return f"{place}:{key} {self.message}{cure}"
+
+
+class Usage(msgspec.Struct, omit_defaults=True):
+    """Tokens of one reply or of a whole attempt; None: the agent did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class Assertion(msgspec.Struct, omit_defaults=True):
+    """One thing expected.
+
+    `type` is the format's own name (`should_contain`, `tool_call`, `sql`, `not_keywords`,
+    `not-contains`, `assert-set`), `value` what is expected as the file gives it (UNSET: the file
+    gives none), `target` a dotted path beginning with the part of the reply it looks at (`text`,
+    `sly_data.equals`, `structure.answer`, `rows`, `tools`, `metadata.escalated`,
+    `usage.output_tokens`), `turn` counts from 1 (None: the whole conversation). Members of an
+    assert-set follow their set's own entry and carry its index within the list in `set`.
+    `extra` holds keys that only this type reads (`rubricPrompt`, `contextTransform`, `alpha`).
+    """
+
+    type: str
+    value: Any | UnsetType = UNSET
+    target: str = "text"
+    turn: int | None = None
+    threshold: float | None = None
+    weight: float | None = None
+    metric: str | None = None
+    transform: str | None = None
+    provider: Any = None
+    config: Any = None
+    set: int | None = None
+    extra: dict[str, Any] | None = None
+    line: int = 0
+
+
+class Turn(msgspec.Struct, omit_defaults=True):
+    """One user message and what is asserted of its reply.
+
+    `text` is None where a neuro-san interaction has none. For promptfoo it is the raw prompt
+    template, rendered with the case's vars when it is sent. `sly_data`, `timeout` (seconds),
+    `chat_filter` and `continue_conversation` (looked at after this turn) are neuro-san's.
+    """
+
+    text: str | None
+    assertions: list[Assertion] = []
+    sly_data: dict[str, Any] | None = None
+    timeout: float | None = None
+    chat_filter: str | None = None
+    continue_conversation: bool = True
+    line: int = 0
+
+
+class Case(msgspec.Struct, omit_defaults=True):
+    """One thing to test.
+
+    `suite` is the path of its file from the project root; `case_id` is described in the help.
+    Assertions that belong to one turn stand in that turn; those about the whole conversation in
+    `assertions`. `agent` is what the file names (StartToAgent's `agent:`, neuro-san's network,
+    promptfoo's provider id or label); `provider` is promptfoo's provider entry as given.
+    `prompt` is promptfoo's prompt label. `attempts` and `required` say how many executions are
+    asked for and how many must pass. `timeout` is in seconds and covers all attempts where the
+    format says so. `request_metadata` goes out with each request (neuro-san's `metadata`).
+    `content_hash` changes when anything in the case does. `order` is its place in the file.
+    """
+
+    case_id: str
+    name: str
+    suite: str
+    format: Format
+    description: str = ""
+    line: int = 0
+    agent: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    turns: list[Turn] = []
+    vars: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    threshold: float | None = None
+    options: dict[str, Any] = {}
+    provider: Any = None
+    provider_output: Any = None
+    attempts: int = 1
+    required: int = 1
+    timeout: float | None = None
+    connection: str | None = None
+    request_metadata: dict[str, Any] | None = None
+    database: str | None = None
+    comparison: dict[str, Any] | None = None
+    assertions: list[Assertion] = []
+    content_hash: str = ""
+    order: int = 0
+    problems: list[Problem] = []
+
+
+class Suite(msgspec.Struct, omit_defaults=True):
+    """What one file defines. `files` lists every file read for it (absolute paths), so that a
+    change in any of them is seen. `settings` holds what the format says about the whole suite
+    (promptfoo: evaluateOptions, derivedMetrics, env; StartToAgent: model). An unreadable file is
+    a suite without cases whose problems say why."""
+
+    path: str
+    format: Format
+    name: str = ""
+    description: str = ""
+    cases: list[Case] = []
+    problems: list[Problem] = []
+    files: list[str] = []
+    settings: dict[str, Any] = {}
+
+
+class Entry(msgspec.Struct, omit_defaults=True):
+    """One line of a transcript, in the order it happened.
+
+    `agent` is the agent or sub-agent speaking (dotted origin where there are several), `name` the
+    tool or, for a hand-off, the agent handed to. A result carries the `call_id` of its call.
+    `started_at` is seconds since the epoch, `first_token_ms` and `duration_ms` are milliseconds.
+    """
+
+    turn: int
+    kind: EntryKind
+    agent: str = ""
+    text: str = ""
+    name: str = ""
+    arguments: Any = None
+    result: Any = None
+    error: str | None = None
+    call_id: str | None = None
+    usage: Usage | None = None
+    started_at: float | None = None
+    first_token_ms: float | None = None
+    duration_ms: float | None = None
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """What the agent answered to one turn, in whatever parts its protocol has.
+
+    `output` is set where the reply is not text (an object); `metadata` is what the reply carries
+    beside its text; `rows` are records that a nao server verified, with `rows_error`,
+    `expected_rows` and `rows_sql` as that server gives them. `raw` is the body as received.
+    """
+
+    turn: int
+    text: str = ""
+    output: Any = None
+    metadata: dict[str, Any] | None = None
+    structure: dict[str, Any] | None = None
+    sly_data: dict[str, Any] | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+    latency_ms: float | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    log_probs: list[float] | None = None
+    guardrails: dict[str, Any] | None = None
+    rows: list[dict[str, Any]] | None = None
+    rows_error: str | None = None
+    rows_sql: str | None = None
+    rows_columns: list[str] | None = None
+    expected_rows: list[dict[str, Any]] | None = None
+    verified: bool = False
+    raw: Any = None
+
+
+class Exchange(msgspec.Struct, omit_defaults=True):
+    """One request and its response as sent, for the Raw tab. Secrets are masked before storing."""
+
+    turn: int
+    request: str
+    response: str = ""
+    status: int | None = None
+    started_at: float | None = None
+    duration_ms: float | None = None
+    note: str = ""
+
+
+class Verdict(msgspec.Struct, omit_defaults=True):
+    """What came of judging one assertion. `passed` is None for an error, whose cause is `reason`.
+
+    `set` as in `Assertion`. `judge` keeps a judge's words: {question, answer, model, usage}.
+    """
+
+    type: str
+    passed: bool | None
+    target: str = "text"
+    expected: Any = None
+    actual: Any = None
+    score: float = 0.0
+    reason: str = ""
+    weight: float = 1.0
+    metric: str | None = None
+    turn: int | None = None
+    set: int | None = None
+    judge: dict[str, Any] | None = None
+    line: int = 0
+
+
+class DataDetails(msgspec.Struct, omit_defaults=True):
+    """What the Data tab and the results file show of a comparison of rows.
+
+    `expected` and `actual` are records as judged; `columns` the expected columns in order;
+    `comparison` a text of what differs (as nao's results file has it).
+    """
+
+    expected: list[dict[str, Any]] | None = None
+    actual: list[dict[str, Any]] | None = None
+    columns: list[str] = []
+    comparison: str | None = None
+    reference_sql: str | None = None
+    verification_sql: str | None = None
+    settings: dict[str, Any] = {}
+
+
+class Attempt(msgspec.Struct, omit_defaults=True):
+    """One execution of a case by one agent, finished, with everything that is kept of it.
+
+    `message` is what a person reads first; `stdout` what people's own code printed;
+    `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with.
+    """
+
+    case_id: str
+    attempt: int
+    outcome: Outcome
+    agent: str = ""
+    model: str | None = None
+    message: str = ""
+    score: float = 0.0
+    named_scores: dict[str, float] = {}
+    verdicts: list[Verdict] = []
+    transcript: list[Entry] = []
+    replies: list[Reply] = []
+    exchanges: list[Exchange] = []
+    usage: Usage | None = None
+    cost: float | None = None
+    tool_call_count: int | None = None
+    started_at: float = 0.0
+    duration_ms: float | None = None
+    error: str | None = None
+    data: DataDetails | None = None
+    response_text: str = ""
+    output: Any = None
+    vars: dict[str, Any] = {}
+    prompt_sent: str | None = None
+    stdout: str = ""
+    retries: int = 0

@@ -1,0 +1,148 @@
+"""The tables of a run's `run.db`, and the plain rows that readers get from them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from tui_eval.model import Outcome
+
+SCHEMA_VERSION = 1
+
+RunState = Literal["running", "paused", "finished", "cancelled", "interrupted"]
+AttemptState = Literal["waiting", "running", "retrying", "done"]
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE cases (
+    id INTEGER PRIMARY KEY, case_id TEXT NOT NULL, suite TEXT NOT NULL, name TEXT NOT NULL,
+    format TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, content_hash TEXT NOT NULL,
+    attempts INTEGER NOT NULL, required INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE INDEX cases_by_id ON cases (case_id);
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY, case_ref INTEGER NOT NULL REFERENCES cases (id), attempt INTEGER NOT NULL,
+    state TEXT NOT NULL, outcome TEXT, score REAL, message TEXT NOT NULL DEFAULT '', started_at REAL,
+    duration_ms REAL, input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost REAL,
+    tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
+    changed INTEGER NOT NULL);
+CREATE INDEX attempts_by_change ON attempts (changed);
+CREATE INDEX attempts_by_case ON attempts (case_ref);
+CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
+CREATE TABLE live (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, attempt_ref INTEGER NOT NULL, kind TEXT NOT NULL,
+    agent TEXT NOT NULL DEFAULT '', text TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '',
+    call_id TEXT NOT NULL DEFAULT '', at REAL NOT NULL);
+"""
+
+
+class RunInfo(msgspec.Struct, omit_defaults=True):
+    """A run's own facts, kept in `meta`.
+
+    `state` as written; a reader turns `running` into `interrupted` when no living engine holds the
+    folder's lock. `options` are those the run was started with, `paths` the suites, `linked_to` the
+    run it adds attempts to or reruns a part of. `provenance` holds versions, command, git commit,
+    dirty flag, agents' configuration hashes and the model names that servers returned.
+    """
+
+    id: str
+    state: RunState = "running"
+    version: str = ""
+    started_at: float = 0.0
+    finished_at: float | None = None
+    paths: list[str] = []
+    options: dict[str, Any] = {}
+    agents: list[str] = []
+    linked_to: str | None = None
+    note: str = ""
+    scripted: bool = False
+    provenance: dict[str, Any] = {}
+
+
+class CaseRow(msgspec.Struct):
+    """One case of a run with one agent (a column of the results)."""
+
+    id: int
+    case_id: str
+    suite: str
+    name: str
+    format: str
+    agent: str
+    model: str | None
+    content_hash: str
+    attempts: int
+    required: int
+
+
+class AttemptRow(msgspec.Struct):
+    """One attempt without its body. `detail` says what it is doing while it runs (`retrying: 429,
+    again in 12 s`), `changed` grows with every change in the run, so viewers read only news."""
+
+    id: int
+    case_ref: int
+    attempt: int
+    state: AttemptState
+    outcome: Outcome | None
+    score: float | None
+    message: str
+    started_at: float | None
+    duration_ms: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost: float | None
+    tool_calls: int | None
+    turn: int
+    detail: str
+    changed: int
+
+
+class LiveRow(msgspec.Struct):
+    """A piece of what a running attempt says. `kind` is an entry kind (`assistant`, `reasoning`,
+    `user`, `tool_call`, `tool_result`, `hand_off`, `note`, `error`, `retry`); consecutive rows of
+    kind `assistant` or `reasoning` and one agent are one text. Dropped when the attempt is done."""
+
+    seq: int
+    attempt_ref: int
+    kind: str
+    agent: str
+    text: str
+    name: str
+    call_id: str
+    at: float
+
+
+class CaseHistory(msgspec.Struct):
+    """The last result of a case in one run, from the index across runs, newest first in lists."""
+
+    run_id: str
+    case_id: str
+    agent: str
+    model: str | None
+    outcome: Outcome
+    passed: int
+    attempts: int
+    finished_at: float
+    duration_ms: float | None
+    tokens: int | None
+    cost: float | None
+    content_hash: str
+    message: str
+
+
+class RunSummary(msgspec.Struct):
+    """One line of the list of runs, from the index. Counts are of attempts."""
+
+    id: str
+    state: RunState
+    started_at: float
+    finished_at: float | None
+    what: str
+    agents: str
+    total: int
+    passed: int
+    failed: int
+    errors: int
+    cancelled: int
+    cost: float | None
+    linked_to: str | None
