@@ -1,0 +1,167 @@
+"""The registry of handlers and the loop that judges a case."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Iterator
+from importlib.metadata import entry_points
+from inspect import isawaitable
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
+from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Assertion, Case, Verdict
+
+Handler = Callable[[Assertion, Evidence, Judgement], "Verdict | Awaitable[Verdict]"]
+ACTUAL_LIMIT = 2000
+
+_START_TO_AGENT = "tui_eval.assertions.start_to_agent"
+_NEURO_SAN = "tui_eval.assertions.neuro_san"
+_NAO = "tui_eval.assertions.nao"
+
+# Values are callables or `module:name`, imported when first needed. `*` takes a format's other types.
+REGISTRY: dict[tuple[str, str], Handler | str] = {
+    ("start_to_agent", "*"): f"{_START_TO_AGENT}:judge",
+    ("neuro_san", "*"): f"{_NEURO_SAN}:judge",
+    ("nao", "*"): f"{_NAO}:judge",
+    ("promptfoo", "*"): "tui_eval.assertions.promptfoo.one:judge",
+}
+
+# Formats whose verdicts add up by rules of their own: `judge_case(evidence) -> Judgement`.
+_WHOLE_CASE = {"promptfoo": "tui_eval.assertions.promptfoo.aggregate:judge_case"}
+_whole_case: dict[str, Callable[[Evidence], Awaitable[Judgement]]] = {}
+_plugins_loaded = False
+
+
+def register(format: str, type: str, handler: Handler | str) -> None:
+    """Add a handler (or its `module:name`) for one assertion type of a format."""
+    REGISTRY[(format, type)] = handler
+
+
+def handler_for(format: str, type: str) -> Handler | None:
+    """The handler of an assertion type, importing its module when first needed."""
+    _load_plugins()
+    for key in ((format, type), (format, "*")):
+        found = REGISTRY.get(key)
+        if isinstance(found, str):
+            found = REGISTRY[key] = cast(Handler, _resolve(found))
+        if found is not None:
+            return found
+    return None
+
+
+async def judge(evidence: Evidence) -> Judgement:
+    """Judge every assertion of every turn and of the case; nothing raises but cancellation.
+
+    An assertion that raises is an error verdict beside the others. A case without assertions is
+    passed and says `nothing asserted`.
+    """
+    format = evidence.case.format
+    if format in _WHOLE_CASE:
+        whole = _whole_case.get(format)
+        if whole is None:
+            _load_plugins()
+            whole = _whole_case[format] = _resolve(_WHOLE_CASE[format])
+        return await whole(evidence)
+    judgement = Judgement()
+    for assertion in assertions_of(evidence.case):
+        handler = handler_for(format, assertion.type)
+        judgement.verdicts.append(await judge_one(handler, assertion, evidence, judgement))
+    judgement.outcome = outcome_of(judgement.verdicts)
+    judgement.score = share_passed(judgement.verdicts)
+    judgement.message = judgement.message or message_of(judgement.verdicts)
+    return judgement
+
+
+async def judge_one(
+    handler: Handler | None, assertion: Assertion, evidence: Evidence, judgement: Judgement
+) -> Verdict:
+    """One assertion's verdict; whatever the handler raises becomes an error verdict."""
+    try:
+        if handler is None:
+            raise CannotJudge(f"{assertion.type}: unknown assertion")
+        verdict = handler(assertion, evidence, judgement)
+        return await verdict if isawaitable(verdict) else verdict
+    except (CannotJudge, NeedsTrust) as error:
+        return error_verdict(assertion, str(error))
+    except Exception as error:
+        text = " ".join(str(error).split())
+        return error_verdict(assertion, f"{assertion.type}: {type(error).__name__}: {text}")
+
+
+def error_verdict(assertion: Assertion, reason: str, *, actual: Any = None) -> Verdict:
+    """The verdict of an assertion that could not be judged."""
+    return Verdict(
+        type=assertion.type,
+        passed=None,
+        target=assertion.target,
+        expected=expected_of(assertion),
+        actual=clip_actual(actual),
+        score=0.0,
+        reason=reason,
+        weight=1.0 if assertion.weight is None else assertion.weight,
+        metric=assertion.metric,
+        turn=assertion.turn,
+        set=assertion.set,
+        line=assertion.line,
+    )
+
+
+def verdict_of(
+    assertion: Assertion, passed: bool, reason: str, *, actual: Any = None, expected: Any = UNSET
+) -> Verdict:
+    """A verdict of 1 or 0 with what was expected and what was there."""
+    return Verdict(
+        type=assertion.type,
+        passed=passed,
+        target=assertion.target,
+        expected=expected_of(assertion) if expected is UNSET else expected,
+        actual=clip_actual(actual),
+        score=1.0 if passed else 0.0,
+        reason=reason,
+        weight=1.0 if assertion.weight is None else assertion.weight,
+        metric=assertion.metric,
+        turn=assertion.turn,
+        set=assertion.set,
+        line=assertion.line,
+    )
+
+
+def assertions_of(case: Case) -> Iterator[Assertion]:
+    """Those of the turns in order, then those about the whole conversation."""
+    for number, turn in enumerate(case.turns, 1):
+        for assertion in turn.assertions:
+            if assertion.turn is None:
+                # A turn's own assertion looks at that turn's reply.
+                assertion.turn = number
+            yield assertion
+    yield from case.assertions
+
+
+def expected_of(assertion: Assertion) -> Any:
+    """What the file expects; None where it gives no value."""
+    return None if assertion.value is UNSET else assertion.value
+
+
+def clip_actual(value: Any) -> Any:
+    """Text longer than 2,000 characters cut for the verdict, saying how much is left out."""
+    if isinstance(value, str) and len(value) > ACTUAL_LIMIT:
+        return f"{value[:ACTUAL_LIMIT]}… ({len(value) - ACTUAL_LIMIT:,} more characters)"
+    return value
+
+
+def _resolve(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _load_plugins() -> None:
+    global _plugins_loaded
+    if _plugins_loaded:
+        return
+    _plugins_loaded = True
+    for entry in entry_points(group="tui_eval.assertions"):
+        entry.load()(REGISTRY)
