@@ -1,0 +1,49 @@
+"""Files that suites name: inside the project for everybody, outside it only with trust."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from tui_eval.guard.trust import Trust
+
+
+def confine(root: Path, path: str | Path, trust: Trust, base: Path | None = None) -> Path:
+    """The absolute path of a file that a suite names, links followed.
+
+    Args:
+        root: The project root.
+        path: As the file gives it; a relative one is relative to `base`.
+        trust: Asked where the file lies outside the root.
+        base: The folder of the file that names it; the root if absent.
+
+    Returns:
+        The resolved path; whether anything exists there is for the caller to see.
+
+    Raises:
+        NeedsTrust: it lies outside the root, also by way of a link, in a folder not trusted.
+        OSError: it cannot be a path (a NUL in it, links in a circle).
+    """
+    target = resolve(path, base or root)
+    if not inside(root, target):
+        trust.require(f"read {target}")
+    return target
+
+
+def inside(root: Path, path: Path) -> bool:
+    """Whether an absolute path is the root or below it, links followed."""
+    return resolve(path, root).is_relative_to(resolve(root, Path.cwd()))
+
+
+def resolve(path: str | Path, base: Path) -> Path:
+    """The path absolute and with links followed.
+
+    Raises:
+        OSError: it cannot be a path (a NUL or lone surrogate in it, links in a circle).
+    """
+    try:
+        return (base / path).resolve()
+    except OSError:
+        raise
+    except (ValueError, RuntimeError) as error:  # a NUL or lone surrogate; a circle before Python 3.13
+        raise OSError(errno.EINVAL, f"not a usable path ({error})", repr(str(path))) from None

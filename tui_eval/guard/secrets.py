@@ -1,0 +1,257 @@
+"""Secrets: which values are some, and how they are masked in whatever is stored or shown."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+
+import msgspec
+
+MASK = "•••"
+SHORTEST = 8
+"""Characters that a value must have to be masked: shorter ones would mask ordinary words."""
+
+_T = TypeVar("_T")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_ENDINGS = (
+    "key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "authorization",
+    "credential",
+)
+_NOT_ENDINGS = ("monkey", "turkey", "hotkey", "donkey", "whiskey", "jockey", "hockey")
+_SECRET_PLURALS = frozenset(f"{ending}s" for ending in _SECRET_ENDINGS) - {"tokens"} | {"pwd"}
+_ABOUT_A_SECRET = frozenset(
+    ("count", "dir", "env", "expiry", "file", "folder", "format", "header", "length", "limit", "max")
+    + ("name", "path", "size", "sock", "ttl", "type", "url", "uri")
+)
+_SCHEME = re.compile(r"^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$", re.IGNORECASE)
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+
+
+def secret_name(name: str) -> bool:
+    """Whether a value under this name is a secret: `api_key`, `X-Auth-Token`, `PGPASSWORD`, …
+
+    Names are looked at word by word (`keywords` and `monkey` are none); a name that ends in `file`,
+    `path`, `url`, `name` and the like says something about a secret, not the secret.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if not words or words[-1] in _ABOUT_A_SECRET:
+        return False
+    return any(
+        word in _SECRET_PLURALS or (word.endswith(_SECRET_ENDINGS) and not word.endswith(_NOT_ENDINGS))
+        for word in words
+    )
+
+
+def secret_values(values: Mapping[str, Any]) -> list[str]:
+    """The values to mask in a mapping of names to values, nested ones included.
+
+    Taken are texts and numbers of eight characters or more under secret names, the credential
+    within an `Authorization` value, and passwords and keys within URLs under any name. References
+    to environment variables not yet filled in are not values.
+    """
+    found: dict[str, None] = {}
+    _collect(values, False, found, 0)
+    return list(found)
+
+
+def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> None:
+    if depth > 50:
+        return
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            _collect(item, secret or secret_name(str(name)), found, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _collect(item, secret, found, depth + 1)
+    elif isinstance(value, str):
+        for part in _url_secrets(value):
+            _keep(part, found)
+        if secret:
+            _keep(value, found)
+            for part in credential_parts(value):
+                _keep(part, found)
+    elif isinstance(value, int) and not isinstance(value, bool) and secret:
+        _keep(str(value), found)
+
+
+def _keep(value: str, found: dict[str, None]) -> None:
+    if len(value) >= SHORTEST and not _REFERENCE.search(value):
+        found[value] = None
+
+
+def credential_parts(value: str) -> list[str]:
+    """The credential in `Bearer …`, and user's password in `Basic …` (RFC 7617)."""
+    match = _SCHEME.match(value)
+    if match is None:
+        return []
+    parts = [match.group(1).strip()]
+    if value.strip().lower().startswith("basic"):
+        try:
+            decoded = base64.b64decode(parts[0], validate=True).decode()
+        except (binascii.Error, ValueError):
+            return parts
+        parts.append(decoded)
+        parts.append(decoded.partition(":")[2])
+    return parts
+
+
+def _url_secrets(value: str) -> list[str]:
+    if "://" not in value or len(value) > 10_000:
+        return []
+    try:
+        url = urlsplit(value)
+        parts = [unquote(url.password)] if url.password else []
+        return parts + [item for name, item in parse_qsl(url.query) if secret_name(name)]
+    except ValueError:
+        return []
+
+
+def forms(secret: str) -> set[str]:
+    """The ways a secret may be written: as it is, JSON-escaped, URL-encoded, in base64.
+
+    In base64 it may stand anywhere in a longer text (`user:password` of Basic authentication), so
+    the characters that it alone decides are given for each of its three positions.
+    """
+    found = {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+    }
+    raw = secret.encode("utf-8", "surrogatepass")
+    found |= {quote(raw), quote(raw, safe=""), quote_plus(raw)}
+    for offset in range(3):
+        encoded = base64.b64encode(b"\0" * offset + raw)
+        last = (offset + len(raw)) * 8 // 6
+        first = -(-offset * 8 // 6)
+        inner = encoded[first:last].decode()
+        found |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return {form for form in found if len(form) >= SHORTEST}
+
+
+class Masker:
+    """Replaces secrets by `•••`, longest first, in each form of `forms`."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._forms: set[str] = set()
+        self._ordered: tuple[str, ...] = ()
+        self._pattern: re.Pattern[str] | None = None
+        self._add(values)
+
+    def __bool__(self) -> bool:
+        return bool(self._ordered)
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest form: how much a stream must look ahead."""
+        return len(self._ordered[0]) if self._ordered else 0
+
+    def add(self, value: str) -> None:
+        """Mask this value too, from now on; values shorter than eight characters are left out."""
+        self._add((value,))
+
+    def add_values(self, values: Mapping[str, Any]) -> None:
+        """Mask the secrets of a mapping of names to values (headers, configuration) too."""
+        self._add(secret_values(values))
+
+    def _add(self, values: Iterable[str]) -> None:
+        new = set().union(*(forms(value) for value in values if len(value) >= SHORTEST)) - self._forms
+        if not new:
+            return
+        self._forms = self._forms | new
+        ordered = tuple(sorted(self._forms, key=lambda form: (-len(form), form)))
+        self._pattern = re.compile("|".join(map(re.escape, ordered)))
+        self._ordered = ordered
+
+    def text(self, text: str) -> str:
+        """The text with every secret masked."""
+        # One search per form beats the alternation, which tries all of them at every character.
+        for form in self._ordered:
+            if form in text:
+                assert self._pattern is not None
+                return self._pattern.sub(MASK, text)
+        return text
+
+    def value(self, value: _T) -> _T:
+        """The value with every secret masked in its texts and keys; structs, mappings, lists.
+
+        What holds no secret is returned as it is; nothing is changed in place. A number is masked
+        where its digits are a secret.
+        """
+        return self._value(value, 0) if self._ordered else value
+
+    def _value(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if value is None or isinstance(value, (bool, float)):
+            return value
+        if isinstance(value, int):
+            return MASK if value > 9_999_999 and value < 2**64 and str(value) in self._forms else value
+        if depth > 200:
+            return MASK
+        if isinstance(value, msgspec.Struct):
+            fields = {name: self._value(getattr(value, name), depth + 1) for name in value.__struct_fields__}
+            if all(getattr(value, name) is item for name, item in fields.items()):
+                return value
+            return msgspec.structs.replace(value, **fields)
+        if isinstance(value, dict):
+            masked = {self._key(key): self._value(item, depth + 1) for key, item in value.items()}
+            same = all(
+                old == new and value[old] is masked[new] for old, new in zip(value, masked, strict=False)
+            )
+            return value if same and len(masked) == len(value) else masked
+        if isinstance(value, (list, tuple)):
+            items = [self._value(item, depth + 1) for item in value]
+            if all(old is new for old, new in zip(value, items, strict=True)):
+                return value
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+    def _key(self, key: Any) -> Any:
+        return self.text(key) if isinstance(key, str) else key
+
+    def stream(self) -> MaskedStream:
+        """A masker for text that arrives in pieces."""
+        return MaskedStream(self)
+
+
+class MaskedStream:
+    """Masks text that arrives in pieces, where a secret may be cut between two of them.
+
+    The end of a piece that could begin a secret is held back until the next one.
+    """
+
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """The text that can be shown now."""
+        text = self._masker.text(self._held + piece)
+        held = self._beginning(text)
+        self._held = text[len(text) - held :]
+        return text[: len(text) - held]
+
+    def flush(self) -> str:
+        """What was held back, at the end of the stream."""
+        rest, self._held = self._held, ""
+        return self._masker.text(rest)
+
+    def _beginning(self, text: str) -> int:
+        longest = min(self._masker.longest - 1, len(text))
+        for size in range(longest, 0, -1):
+            tail = text[-size:]
+            if any(form.startswith(tail) for form in self._masker._ordered):
+                return size
+        return 0

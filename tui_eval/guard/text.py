@@ -1,0 +1,152 @@
+"""The border between text of suites and agents and the terminal or the store.
+
+Every character is mapped by itself, so a control sequence cut between two chunks is as harmless as
+a whole one. The original text is what assertions judge; only what is shown or stored passes here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+REPLACEMENT = "\ufffd"
+"""Stands for what has no picture of its own: C1, lone surrogates, noncharacters."""
+
+DIRECTION = "⇄"
+"""Stands for a character that would turn the direction of the text after it."""
+
+MAX_DEPTH = 200
+"""Levels of nesting that `storable` keeps; deeper values become an ellipsis."""
+
+_BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x2070))
+_INVISIBLE = {0x2028: "␤", 0x2029: "¶", 0xFEFF: REPLACEMENT}
+
+
+def _control_table() -> dict[int, str]:
+    table = {code: chr(0x2400 + code) for code in range(0x20)}
+    table[0x7F] = "␡"
+    table |= dict.fromkeys(range(0x80, 0xA0), REPLACEMENT)
+    table |= dict.fromkeys(range(0xD800, 0xE000), REPLACEMENT)
+    table |= dict.fromkeys((*range(0xFFF9, 0xFFFC), 0xFFFE, 0xFFFF), REPLACEMENT)
+    table |= dict.fromkeys(_BIDI, DIRECTION)
+    return table | _INVISIBLE
+
+
+CONTROL_TABLE: dict[int, str] = _control_table()
+"""For `str.translate` over one line of text: everything unsafe, newline and tab too."""
+
+TEXT_TABLE: dict[int, str] = {
+    code: shown for code, shown in CONTROL_TABLE.items() if code not in (0x09, 0x0A)
+}
+"""The same for text of several lines: newline and tab stay."""
+
+_UNSAFE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
+_UNSAFE_LINE = re.compile(f"[\x00-\x1f{_UNSAFE}]")
+_UNSAFE_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE}]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _picture(match: re.Match[str]) -> str:
+    return CONTROL_TABLE[ord(match.group())]
+
+
+def visible(text: str, *, newlines: bool = True) -> str:
+    """The text with everything that could steer a terminal replaced by something to see.
+
+    Args:
+        text: Anything, of any length.
+        newlines: Whether newline and tab stay; False for places of one line, where they become
+            pictures as well.
+
+    Returns:
+        Text of the same length (design.md, Safety rules; terminal.md A9).
+    """
+    if text.isprintable():
+        return text
+    if text.isascii():
+        return text.translate(TEXT_TABLE if newlines else CONTROL_TABLE)
+    unsafe = _UNSAFE_TEXT if newlines else _UNSAFE_LINE
+    return unsafe.sub(_picture, text)
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters of the text, the last of them `…` where something was cut."""
+    if len(text) <= limit:
+        return text
+    return text[: max(limit - 1, 0)] + "…" if limit > 0 else ""
+
+
+def storable_text(text: str) -> str:
+    """The text as valid Unicode: lone surrogates become U+FFFD, pairs become their character."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _SURROGATE.sub(REPLACEMENT, text)
+    return text
+
+
+def storable(value: Any) -> Any:
+    """The value as one that JSON, SQLite and msgspec can hold; never raises.
+
+    Lone surrogates become U+FFFD, NaN and the infinities their names as text, integers beyond 64
+    bits their digits, tuples and sets lists, keys text, structs mappings, anything else `str(value)`. What is
+    nested deeper than `MAX_DEPTH` becomes `…`.
+    """
+    return _storable(value, 0)
+
+
+def _storable(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return storable_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if -(2**63) <= value < 2**64 else _digits(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else _name_of(value)
+    if depth >= MAX_DEPTH:
+        return "…"
+    if isinstance(value, msgspec.Struct):
+        value = {name: getattr(value, name) for name in value.__struct_fields__}
+        value = {name: item for name, item in value.items() if item is not msgspec.UNSET}
+    if isinstance(value, Mapping):
+        return {_key(key): _storable(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_storable(item, depth + 1) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "replace")
+    try:
+        return storable_text(str(value))
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _key(key: Any) -> str:
+    shown = _storable(key, MAX_DEPTH)
+    if isinstance(shown, str):
+        return shown
+    return (
+        {True: "true", False: "false", None: "null"}[shown]
+        if shown is None or isinstance(shown, bool)
+        else str(shown)
+    )
+
+
+def _name_of(number: float) -> str:
+    if math.isnan(number):
+        return "NaN"
+    return "Infinity" if number > 0 else "-Infinity"
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
+        return hex(number)
