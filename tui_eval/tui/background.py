@@ -1,0 +1,46 @@
+"""Work that would make a key press wait, done in a daemon thread.
+
+Not Textual's thread workers: those delay the exit until they return, and only as many run at once
+as there are processors.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from textual.app import App
+
+T = TypeVar("T")
+
+
+def run_in_thread(
+    app: App[Any],
+    function: Callable[[], T],
+    on_done: Callable[[T], Any] | None = None,
+    on_error: Callable[[Exception], Any] | None = None,
+    *,
+    name: str = "background",
+) -> threading.Thread:
+    """Call `function` in a daemon thread and give its result to `on_done` on the app's loop.
+
+    An exception goes to `on_error`; without one, to the app's log and a short notice
+    (`app.background_failed`). A result that arrives after the app has closed is dropped. Whoever
+    starts work that may be overtaken by newer work compares a generation of its own in `on_done`.
+    """
+
+    def work() -> None:
+        try:
+            result = function()
+        except Exception as error:
+            failed = on_error or getattr(app, "background_failed", None)
+            if failed is not None:
+                app.call_later(failed, error)
+            return
+        if on_done is not None:
+            app.call_later(on_done, result)
+
+    thread = threading.Thread(target=work, name=f"tui-{name}", daemon=True)
+    thread.start()
+    return thread

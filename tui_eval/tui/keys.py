@@ -1,0 +1,91 @@
+"""The one table of keys. Screens and widgets make their bindings from it, `?` lists it.
+
+A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
+`list` (any list of cases), `run` (the live run). The Case screen's rows are in `keys_case`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: `keys` in Textual's names, comma-separated; `action` as in a binding; `words` for
+    `?`; `label` for the footer (empty: not shown there)."""
+
+    id: str
+    keys: str
+    action: str
+    words: str
+    place: str
+    label: str = ""
+
+
+KEYS: tuple[Key, ...] = (
+    # -- everywhere: what is done to cases and runs
+    Key("run.all", "a", "run_all", "run all shown", "everywhere", "run all"),
+    Key("run.dialog", "A", "run_dialog", "run dialog: agent, attempts, limits", "everywhere"),
+    Key("case.rerun", "r", "rerun", "run the case, or the marked ones", "everywhere", "run"),
+    Key("case.once_more", "plus", "once_more", "one more attempt of the case", "everywhere"),
+    Key("run.failed", "R", "rerun_failed", "rerun what did not pass", "everywhere"),
+    Key("run.pause", "P", "pause", "pause or resume the run", "everywhere"),
+    Key("case.cancel", "x", "cancel_case", "cancel the case", "everywhere"),
+    Key("run.cancel", "X", "cancel_run", "cancel the run (asks)", "everywhere"),
+    Key("failure.next", "right_square_bracket", "failure(1)", "next failing case", "everywhere", "next ✗"),
+    Key("failure.previous", "left_square_bracket", "failure(-1)", "previous failing case", "everywhere"),
+    Key("case.next", "J", "neighbour(1)", "next case", "everywhere"),
+    Key("case.previous", "K", "neighbour(-1)", "previous case", "everywhere"),
+    Key("case.edit", "e", "edit_case", "edit the case in $EDITOR", "everywhere", "edit"),
+    Key("agent.edit", "E", "edit_agent", "edit the agent's files", "everywhere"),
+    Key("place.run", "L", "show_run", "the live run", "everywhere"),
+    Key("place.suites", "U", "show_suites", "all suites", "everywhere"),
+    Key("log", "l", "show_log", "log: errors with details", "everywhere"),
+    Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
+    Key("palette", "ctrl+p,colon", "command_palette", "palette: every action, case and place", "everywhere"),
+    Key("back", "escape,backspace", "back", "one step back", "everywhere"),
+    Key("quit", "q", "close_or_quit", "close, or quit (asks while a run goes on)", "everywhere", "quit"),
+    Key("detach", "Q", "detach", "quit at once; the run goes on", "everywhere"),
+    Key("copy_or_quit", "ctrl+c", "copy_or_quit", "copy the selection, else ask to quit", "everywhere"),
+    # -- lists of cases
+    Key("list.down", "j,down", "move(1)", "down", "list"),
+    Key("list.up", "k,up", "move(-1)", "up", "list"),
+    Key("list.half_down", "ctrl+d", "half(1)", "half a page down", "list"),
+    Key("list.half_up", "ctrl+u", "half(-1)", "half a page up", "list"),
+    Key("list.page_down", "pagedown", "page(1)", "page down", "list"),
+    Key("list.page_up", "pageup", "page(-1)", "page up", "list"),
+    Key("list.top", "g,home", "end(-1)", "to the top", "list"),
+    Key("list.bottom", "G,end", "end(1)", "to the bottom", "list"),
+    Key("list.open", "enter", "open", "open the case, unfold a folder", "list", "open"),
+    Key("list.unfold", "right", "unfold", "unfold", "list"),
+    Key("list.fold", "left", "fold", "fold, or to the parent", "list"),
+    Key("list.find", "slash", "find", "find here", "list"),
+    Key("list.find_next", "n", "find_next(1)", "next match", "list"),
+    Key("list.find_previous", "N", "find_next(-1)", "previous match", "list"),
+    Key("list.filter", "f", "filter", "filter: failed agent:x tag:y text", "list", "filter"),
+    Key("list.clear", "F", "clear_filter", "clear the filter", "list"),
+    Key("list.mark", "space", "mark", "mark the case", "list"),
+    Key("list.mark_all", "asterisk", "mark_all", "mark all shown, or none", "list"),
+    Key("list.sort", "s", "sort", "sort by the next column", "list"),
+    Key("list.reverse", "S", "reverse", "reverse the order", "list"),
+    Key("list.failures_first", "i", "failures_first", "failures first, or file order", "list"),
+    Key("pane.next", "tab", "pane(1)", "next pane", "list"),
+    Key("pane.previous", "shift+tab", "pane(-1)", "previous pane", "list"),
+    # -- the live run
+    Key("stream.pin", "v", "pin", "pin the case's streaming pane", "run", "pin"),
+    Key("stream.zoom", "z", "zoom", "zoom the pane", "run", "zoom"),
+    Key("stream.follow", "t", "follow", "follow the tail", "run"),
+)
+
+
+def bindings(place: str, keys: tuple[Key, ...] = KEYS) -> list[Binding]:
+    """Textual's bindings for one place, in the table's order."""
+    return [
+        Binding(
+            key.keys, key.action, key.label or key.words, show=bool(key.label), id=key.id, tooltip=key.words
+        )
+        for key in keys
+        if key.place == place
+    ]

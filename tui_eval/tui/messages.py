@@ -1,0 +1,33 @@
+"""What the app tells the screen in front when the run it follows has news.
+
+The app has already put the news into its state when a screen hears of it; a screen behind others
+hears nothing and redraws itself from the state when it is shown again (`ScreenResume`).
+"""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+from tui_eval.store.schema import AttemptRow
+
+
+class RunChanged(Message, bubble=False):
+    """Attempts of `app.state.run` changed; `opened` says that it is another run altogether (or its
+    facts, such as paused, changed), so that everything shown of it is out of date."""
+
+    def __init__(self, changed: list[AttemptRow], opened: bool = False) -> None:
+        super().__init__()
+        self.changed = changed
+        self.opened = opened
+
+
+class LiveText(Message, bubble=False):
+    """More text arrived for these attempts (ids of rows of `attempts`)."""
+
+    def __init__(self, attempts: set[int]) -> None:
+        super().__init__()
+        self.attempts = attempts
+
+
+class SuitesChanged(Message, bubble=False):
+    """Suites were read, or their last outcomes."""

@@ -1,0 +1,77 @@
+"""What the whole app knows: the suites, the lines of the case list, the run in front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_eval.model import Case, Problem, Suite
+from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.state.run_view import RunView
+
+
+@dataclass(slots=True, eq=False)
+class CaseItem:
+    """A case as lists show it. `history` is newest first; empty where it never ran. `case` is None
+    for a case of an opened run whose suite file is not at hand."""
+
+    case_id: str
+    name: str
+    suite: str
+    format: str
+    agent: str | None = None
+    model: str | None = None
+    case: Case | None = None
+    history: list[CaseHistory] = field(default_factory=list)
+    order: int = 0
+
+    @property
+    def last(self) -> CaseHistory | None:
+        """Its newest result."""
+        return self.history[0] if self.history else None
+
+
+@dataclass(slots=True)
+class AppState:
+    """The app's values; changed only on the app's loop."""
+
+    root: Path
+    suites: list[Suite] = field(default_factory=list)
+    rows: list[CaseItem] = field(default_factory=list)
+    """One item per case of the suites, in the order of suite and file."""
+    by_id: dict[str, CaseItem] = field(default_factory=dict)
+    run: RunView | None = None
+    """The run that `L` shows: the one started or opened last."""
+    problems: list[Problem] = field(default_factory=list)
+    loading: bool = True
+    trusted: bool = False
+    scripted: bool = False
+
+    def set_suites(self, suites: Iterable[Suite]) -> None:
+        """Take the suites as read (all of them), keeping what is known of each case's past."""
+        known = {case_id: item.history for case_id, item in self.by_id.items()}
+        self.suites = sorted(suites, key=lambda suite: suite.path)
+        self.rows = [
+            CaseItem(
+                case.case_id,
+                case.name,
+                suite.path,
+                suite.format,
+                case.agent,
+                case.model,
+                case,
+                known.get(case.case_id, []),
+                order,
+            )
+            for suite in self.suites
+            for order, case in enumerate(suite.cases)
+        ]
+        self.by_id = {item.case_id: item for item in self.rows}
+
+    def set_history(self, latest: dict[str, list[CaseHistory]]) -> None:
+        """Take the results across runs (newest first per case)."""
+        for case_id, history in latest.items():
+            item = self.by_id.get(case_id)
+            if item is not None:
+                item.history = history
