@@ -1,1 +1,1 @@
-
+"""Remembering runs: one folder a run, one writer, any number of readers; an index across runs."""

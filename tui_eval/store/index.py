@@ -1,0 +1,210 @@
+"""The digest across runs: the list of runs, and each case's results over time.
+
+It holds nothing that the runs' folders do not: a run missing in it is read from its folder, and a
+damaged index is thrown away and built again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary
+from tui_eval.store.summary import summarise_run
+
+_VERSION = 1
+_KEPT_PER_CASE = 12
+_TABLES = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
+    agents TEXT NOT NULL, total INTEGER NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
+    errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT) WITHOUT ROWID;
+CREATE TABLE results (
+    run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
+    passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
+    tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL);
+CREATE INDEX results_by_case ON results (case_id, finished_at);
+CREATE INDEX results_by_run ON results (run_id);
+"""
+_RESULT_COLUMNS = (
+    "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
+    " content_hash, message"
+)
+
+
+class Index:
+    """History of a project's runs. Every method opens and closes its own connection, so one object
+    may be used from any thread; never from the app's loop."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = Store(root)
+        self.path = self.store.folder / "index.db"
+
+    def runs(self, limit: int = 200) -> list[RunSummary]:
+        """The newest runs, those that are being executed included."""
+        with self._open() as connection:
+            if connection is None:
+                return []
+            self._catch_up(connection, limit)
+            rows = connection.execute("SELECT * FROM runs ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
+        return [RunSummary(*row) for row in rows]
+
+    def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
+        """The last results of each case (at most 12), newest first, by case id."""
+        wanted = None if case_ids is None else set(case_ids)
+        found: dict[str, list[CaseHistory]] = {}
+        with self._open() as connection:
+            if connection is None:
+                return {}
+            self._catch_up(connection, 200)
+            rows = connection.execute(f"SELECT {_RESULT_COLUMNS} FROM results ORDER BY finished_at DESC")
+            for row in rows:
+                case_id = row[1]
+                if wanted is not None and case_id not in wanted:
+                    continue
+                kept = found.setdefault(case_id, [])
+                if len(kept) < _KEPT_PER_CASE:
+                    kept.append(CaseHistory(*row))
+        return found
+
+    def history(self, case_id: str) -> list[CaseHistory]:
+        """Every result of a case, newest first."""
+        with self._open() as connection:
+            if connection is None:
+                return []
+            self._catch_up(connection, 200)
+            rows = connection.execute(
+                f"SELECT {_RESULT_COLUMNS} FROM results WHERE case_id = ? ORDER BY finished_at DESC",
+                (case_id,),
+            ).fetchall()
+        return [CaseHistory(*row) for row in rows]
+
+    def record(self, folder: Path) -> None:
+        """Put a run into the index (again). A run that cannot be read is left out."""
+        with self._open(create=True) as connection:
+            if connection is not None:
+                _record(connection, folder)
+
+    def forget(self, run_id: str) -> None:
+        """Drop a deleted run."""
+        with self._open() as connection:
+            if connection is not None:
+                _forget(connection, run_id)
+
+    def rebuild(self) -> None:
+        """Throw the index away and read every run again."""
+        self.path.unlink(missing_ok=True)
+        with self._open(create=True) as connection:
+            if connection is not None:
+                self._catch_up(connection, None)
+
+    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> None:
+        """Read runs that are missing here or had not ended when they were read last."""
+        ended = {
+            row[0]
+            for row in connection.execute("SELECT id FROM runs WHERE state NOT IN ('running', 'paused')")
+        }
+        folders = list(self.store.run_folders())
+        names = {folder.name for folder in folders}
+        for gone in {row[0] for row in connection.execute("SELECT id FROM runs")} - names:
+            _forget(connection, gone)
+        for folder in folders[:limit]:
+            if folder.name not in ended:
+                _record(connection, folder)
+
+    @contextlib.contextmanager
+    def _open(self, create: bool = False):
+        if not create and not self.store.runs_folder.is_dir():
+            yield None
+            return
+        connection = None
+        try:
+            connection = self._connect()
+        except (sqlite3.Error, OSError):
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
+            try:
+                connection = self._connect()
+            except (sqlite3.Error, OSError):
+                # A project that cannot be written: the runs are read into an index in memory.
+                connection = sqlite3.connect(":memory:", isolation_level=None)
+                connection.executescript(_TABLES)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != _VERSION:
+                if version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    raise sqlite3.DatabaseError("another version's index")
+                connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
+            connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+
+def _forget(connection: sqlite3.Connection, run_id: str) -> None:
+    connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+    connection.execute("DELETE FROM results WHERE run_id = ?", (run_id,))
+
+
+def _record(connection: sqlite3.Connection, folder: Path) -> None:
+    try:
+        reader = RunReader(folder)
+    except StoreError:
+        return
+    try:
+        info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
+    except StoreError:
+        return
+    finally:
+        reader.close()
+    counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
+    finished: dict[int, float] = {}
+    cost: float | None = None
+    for row in attempts:
+        if row.state != "done":
+            continue
+        if row.outcome in counts:
+            counts[row.outcome] += 1
+        end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
+        finished[row.case_ref] = max(end, finished.get(row.case_ref, 0.0))
+        if row.cost is not None:
+            cost = (cost or 0.0) + row.cost
+    results = [
+        (
+            info.id, summary.case_id, summary.agent, summary.model, summary.outcome, summary.passed,
+            summary.attempts, finished.get(case.id, info.started_at), summary.duration_ms, summary.tokens,
+            summary.cost, case.content_hash, summary.message,
+        )
+        for case, summary in zip(cases, summarise_run(cases, attempts), strict=True)
+        if summary.outcome is not None
+    ]  # fmt: skip
+    connection.execute("BEGIN IMMEDIATE")
+    _forget(connection, info.id)
+    connection.execute(
+        f"INSERT INTO runs VALUES ({','.join('?' * 13)})",
+        (
+            info.id, info.state, info.started_at, info.finished_at, what(info, len(cases)), ", ".join(info.agents),
+            len(attempts), counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
+            info.linked_to,
+        ),
+    )  # fmt: skip
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 13)})", results)
+    connection.execute("COMMIT")
+
+
+def what(info: RunInfo, cases: int) -> str:
+    """A run in a few words: its paths and how many cases."""
+    places = ", ".join(info.paths[:3]) + (" …" if len(info.paths) > 3 else "")
+    return f"{places or '.'} ({cases} case{'' if cases == 1 else 's'})"

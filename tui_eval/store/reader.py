@@ -1,0 +1,142 @@
+"""Reading a run, also while it is being written: short transactions, never a lock on the writer."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from tui_eval.model import Attempt, Case
+from tui_eval.store.encoding import unpack
+from tui_eval.store.runs import DATABASE, StoreError, is_alive
+from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, CaseRow, LiveRow, RunInfo
+
+_CASE_COLUMNS = "id, case_id, suite, name, format, agent, model, content_hash, attempts, required"
+_ATTEMPT_COLUMNS = (
+    "id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms, input_tokens,"
+    " output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed"
+)
+
+
+class RunReader:
+    """One viewer's connection to a run's folder. Not shared between threads at the same time.
+
+    Raises:
+        StoreError: the folder holds no run, or one of a newer version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = folder / DATABASE
+        if not path.is_file():
+            raise StoreError(f"{folder}: not a run (no {DATABASE})")
+        self._connection = _open(path)
+        try:
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise StoreError(f"{path}: {error}") from None
+        if version > SCHEMA_VERSION:
+            raise StoreError(f"{path}: written by a newer tui-eval (schema {version}); update this one")
+
+    def info(self) -> RunInfo:
+        """The run's facts; a run whose engine is gone is `interrupted`."""
+        row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
+        if row is None:
+            raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
+        info = msgspec.json.decode(str(row[0]).encode(), type=RunInfo)
+        if info.state in ("running", "paused") and not is_alive(self.folder):
+            info.state = "interrupted"
+        return info
+
+    def cases(self) -> list[CaseRow]:
+        """Every case of the run, in its order."""
+        return [CaseRow(*row) for row in self._all(f"SELECT {_CASE_COLUMNS} FROM cases ORDER BY id", ())]
+
+    def case(self, case_ref: int) -> Case:
+        """The case as it was when the run began."""
+        row = self._one("SELECT body FROM cases WHERE id = ?", (case_ref,))
+        if row is None:
+            raise StoreError(f"{self.folder}: no case {case_ref}")
+        return self._unpack(row[0], Case)
+
+    def changes(self, since: int = 0) -> list[AttemptRow]:
+        """Attempts changed after `since` (the largest `changed` seen; 0: all), oldest change first."""
+        return [
+            AttemptRow(*row)
+            for row in self._all(
+                f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE changed > ? ORDER BY changed", (since,)
+            )
+        ]
+
+    def attempts(self, case_ref: int | None = None) -> list[AttemptRow]:
+        """Attempts of one case, or all, in the order of case and attempt."""
+        where, values = ("WHERE case_ref = ?", (case_ref,)) if case_ref is not None else ("", ())
+        return [
+            AttemptRow(*row)
+            for row in self._all(
+                f"SELECT {_ATTEMPT_COLUMNS} FROM attempts {where} ORDER BY case_ref, attempt, id", values
+            )
+        ]
+
+    def live(
+        self, since_seq: int = 0, attempt_refs: Sequence[int] | None = None, limit: int = 2000
+    ) -> list[LiveRow]:
+        """Pieces of running attempts' text after `since_seq`, at most `limit`."""
+        where, values = "", [since_seq]
+        if attempt_refs is not None:
+            where = f" AND attempt_ref IN ({','.join('?' * len(attempt_refs))})"
+            values.extend(attempt_refs)
+        return [
+            LiveRow(*row)
+            for row in self._all(
+                "SELECT seq, attempt_ref, kind, agent, text, name, call_id, at FROM live"
+                f" WHERE seq > ?{where} ORDER BY seq LIMIT {int(limit)}",
+                tuple(values),
+            )
+        ]
+
+    def attempt(self, attempt_ref: int) -> Attempt | None:
+        """A finished attempt with its transcript and verdicts; None while it runs or waits."""
+        row = self._one("SELECT body FROM bodies WHERE attempt_ref = ?", (attempt_ref,))
+        return None if row is None else self._unpack(row[0], Attempt)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _unpack(self, body: bytes, kind):
+        try:
+            return unpack(body, kind)
+        except (msgspec.MsgspecError, zlib.error) as error:
+            raise StoreError(f"{self.folder / DATABASE}: damaged: {error}") from None
+
+    def _all(self, statement: str, values: tuple) -> list[tuple]:
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.folder / DATABASE}: {error}") from None
+
+    def _one(self, statement: str, values: tuple) -> tuple | None:
+        rows = self._all(statement, values)
+        return rows[0] if rows else None
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Read-only; a folder that cannot be written (a copied run) is opened as unchanging."""
+    location = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(location, uri=True, timeout=5, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return connection
+    except sqlite3.Error:
+        connection.close()
+    try:
+        return sqlite3.connect(
+            f"{location}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {error}") from None

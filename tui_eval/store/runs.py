@@ -1,0 +1,155 @@
+"""Where runs live on disk, what they are called, and whether the engine of one still lives."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui_eval.config import state_dir
+
+DATABASE = "run.db"
+LOCK = "run.lock"
+
+# File systems on which SQLite's write-ahead log is known to work: shared memory needs one kernel.
+_LOCAL_FILE_SYSTEMS = frozenset(
+    (
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "zfs",
+        "f2fs",
+        "tmpfs",
+        "overlay",
+        "bcachefs",
+        "jfs",
+        "apfs",
+        "hfs",
+        "ufs",
+    )
+)
+
+
+class StoreError(Exception):
+    """A run that is not there or cannot be read; one clear line."""
+
+
+class Store:
+    """The runs of a project. `root` is the project root; the folder is made when first written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = state_dir(root)
+        self.runs_folder = self.folder / "runs"
+
+    def create_folder(self, run_id: str) -> Path:
+        """Make the folder of a new run, and the store with its own `.gitignore` before it.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        folder = self.runs_folder / run_id
+        try:
+            folder.mkdir(parents=True)
+            ignore = self.folder / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        return folder
+
+    def run_folders(self) -> Iterator[Path]:
+        """Folders of all runs, newest first (ids begin with the time)."""
+        try:
+            names = sorted((entry.name for entry in os.scandir(self.runs_folder)), reverse=True)
+        except OSError:
+            return
+        for name in names:
+            folder = self.runs_folder / name
+            if (folder / DATABASE).is_file():
+                yield folder
+
+    def find(self, reference: str = "last") -> Path:
+        """The folder of a run by id, by a prefix of its id, by path, or `last`.
+
+        Raises:
+            StoreError: none, or more than one, is meant.
+        """
+        path = Path(reference)
+        if (path / DATABASE).is_file():
+            return path.resolve()
+        folders = list(self.run_folders())
+        if reference in ("", "last"):
+            if folders:
+                return folders[0]
+            raise StoreError(f"no runs yet under {self.runs_folder}; start one with `tui-eval run PATH`")
+        matching = [folder for folder in folders if folder.name.startswith(reference)]
+        exact = [folder for folder in matching if folder.name == reference]
+        if len(exact or matching) == 1:
+            return (exact or matching)[0]
+        if matching:
+            names = ", ".join(folder.name for folder in matching[:5])
+            raise StoreError(f"run {reference!r} is not unique: {names}; write more of its id")
+        raise StoreError(f"no run {reference!r} under {self.runs_folder}; `tui-eval runs` lists them")
+
+
+def new_run_id(now: float | None = None) -> str:
+    """`YYYYMMDD-HHMMSS-xxxx`: sorts by time, unlikely to repeat within a second."""
+    moment = time.localtime(now if now is not None else time.time())
+    return f"{time.strftime('%Y%m%d-%H%M%S', moment)}-{secrets.token_hex(2)}"
+
+
+class RunLock:
+    """The mark that an engine lives for a run's folder. Held until `release` or the process ends,
+    also by kill -9, since the operating system keeps it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = open(folder / LOCK, "a+")  # noqa: SIM115 - held for the life of the run
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise StoreError(f"run {folder.name} is being executed by another process") from None
+
+    def release(self) -> None:
+        """Say that the run is no longer executed."""
+        self._file.close()
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether a living process holds the lock of this run."""
+    try:
+        with open(folder / LOCK, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return True
+            return False
+    except OSError:
+        return False
+
+
+def journal_mode(folder: Path, mounts: str | None = None) -> str:
+    """`WAL` on file systems known to be local, else `DELETE`: a write-ahead log fails silently on
+    some network and container mounts. `mounts` is the text of /proc/mounts (read where absent)."""
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mounts").read_text(errors="replace")
+        except OSError:
+            return "DELETE"
+    best, kind = "", ""
+    resolved = str(folder.resolve())
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ")
+        inside = resolved == point or resolved.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return "WAL" if kind in _LOCAL_FILE_SYSTEMS else "DELETE"

@@ -1,0 +1,107 @@
+"""From attempts to what is said of a case: passed, failed, flaky, with a confidence interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tui_eval.model import Outcome
+from tui_eval.store.schema import AttemptRow, CaseRow
+
+_Z95 = 1.959963984540054
+
+
+class CaseSummary(msgspec.Struct):
+    """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
+    95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended."""
+
+    case_id: str
+    name: str
+    suite: str
+    agent: str
+    model: str | None
+    outcome: Outcome | None
+    attempts: int
+    planned: int
+    passed: int
+    required: int
+    pass_rate: float
+    interval: tuple[float, float]
+    flaky: bool
+    message: str = ""
+    duration_ms: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+
+def wilson(passed: int, total: int) -> tuple[float, float]:
+    """Wilson score interval, 95 %, of a share; (0, 1) without any attempt."""
+    if total == 0:
+        return (0.0, 1.0)
+    share, z2 = passed / total, _Z95 * _Z95
+    centre = share + z2 / (2 * total)
+    spread = _Z95 * math.sqrt(share * (1 - share) / total + z2 / (4 * total * total))
+    low, high = (centre - spread) / (1 + z2 / total), (centre + spread) / (1 + z2 / total)
+    return (max(0.0, low) if passed else 0.0, min(1.0, high) if passed < total else 1.0)
+
+
+def case_outcome(outcomes: Sequence[Outcome], required: int) -> Outcome | None:
+    """Passed where enough attempts passed; else error if none failed and one errored; else failed.
+    Cancelled or skipped only where nothing else came of it."""
+    if not outcomes:
+        return None
+    if sum(outcome == "passed" for outcome in outcomes) >= required:
+        return "passed"
+    for kind in ("failed", "error", "cancelled", "skipped"):
+        if kind in outcomes:
+            return kind
+    return "failed"
+
+
+def required_for(attempts: int, threshold: float) -> int:
+    """The smallest count that is at least `threshold` (0–1) of `attempts`, as the StartToAgent
+    guide's `--fail-threshold` (0.8 of 3 is 3, of 5 is 4)."""
+    return max(0, math.ceil(round(threshold * attempts, 9)))
+
+
+def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
+    """What a run says of one case with one agent."""
+    rows = list(attempts)
+    ended = [row for row in rows if row.state == "done" and row.outcome is not None]
+    outcomes: list[Outcome] = [row.outcome for row in ended if row.outcome is not None]
+    passed = outcomes.count("passed")
+    durations = [row.duration_ms for row in ended if row.duration_ms is not None]
+    tokens = [
+        (row.input_tokens or 0) + (row.output_tokens or 0) for row in ended if row.output_tokens is not None
+    ]
+    costs = [row.cost for row in ended if row.cost is not None]
+    telling = next((row.message for row in ended if row.outcome not in ("passed", None)), None)
+    return CaseSummary(
+        case_id=case.case_id,
+        name=case.name,
+        suite=case.suite,
+        agent=case.agent,
+        model=case.model,
+        outcome=case_outcome(outcomes, case.required),
+        attempts=len(ended),
+        planned=max(case.attempts, len(rows)),
+        passed=passed,
+        required=case.required,
+        pass_rate=passed / len(ended) if ended else 0.0,
+        interval=wilson(passed, len(ended)),
+        flaky=0 < passed < len(ended),
+        message=telling if telling is not None else (ended[-1].message if ended else ""),
+        duration_ms=sum(durations) / len(durations) if durations else None,
+        tokens=sum(tokens) if tokens else None,
+        cost=sum(costs) if costs else None,
+    )
+
+
+def summarise_run(cases: Sequence[CaseRow], attempts: Iterable[AttemptRow]) -> list[CaseSummary]:
+    """Every case of a run, in its order."""
+    by_case: dict[int, list[AttemptRow]] = {case.id: [] for case in cases}
+    for row in attempts:
+        by_case.setdefault(row.case_ref, []).append(row)
+    return [summarise(case, by_case[case.id]) for case in cases]
