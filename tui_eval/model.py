@@ -181,10 +181,13 @@ class Reply(msgspec.Struct, omit_defaults=True):
     `output` is set where the reply is not text (an object); `metadata` is what the reply carries
     beside its text; `rows` are records that a nao server verified, with `rows_error`,
     `expected_rows` and `rows_sql` as that server gives them. `raw` is the body as received.
+    `text_missing` is True where the reply has no text at all, which neuro-san tells from an empty
+    one.
     """
 
     turn: int
     text: str = ""
+    text_missing: bool = False
     output: Any = None
     metadata: dict[str, Any] | None = None
     structure: dict[str, Any] | None = None

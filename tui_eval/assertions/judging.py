@@ -11,11 +11,11 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
-from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
+from tui_eval.assertions.outcome import merge_missing_tools, message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Verdict
 
-Handler = Callable[[Assertion, Evidence, Judgement], "Verdict | Awaitable[Verdict]"]
+Handler = Callable[[Assertion, Evidence, Judgement], "Verdict | None | Awaitable[Verdict | None]"]
 ACTUAL_LIMIT = 2000
 
 _START_TO_AGENT = "tui_eval.assertions.start_to_agent"
@@ -36,15 +36,15 @@ _whole_case: dict[str, Callable[[Evidence], Awaitable[Judgement]]] = {}
 _plugins_loaded = False
 
 
-def register(format: str, type: str, handler: Handler | str) -> None:
-    """Add a handler (or its `module:name`) for one assertion type of a format."""
-    REGISTRY[(format, type)] = handler
+def register(family: str, kind: str, handler: Handler | str) -> None:
+    """Add a handler (or its `module:name`) for one assertion type of a format (`*`: all others)."""
+    REGISTRY[(family, kind)] = handler
 
 
-def handler_for(format: str, type: str) -> Handler | None:
-    """The handler of an assertion type, importing its module when first needed."""
+def handler_for(family: str, kind: str) -> Handler | None:
+    """The handler of a format's assertion type, importing its module when first needed."""
     _load_plugins()
-    for key in ((format, type), (format, "*")):
+    for key in ((family, kind), (family, "*")):
         found = REGISTRY.get(key)
         if isinstance(found, str):
             found = REGISTRY[key] = cast(Handler, _resolve(found))
@@ -59,17 +59,21 @@ async def judge(evidence: Evidence) -> Judgement:
     An assertion that raises is an error verdict beside the others. A case without assertions is
     passed and says `nothing asserted`.
     """
-    format = evidence.case.format
-    if format in _WHOLE_CASE:
-        whole = _whole_case.get(format)
+    family = evidence.case.format
+    if family in _WHOLE_CASE:
+        whole = _whole_case.get(family)
         if whole is None:
             _load_plugins()
-            whole = _whole_case[format] = _resolve(_WHOLE_CASE[format])
+            whole = _whole_case[family] = _resolve(_WHOLE_CASE[family])
         return await whole(evidence)
     judgement = Judgement()
     for assertion in assertions_of(evidence.case):
-        handler = handler_for(format, assertion.type)
-        judgement.verdicts.append(await judge_one(handler, assertion, evidence, judgement))
+        handler = handler_for(family, assertion.type)
+        verdict = await judge_one(handler, assertion, evidence, judgement)
+        if verdict is not None:
+            judgement.verdicts.append(verdict)
+    if family == "start_to_agent":
+        merge_missing_tools(judgement.verdicts)
     judgement.outcome = outcome_of(judgement.verdicts)
     judgement.score = share_passed(judgement.verdicts)
     judgement.message = judgement.message or message_of(judgement.verdicts)
@@ -78,8 +82,11 @@ async def judge(evidence: Evidence) -> Judgement:
 
 async def judge_one(
     handler: Handler | None, assertion: Assertion, evidence: Evidence, judgement: Judgement
-) -> Verdict:
-    """One assertion's verdict; whatever the handler raises becomes an error verdict."""
+) -> Verdict | None:
+    """One assertion's verdict; whatever the handler raises becomes an error verdict.
+
+    None: the original tool makes nothing of the assertion (`compat: reference` only).
+    """
     try:
         if handler is None:
             raise CannotJudge(f"{assertion.type}: unknown assertion")

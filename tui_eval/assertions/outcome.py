@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tui_eval.model import Outcome, Verdict
 
@@ -39,6 +39,33 @@ def message_of(verdicts: Sequence[Verdict]) -> str:
     """
     if not verdicts:
         return NOTHING_ASSERTED
-    texts = [verdict.reason for verdict in verdicts if verdict.passed is False]
+    texts = failure_texts(verdicts)
     texts += [verdict.reason for verdict in verdicts if verdict.passed is None]
     return "; ".join(text for text in texts if text) or PASSED
+
+
+def failure_texts(verdicts: Sequence[Verdict]) -> list[str]:
+    """The texts of what failed, in order; missing tools are one failure however many they are."""
+    texts: list[str] = []
+    for verdict in verdicts:
+        if verdict.passed is False and not (verdict.type == "tools_used" and verdict.reason in texts):
+            texts.append(verdict.reason)
+    return texts
+
+
+def missing_tools_text(missing: Iterable[str]) -> str:
+    """The StartToAgent guide's text for tools that were not called, sorted."""
+    return f"tools_used: missing {{{', '.join(map(repr, sorted(missing)))}}}"
+
+
+def merge_missing_tools(verdicts: Sequence[Verdict]) -> None:
+    """Give failing `tools_used` verdicts the guide's one text that names all missing tools."""
+    failing = [verdict for verdict in verdicts if verdict.type == "tools_used" and verdict.passed is False]
+    if len(failing) < 2:
+        return
+    missing = {str(verdict.expected) for verdict in failing if not isinstance(verdict.expected, list)}
+    for verdict in failing:
+        if isinstance(verdict.expected, list):
+            missing |= {str(item) for item in verdict.expected} - set(verdict.actual or ())
+    for verdict in failing:
+        verdict.reason = missing_tools_text(missing)
