@@ -11,11 +11,11 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
-from tui_eval.assertions.outcome import merge_missing_tools, message_of, outcome_of, share_passed
+from tui_eval.assertions.outcome import in_the_guides_order, message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Verdict
 
-Handler = Callable[[Assertion, Evidence, Judgement], "Verdict | None | Awaitable[Verdict | None]"]
+Handler = Callable[[Assertion, Evidence, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
 ACTUAL_LIMIT = 2000
 
 _START_TO_AGENT = "tui_eval.assertions.start_to_agent"
@@ -73,7 +73,7 @@ async def judge(evidence: Evidence) -> Judgement:
         if verdict is not None:
             judgement.verdicts.append(verdict)
     if family == "start_to_agent":
-        merge_missing_tools(judgement.verdicts)
+        in_the_guides_order(judgement.verdicts)
     judgement.outcome = outcome_of(judgement.verdicts)
     judgement.score = share_passed(judgement.verdicts)
     judgement.message = judgement.message or message_of(judgement.verdicts)

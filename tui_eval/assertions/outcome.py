@@ -9,6 +9,22 @@ from tui_eval.model import Outcome, Verdict
 NOTHING_ASSERTED = "nothing asserted"
 PASSED = "passed"
 
+_GUIDE_ORDER = {
+    key: place
+    for place, key in enumerate(
+        (
+            "should_contain",
+            "should_not_contain",
+            "escalated",
+            "escalation_priority",
+            "tools_used",
+            "max_tool_calls",
+            "max_input_tokens",
+            "max_output_tokens",
+        )
+    )
+}
+
 
 def outcome_of(verdicts: Sequence[Verdict]) -> Outcome:
     """`failed` if anything is not as expected, else `error` if anything could not be judged.
@@ -58,8 +74,12 @@ def missing_tools_text(missing: Iterable[str]) -> str:
     return f"tools_used: missing {{{', '.join(map(repr, sorted(missing)))}}}"
 
 
-def merge_missing_tools(verdicts: Sequence[Verdict]) -> None:
-    """Give failing `tools_used` verdicts the guide's one text that names all missing tools."""
+def in_the_guides_order(verdicts: list[Verdict]) -> None:
+    """Sort StartToAgent's verdicts as the guide's harness checks them, whatever the file's order.
+
+    All failing `tools_used` get the guide's one text that names every missing tool.
+    """
+    verdicts.sort(key=lambda verdict: _GUIDE_ORDER.get(verdict.type, len(_GUIDE_ORDER)))
     failing = [verdict for verdict in verdicts if verdict.type == "tools_used" and verdict.passed is False]
     if len(failing) < 2:
         return
