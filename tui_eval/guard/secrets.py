@@ -31,8 +31,10 @@ _SECRET_ENDINGS = (
 _NOT_ENDINGS = ("monkey", "turkey", "hotkey", "donkey", "whiskey", "jockey", "hockey")
 _SECRET_PLURALS = frozenset(f"{ending}s" for ending in _SECRET_ENDINGS) - {"tokens"} | {"pwd"}
 _ABOUT_A_SECRET = frozenset(
-    ("count", "dir", "env", "expiry", "file", "folder", "format", "header", "length", "limit", "max")
-    + ("name", "path", "size", "sock", "ttl", "type", "url", "uri")
+    (
+        *("count", "dir", "env", "expiry", "file", "folder", "format", "header", "length", "limit"),
+        *("max", "name", "path", "size", "sock", "ttl", "type", "url", "uri"),
+    )
 )
 _SCHEME = re.compile(r"^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{[^}]*\}")

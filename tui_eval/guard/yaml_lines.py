@@ -1,0 +1,349 @@
+"""YAML with line numbers, by the C parser, without anything in a file being able to hurt.
+
+`load` gives the plain value of a document, a way to ask for the line of any key path, and the
+problems found. Two dialects: PyYAML's safe loader (YAML 1.1, what nao and the StartToAgent guide
+use) and, with `core=True`, the scalars as js-yaml 4 reads them (promptfoo). In both a date keeps
+its text, and nothing but plain JSON-like values ever comes out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.resolver import Resolver
+
+from tui_eval.model import Problem
+
+try:
+    from yaml.cyaml import CParser  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError as error:  # pragma: no cover - wheels of PyYAML always have it
+    raise ImportError("tui-eval needs PyYAML with its C parser (libyaml)") from error
+
+DEEPEST = 200
+"""Levels of nesting allowed; the C composer would overflow its stack far beyond that."""
+
+MOST_VALUES = 5_000_000
+"""Values a document may have once its aliases are followed (`&a [*b, *b]` doubles with each line)."""
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"
+_MERGE = object()
+
+
+class Lines:
+    """The line of each key path of a document."""
+
+    def __init__(self, root: Node | None) -> None:
+        self._root = root
+
+    def at(self, *path: Hashable) -> int:
+        """The line (from 1) of the key or list item at `path`, else of its nearest parent that
+        the document has; 0 for an empty document. Keys are compared as text."""
+        node, line = self._root, 0
+        if node is None:
+            return 0
+        line = node.start_mark.line + 1
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                return line
+            line, node = found
+        return line
+
+
+class Document(NamedTuple):
+    """A document as read: `value` is None where it is empty or could not be read at all, which
+    `problems` then says. With problems beside a value, the value is what the rest of it gives."""
+
+    value: Any
+    lines: Lines
+    problems: list[Problem]
+
+
+def load(text: str, path: str, *, core: bool = False) -> Document:
+    """Read one YAML document; never raises for content.
+
+    Args:
+        text: the file's text; a byte order mark is skipped.
+        path: the file as problems name it.
+        core: scalars as js-yaml 4 reads them: `yes`, `no`, `on`, `off` are texts, `010` is 10,
+            `0x1F` 31, `0o17` 15, `1:30` a text. Otherwise YAML 1.1 as PyYAML's safe loader.
+
+    Errors reported: syntax, a second document, a repeated key (the last one counts), an unknown
+    tag, nesting deeper than 200, aliases that contain themselves or unfold to millions of values.
+    """
+    return _parse(text.removeprefix("\ufeff"), path, core, several=False)[0]
+
+
+def load_all(text: str, path: str, *, core: bool = False) -> list[Document]:
+    """As `load`, for a file that may hold several documents; at least one is returned."""
+    return _parse(text.removeprefix("\ufeff"), path, core, several=True)
+
+
+def _parse(text: str, path: str, core: bool, several: bool) -> list[Document]:
+    documents: list[Document] = []
+    try:
+        composer = _Composer(text)
+        while composer.check_node():
+            if documents and not several:
+                line = composer.get_node().start_mark.line + 1
+                message = "a second YAML document in the file"
+                cure = "keep one document in a file (remove the --- line)"
+                documents[0].problems.append(Problem(path, line, "", message, cure))
+                break
+            composer.depth = 0
+            documents.append(_construct(composer.get_node(), path, core))
+    except yaml.MarkedYAMLError as error:
+        documents.append(Document(None, Lines(None), [_syntax_problem(error, path)]))
+    except (yaml.YAMLError, UnicodeError) as error:
+        documents.append(
+            Document(None, Lines(None), [Problem(path, _bad_line(text), "", _first_line(error))])
+        )
+    if not several and len(documents) > 1:  # the second document broke: the file as a whole did
+        return documents[1:]
+    return documents or [Document(None, Lines(None), [])]
+
+
+def _construct(root: Node, path: str, core: bool) -> Document:
+    builder = _Builder(path, _core_scalar if core else _safe_scalar, core)
+    try:
+        value = builder.build(root)
+    except _Refused as error:
+        line = error.node.start_mark.line + 1
+        return Document(None, Lines(None), [*builder.problems, Problem(path, line, "", str(error))])
+    return Document(value, Lines(root), builder.problems)
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, node: Node) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
+    """The C composer; scalar types are left to the builder, which is faster and knows the dialect."""
+
+    def __init__(self, text: str) -> None:
+        CParser.__init__(self, text)
+        Resolver.__init__(self)
+        self.depth = 0
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        if kind is ScalarNode:
+            return _PLAIN if implicit[0] else _TAG + "str"
+        return _TAG + ("map" if kind is MappingNode else "seq")
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            mark = current_node.start_mark if current_node is not None else None
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST} levels", problem_mark=mark)
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+
+class _Builder:
+    def __init__(self, path: str, scalar: Callable[[str], Any], core: bool) -> None:
+        self.problems: list[Problem] = []
+        self._path = path
+        self._core = core
+        self._scalar = scalar
+        self._scalars: dict[str, Any] = {}
+        self._done: dict[int, tuple[Any, int]] = {}
+        self._open: set[int] = set()
+        self._count = 0
+
+    def build(self, node: Node) -> Any:
+        if isinstance(node, ScalarNode):
+            self._count += 1
+            return self._leaf(node)
+        known = self._done.get(id(node))
+        if known is not None:
+            self._count += known[1]
+            self._check_size(node)
+            return known[0]
+        if id(node) in self._open:
+            raise _Refused("an alias that contains itself", node)
+        self._open.add(id(node))
+        before = self._count
+        self._count += 1
+        value = self._mapping(node) if isinstance(node, MappingNode) else self._sequence(node)
+        self._open.discard(id(node))
+        self._done[id(node)] = (value, self._count - before)
+        self._check_size(node)
+        return value
+
+    def _check_size(self, node: Node) -> None:
+        if self._count > MOST_VALUES:
+            raise _Refused(f"aliases that unfold to more than {MOST_VALUES:,} values", node)
+
+    def _leaf(self, node: ScalarNode) -> Any:
+        tag, text = node.tag, node.value
+        if tag == _PLAIN:
+            try:
+                return self._scalars[text]
+            except KeyError:
+                value = self._scalars[text] = self._scalar(text)
+                return value
+        if tag == _TAG + "str" or tag == "!":
+            return text
+        return self._tagged(node)
+
+    def _tagged(self, node: ScalarNode) -> Any:
+        kind = node.tag.removeprefix(_TAG)
+        if node.tag.startswith(_TAG) and kind in ("int", "float", "bool", "null"):
+            value = self._scalar(node.value)
+            if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+                return float(value)
+            wanted = {"int": int, "float": float, "bool": bool, "null": type(None)}[kind]
+            if type(value) is wanted:
+                return value
+            self._complain(node, f"{node.value!r} is no {kind}")
+            return node.value
+        if kind not in ("timestamp", "binary", "merge", "value"):
+            self._complain(node, f"unknown tag {node.tag!r}", "remove it; only plain YAML is read")
+        return node.value
+
+    def _sequence(self, node: Node) -> Any:
+        self._check_tag(node, ("seq", "omap", "pairs"))
+        return [self.build(item) for item in node.value]
+
+    def _mapping(self, node: Node) -> dict[Any, Any]:
+        self._check_tag(node, ("map", "set"))
+        result: dict[Any, Any] = {}
+        merged: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            if isinstance(key_node, ScalarNode) and key_node.value == "<<" and key_node.tag == _PLAIN:
+                self._merge(merged, value_node)
+                continue
+            key = self.build(key_node)
+            if isinstance(key, (dict, list)):
+                self._complain(key_node, "a list or mapping as a key", "quote it")
+                continue
+            value = self.build(value_node)
+            if key in result:
+                self._complain(key_node, "given twice; the last one counts", "remove one", key=str(key))
+            result[key] = value
+        if merged:
+            for key, value in merged.items():
+                result.setdefault(key, value)
+        return result
+
+    def _merge(self, into: dict[Any, Any], node: Node) -> None:
+        parts = node.value if isinstance(node, SequenceNode) else [node]
+        for part in parts:
+            value = self.build(part)
+            if not isinstance(value, dict):
+                self._complain(part, "only a mapping can be merged with <<", key="<<")
+                continue
+            for key, item in value.items():
+                into.setdefault(key, item)
+
+    def _check_tag(self, node: Node, allowed: tuple[str, ...]) -> None:
+        if node.tag.removeprefix(_TAG) not in allowed and node.tag != "!":
+            self._complain(node, f"unknown tag {node.tag!r}", "remove it; only plain YAML is read")
+
+    def _complain(self, node: Node, message: str, cure: str = "", key: str = "") -> None:
+        self.problems.append(Problem(self._path, node.start_mark.line + 1, key, message, cure))
+
+
+_safe = SafeConstructor()
+_SAFE_RESOLVERS: dict[str | None, list[tuple[str, re.Pattern[str]]]] = yaml.SafeLoader.yaml_implicit_resolvers
+
+
+def _safe_scalar(text: str) -> Any:
+    resolvers = _SAFE_RESOLVERS.get(text[0] if text else "")
+    if resolvers is None:
+        return text
+    for tag, pattern in resolvers:
+        if pattern.match(text):
+            kind = tag.removeprefix(_TAG)
+            if kind == "null":
+                return None
+            if kind == "bool":
+                return SafeConstructor.bool_values[text.lower()]
+            if kind in ("int", "float"):
+                make = _safe.construct_yaml_int if kind == "int" else _safe.construct_yaml_float
+                try:
+                    return make(ScalarNode(tag, text))
+                except (ValueError, OverflowError):  # `0b_`, or more digits than Python converts
+                    return text
+            return text
+    return text
+
+
+_CORE_WORDS: dict[str, Any] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_CORE_SPECIAL = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
+_CORE_INT = re.compile(r"([-+]?)(?:0b([01_]+)|0x([0-9a-fA-F_]+)|0o([0-7_]+)|([0-9][0-9_]*))\Z")
+_CORE_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?\Z")
+
+
+def _core_scalar(text: str) -> Any:
+    if text in _CORE_WORDS:
+        return _CORE_WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    special = _CORE_SPECIAL.get(text.lower())
+    if special is not None and text.lstrip("+-") in (".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"):
+        return special
+    if text.endswith("_"):
+        return text
+    try:
+        if match := _CORE_INT.match(text):
+            sign, binary, hexadecimal, octal, decimal = match.groups()
+            digits = binary or hexadecimal or octal or decimal
+            base = 2 if binary else 16 if hexadecimal else 8 if octal else 10
+            number = int(digits.replace("_", ""), base)
+            return -number if sign == "-" else number
+        if _CORE_FLOAT.match(text):
+            return float(text.replace("_", ""))
+    except ValueError:  # `0x_`, `._`, or more digits than Python converts
+        pass
+    return text
+
+
+def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:
+    if isinstance(node, SequenceNode):
+        if isinstance(step, int) and 0 <= step < len(node.value):
+            item = node.value[step]
+            return item.start_mark.line + 1, item
+        return None
+    if isinstance(node, MappingNode):
+        for key, value in reversed(node.value):
+            if isinstance(key, ScalarNode) and key.value == str(step):
+                return key.start_mark.line + 1, value
+        for key, value in node.value:
+            if isinstance(key, ScalarNode) and key.value == "<<":
+                for part in value.value if isinstance(value, SequenceNode) else [value]:
+                    found = _child(part, step) if isinstance(part, MappingNode) and part is not node else None
+                    if found is not None:
+                        return found
+    return None
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, path: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    what = " ".join(part for part in (error.problem, error.context) if part)
+    line = mark.line + 1 if mark is not None else 0
+    column = f" (column {mark.column + 1})" if mark is not None else ""
+    return Problem(path, line, "", f"not valid YAML: {_first_line(what)}{column}", "mend the syntax")
+
+
+def _bad_line(text: str) -> int:
+    bad = re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]", text)
+    return text.count("\n", 0, bad.start()) + 1 if bad else 0
+
+
+def _first_line(error: object) -> str:
+    text = " ".join(str(error).split())
+    return f"not valid YAML: {text}" if isinstance(error, Exception) else text
