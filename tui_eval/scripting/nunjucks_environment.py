@@ -1,0 +1,295 @@
+"""nunjucks' meaning laid over jinja2's sandbox. Imports jinja2: only `templates` imports this, late.
+
+The grammar of the two is nearly the same. What differs is rewritten in the parsed template: tests of
+truth, `==` and `===`, `+` and `~`, loops over objects, bare names as keys of an object. Every loop,
+call and printed value counts against a budget, so that no template of a suite can hang a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from jinja2 import ChainableUndefined, nodes
+from jinja2.lexer import Token, TokenStream
+from jinja2.parser import Parser
+from jinja2.runtime import BlockReference, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from tui_eval.scripting import nunjucks_values as js
+from tui_eval.scripting.nunjucks_filters import FILTERS, TESTS, items
+from tui_eval.scripting.nunjucks_members import MAX_ITEMS, member
+
+LOOP_MEMBERS = {"index", "index0", "revindex", "revindex0", "first", "last", "length"}
+COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq", "seq", "sne")
+
+
+class Budget:
+    """What one rendering may still spend: seconds, rounds of loops and calls, printed characters."""
+
+    def __init__(self, seconds: float) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.rounds = 2_000_000
+        self.characters = js.MAX_TEXT
+
+    def spend(self, rounds: int = 1, characters: int = 0) -> None:
+        self.rounds -= rounds
+        self.characters -= characters
+        if self.rounds < 0:
+            raise js.ScriptValueError("the template takes too many steps")
+        if self.characters < 0:
+            raise js.ScriptValueError("the text would be too long")
+        if time.monotonic() > self.deadline:
+            raise js.ScriptValueError("the template takes too long")
+
+
+budget: ContextVar[Budget] = ContextVar("budget")
+
+
+class NunjucksUndefined(ChainableUndefined):
+    """Prints as nothing and may be looked into; calling it is an error that names it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise js.ScriptValueError(f"Unable to call `{self._undefined_name}`, which is undefined or falsey")
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class NunjucksParser(Parser):
+    """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`."""
+
+    def parse_compare(self) -> nodes.Expr:
+        line = self.stream.current.lineno
+        expression = self.parse_math1()
+        while True:
+            kind = self.stream.current.type
+            if kind in ("eq", "ne"):
+                next(self.stream)
+                # The lexer knows no `===`: it gives `==` and then an assignment.
+                if self.stream.current.type == "assign":
+                    next(self.stream)
+                    kind = "s" + kind
+                expression = _apply(f"_{kind}", expression, self.parse_math1())
+            elif kind in COMPARISONS:
+                next(self.stream)
+                expression = _apply(f"_{kind}", expression, self.parse_math1())
+            elif self.stream.skip_if("name:in"):
+                expression = _apply("_in", expression, self.parse_math1())
+            elif self.stream.current.test("name:not") and self.stream.look().test("name:in"):
+                self.stream.skip(2)
+                expression = nodes.Not(_apply("_in", expression, self.parse_math1()), lineno=line)
+            else:
+                return expression
+
+
+def _apply(name: str, value: nodes.Expr, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(value, name, list(arguments), [], None, None, lineno=value.lineno)
+
+
+def _rewrite(node: nodes.Node) -> None:
+    """Lay nunjucks' meaning over the children of a node, innermost first."""
+    for name, value in list(node.iter_fields()):
+        if isinstance(value, list):
+            for index, child in enumerate(value):
+                if isinstance(child, nodes.Node):
+                    _rewrite(child)
+                    value[index] = _meaning(child)
+        elif isinstance(value, nodes.Node):
+            _rewrite(value)
+            setattr(node, name, _meaning(value))
+
+
+def _meaning(node: nodes.Node) -> nodes.Node:
+    if isinstance(node, (nodes.If, nodes.CondExpr)):
+        node.test = _apply("_true", node.test)
+        if isinstance(node, nodes.CondExpr) and node.expr2 is None:
+            node.expr2 = nodes.Const("", lineno=node.lineno)
+    elif isinstance(node, (nodes.And, nodes.Or)):
+        node.left = _apply("_operand", node.left)
+    elif isinstance(node, nodes.Not):
+        node.node = _apply("_true", node.node)
+    elif isinstance(node, nodes.For):
+        node.iter = _apply("_pairs" if isinstance(node.target, nodes.Tuple) else "_items", node.iter)
+        if node.test is not None:
+            node.test = _apply("_true", node.test)
+    elif isinstance(node, nodes.Concat):
+        node.nodes = [_apply("_concatenated", part) for part in node.nodes]
+    elif isinstance(node, nodes.Pair) and isinstance(node.key, nodes.Name):
+        node.key = nodes.Const(node.key.name, lineno=node.lineno)
+    elif isinstance(node, nodes.Tuple) and node.ctx == "load":
+        # In nunjucks a group in brackets gives its last member.
+        return node.items[-1] if node.items else nodes.Const(None, lineno=node.lineno)
+    return node
+
+
+class _EmptyList(list[Any]):
+    def __bool__(self) -> bool:
+        return True
+
+
+class _EmptyObject(dict[str, Any]):
+    def __bool__(self) -> bool:
+        return True
+
+
+def _operand(value: Any) -> Any:
+    """The left side of `and`/`or`, true in Python where it is true in JavaScript."""
+    if isinstance(value, list) and not value:
+        return _EmptyList()
+    if isinstance(value, dict) and not value:
+        return _EmptyObject()
+    return value if js.truthy(value) or not value else 0
+
+
+def _items(value: Any) -> list[Any]:
+    found = items(value)
+    budget.get().spend(len(found) + 1)
+    return found
+
+
+def _pairs(value: Any) -> list[Any]:
+    found = [[k, v] for k, v in value.items()] if isinstance(value, Mapping) else items(value)
+    budget.get().spend(len(found) + 1)
+    return found
+
+
+def _concatenated(value: Any) -> str:
+    plain = js.text(value)
+    budget.get().spend(1, len(plain))
+    return plain
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "_true": js.truthy,
+    "_operand": _operand,
+    "_items": _items,
+    "_pairs": _pairs,
+    "_concatenated": _concatenated,
+    "_in": js.contains,
+    "_eq": js.loosely_equal,
+    "_ne": lambda a, b: not js.loosely_equal(a, b),
+    "_seq": js.strictly_equal,
+    "_sne": lambda a, b: not js.strictly_equal(a, b),
+    "_lt": lambda a, b: js.ordered("lt", a, b),
+    "_lteq": lambda a, b: js.ordered("lteq", a, b),
+    "_gt": lambda a, b: js.ordered("gt", a, b),
+    "_gteq": lambda a, b: js.ordered("gteq", a, b),
+}
+
+
+def _range(start: Any, stop: Any = js.UNDEFINED, step: Any = 1) -> list[int]:
+    first, last = (0, js.integer(start)) if js.is_undefined(stop) else (js.integer(start), js.integer(stop))
+    numbers = range(first, last, js.integer(step, 1) or 1)
+    if len(numbers) > MAX_ITEMS:
+        raise js.ScriptValueError("range: the list would be too long")
+    return list(numbers)
+
+
+class Cycler:
+    """nunjucks' `cycler(…)`."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values, self.at, self.current = values, -1, None
+
+    def next(self) -> Any:
+        self.at = (self.at + 1) % max(1, len(self.values))
+        self.current = self.values[self.at] if self.values else None
+        return self.current
+
+    def reset(self) -> None:
+        self.at, self.current = -1, None
+
+
+def _joiner(separator: Any = ",") -> Callable[[], str]:
+    used = False
+
+    def joined() -> str:
+        nonlocal used
+        used, before = True, used
+        return js.text(separator) if before else ""
+
+    return joined
+
+
+def _finalize(value: Any) -> str:
+    plain = js.text(value)
+    current = budget.get(None)
+    if current is not None:
+        current.spend(1, len(plain))
+    return plain
+
+
+class NunjucksEnvironment(ImmutableSandboxedEnvironment):
+    """The environment that compiles and runs templates; has no loader, so nothing can be included."""
+
+    intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
+    intercepted_unops = frozenset(["+", "-"])
+
+    def __init__(self, filters: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(
+            autoescape=False, undefined=NunjucksUndefined, keep_trailing_newline=True, finalize=_finalize
+        )
+        self.filters = {**FILTERS, **filters, **OPERATORS}
+        self.tests = dict(TESTS)
+        self.globals = {"range": _range, "cycler": Cycler, "joiner": _joiner, "null": None}
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        template = NunjucksParser(self, source, name, filename).parse()
+        _rewrite(template)
+        return template
+
+    def _tokenize(
+        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
+    ) -> TokenStream:
+        stream = super()._tokenize(source, name, filename, state)
+        return TokenStream(_spelled(stream), name, filename)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self.getitem(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(obj, NunjucksUndefined):
+            return obj
+        if isinstance(obj, LoopContext):
+            return getattr(obj, argument) if argument in LOOP_MEMBERS else self.undefined(name=str(argument))
+        if isinstance(obj, Cycler):
+            known = {"next": obj.next, "reset": obj.reset, "current": obj.current}
+            return known.get(argument, self.undefined(name=str(argument)))
+        found = member(obj, argument)
+        return self.undefined(name=js.text(argument)) if isinstance(found, js.Undefined) else found
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        return True  # nothing else can be reached: members come from our tables alone
+
+    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+        budget.get().spend(20)
+        if not callable(__obj) or isinstance(__obj, js.Undefined):
+            raise js.ScriptValueError("Unable to call a value that is not a function")
+        if not isinstance(__obj, (Macro, BlockReference, NunjucksUndefined)) and kwargs:
+            kwargs = {}
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        return js.add(left, right) if operator == "+" else js.arithmetic(operator, left, right)
+
+    def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
+        return js.arithmetic("-", 0, arg) if operator == "-" else js.number(arg)
+
+
+ALIASES = {"elseif": "elif", "asyncEach": "for", "asyncAll": "for", "ifAsync": "if"}
+ENDS = {"endeach": "endfor", "endall": "endfor"}
+
+
+def _spelled(stream: TokenStream) -> Iterator[Token]:
+    """nunjucks' names of blocks in jinja2's spelling."""
+    after_begin = False
+    for token in stream:
+        if after_begin and token.type == "name":
+            value = ALIASES.get(token.value) or ENDS.get(token.value)
+            if value:
+                token = Token(token.lineno, token.type, value)
+        after_begin = token.type == "block_begin"
+        yield token

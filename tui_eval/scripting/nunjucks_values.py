@@ -1,0 +1,353 @@
+"""JavaScript's view of plain values, as nunjucks templates see them.
+
+How values print, which are true, what `+` and `==` mean, and which members strings, lists, numbers
+and objects have. Nothing here needs jinja2, so plain `{{name}}` templates work without it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MAX_TEXT = 20_000_000
+"""The longest text (in characters) that one operation of a template may build."""
+
+WHITESPACE = " \t\n\r\v\f\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
+    chr(c) for c in range(0x2000, 0x200B)
+)
+"""What JavaScript's `trim` removes."""
+
+
+class ScriptValueError(Exception):
+    """An operation that JavaScript or our limits refuse; the text is one line."""
+
+
+class Undefined:
+    """JavaScript's `undefined`: prints as nothing, is false, has no members."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = Undefined()
+
+
+def is_undefined(value: Any) -> bool:
+    """Whether the value is `undefined`, ours or jinja2's (told by its class name: jinja2 stays out)."""
+    return isinstance(value, Undefined) or type(value).__name__ in ("NunjucksUndefined", "ChainableUndefined")
+
+
+def is_nullish(value: Any) -> bool:
+    """Whether the value is null or undefined."""
+    return value is None or is_undefined(value)
+
+
+def number_text(value: int | float) -> str:
+    """A number as JavaScript prints it (`1.0` is `1`, `1e21` is `1e+21`, 64-bit precision)."""
+    if isinstance(value, int):
+        if -9007199254740992 <= value <= 9007199254740992:
+            return str(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            return "Infinity" if value > 0 else "-Infinity"
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "0"
+    sign = "-" if value < 0 else ""
+    mantissa, exponent = f"{abs(value)!r}e0".split("e")[:2]
+    whole, _, fraction = mantissa.partition(".")
+    fraction = "" if fraction == "0" else fraction
+    digits = whole + fraction
+    point = len(whole) + int(exponent)
+    stripped = digits.lstrip("0")
+    point -= len(digits) - len(stripped)
+    digits = stripped.rstrip("0")
+    count = len(digits)
+    if count <= point <= 21:
+        return sign + digits + "0" * (point - count)
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    power = point - 1
+    tail = f".{digits[1:]}" if count > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{'+' if power > 0 else '-'}{abs(power)}"
+
+
+def text(value: Any) -> str:
+    """JavaScript's `String(value)`, except that null and undefined are empty as nunjucks prints them."""
+    if isinstance(value, str):
+        return value
+    if is_nullish(value):
+        return ""
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, (int, float)):
+        return number_text(value)
+    if isinstance(value, (list, tuple)):
+        return join(value, ",")
+    if isinstance(value, FileValue):
+        return value.source
+    if isinstance(value, Mapping):
+        return "[object Object]"
+    if callable(value):
+        return "[Function]"
+    return str(value)
+
+
+def join(values: Any, separator: str) -> str:
+    """`Array.join`, within the limit of text."""
+    parts: list[str] = []
+    length = 0
+    for value in values:
+        part = text(value)
+        length += len(part) + len(separator)
+        if length > MAX_TEXT:
+            raise ScriptValueError("the text would be too long")
+        parts.append(part)
+    return separator.join(parts)
+
+
+class FileValue(dict[str, Any]):
+    """A YAML or JSON file used as a variable: prints as the file's text, answers `{{data.key}}`."""
+
+    def __init__(self, source: str, data: dict[str, Any]) -> None:
+        super().__init__(data)
+        self.source = source
+
+
+class FileList(list[Any]):
+    """A YAML or JSON file holding a list: prints as the file's text, its items can be addressed."""
+
+    def __init__(self, source: str, data: list[Any]) -> None:
+        super().__init__(data)
+        self.source = source
+
+
+def truthy(value: Any) -> bool:
+    """JavaScript's truth: empty lists and objects are true, NaN is false."""
+    if isinstance(value, float):
+        return value != 0 and not math.isnan(value)
+    if isinstance(value, (list, tuple, dict)):
+        return True
+    return bool(value)
+
+
+def number(value: Any) -> int | float:
+    """JavaScript's `Number(value)`."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (int, float)):
+        return value
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        plain = value.strip(WHITESPACE)
+        if not plain:
+            return 0
+        try:
+            if plain[:2].lower() in ("0x", "0o", "0b"):
+                return int(plain, 0)
+            if "_" in plain or plain.lower().strip("+-") in ("nan", "inf", "infinity"):
+                return {"Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(plain, math.nan)
+            parsed = float(plain)
+        except ValueError:
+            return math.nan
+        return int(parsed) if parsed.is_integer() and abs(parsed) < 2**53 else parsed
+    if isinstance(value, list):
+        return number(text(value))
+    return math.nan
+
+
+def integer(value: Any, default: int = 0) -> int:
+    """A number as an index; what is not a number is `default`."""
+    converted = number(value) if not is_nullish(value) else math.nan
+    if math.isnan(converted):
+        return default
+    if math.isinf(converted):
+        return 2**53 if converted > 0 else -(2**53)
+    return int(converted)
+
+
+def tidy(value: int | float) -> int | float:
+    """A float without a fraction as an integer, as JavaScript does not tell them apart."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def add(left: Any, right: Any) -> Any:
+    """JavaScript's `+`: numbers are added, everything else is joined as text."""
+    plain = (int, float, type(None), Undefined)
+    if isinstance(left, plain) and isinstance(right, plain):
+        return tidy(_float_safe(lambda: number(left) + number(right)))
+    both = [_concatenated(left), _concatenated(right)]
+    if len(both[0]) + len(both[1]) > MAX_TEXT:
+        raise ScriptValueError("the text would be too long")
+    return both[0] + both[1]
+
+
+def _concatenated(value: Any) -> str:
+    if value is None:
+        return "null"
+    return "undefined" if is_undefined(value) else text(value)
+
+
+def _float_safe(compute: Callable[[], int | float]) -> int | float:
+    try:
+        return compute()
+    except OverflowError:
+        return math.inf
+    except (ValueError, TypeError):
+        return math.nan
+
+
+def arithmetic(operator: str, left: Any, right: Any) -> Any:
+    """The other operators: `- * / // % **`, on numbers only."""
+    first, second = number(left), number(right)
+    if isinstance(first, int) and abs(first) > 2**53:
+        first = float(first) if abs(first) < 10**300 else math.inf
+    if isinstance(second, int) and abs(second) > 2**53:
+        second = float(second) if abs(second) < 10**300 else math.inf
+    if operator in ("/", "//"):
+        if second == 0:
+            result: int | float = math.nan if first == 0 or math.isnan(first) else math.copysign(math.inf, first)
+        else:
+            result = _float_safe(lambda: first / second)
+            if operator == "//" and math.isfinite(result):
+                result = math.floor(result)
+    elif operator == "%":
+        result = math.nan if second == 0 else _float_safe(lambda: math.fmod(first, second))
+    elif operator == "**":
+        result = _float_safe(lambda: float(first) ** float(second) if first or second >= 0 else math.inf)
+        if isinstance(result, complex):
+            result = math.nan
+    elif operator == "*":
+        result = _float_safe(lambda: float(first) * float(second))
+    else:
+        result = _float_safe(lambda: first - second)
+    return tidy(result)
+
+
+def strictly_equal(left: Any, right: Any) -> bool:
+    """JavaScript's `===` (lists and objects are compared by their content: a template cannot tell)."""
+    if is_undefined(left) or is_undefined(right):
+        return is_undefined(left) and is_undefined(right)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return left == right
+    return type(left) is type(right) and left == right
+
+
+def loosely_equal(left: Any, right: Any) -> bool:
+    """JavaScript's `==`."""
+    if is_nullish(left) or is_nullish(right):
+        return is_nullish(left) and is_nullish(right)
+    scalars = (str, int, float)
+    if isinstance(left, scalars) and isinstance(right, scalars) and type(left) is not type(right):
+        return number(left) == number(right)
+    if isinstance(left, (list, dict)) != isinstance(right, (list, dict)):
+        return loosely_equal(text(left), text(right))
+    return strictly_equal(left, right)
+
+
+def ordered(operator: str, left: Any, right: Any) -> bool:
+    """JavaScript's `<`, `<=`, `>`, `>=`."""
+    if isinstance(left, str) and isinstance(right, str):
+        first: Any = left.encode("utf-16-be", "surrogatepass")
+        second: Any = right.encode("utf-16-be", "surrogatepass")
+    else:
+        first = math.nan if is_undefined(left) else number(left)
+        second = math.nan if is_undefined(right) else number(right)
+    match operator:
+        case "lt":
+            return first < second
+        case "lteq":
+            return first <= second
+        case "gt":
+            return first > second
+        case _:
+            return first >= second
+
+
+def contains(item: Any, container: Any) -> bool:
+    """nunjucks' `in`: membership of a list, part of a text, key of an object."""
+    if isinstance(container, str):
+        return text(item) in container
+    if isinstance(container, (list, tuple)):
+        return any(strictly_equal(item, other) for other in container)
+    if isinstance(container, Mapping):
+        return text(item) in container
+    raise ScriptValueError("cannot use `in` on a value that is neither text, list nor object")
+
+
+def parse_json(value: Any) -> Any:
+    """`JSON.parse`.
+
+    Raises:
+        ScriptValueError: the text is not JSON.
+    """
+    if isinstance(value, (FileValue, FileList)):
+        return value
+    try:
+        return json.loads(text(value), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ScriptValueError(f"load: not JSON: {str(error).splitlines()[0]}") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def to_json(value: Any, indent: Any = None) -> str:
+    """`JSON.stringify(value, null, indent)`; undefined members are left out, NaN is null."""
+    clean = _jsonable(value)
+    spaces: int | str | None = None
+    if isinstance(indent, str):
+        spaces = indent[:10] or None
+    elif not is_nullish(indent):
+        spaces = max(0, min(10, integer(indent))) or None
+    separators = (",", ": ") if spaces else (",", ":")
+    try:
+        written = json.dumps(clean, ensure_ascii=False, indent=spaces, separators=separators)
+    except (ValueError, RecursionError):
+        raise ScriptValueError("dump: the value cannot be written as JSON") from None
+    if len(written) > MAX_TEXT:
+        raise ScriptValueError("the text would be too long")
+    return written
+
+
+def _jsonable(value: Any, depth: int = 0) -> Any:
+    if depth > 200:
+        raise ScriptValueError("dump: the value is nested too deeply")
+    if isinstance(value, (str, bool)) or value is None:
+        return value
+    if isinstance(value, (int, float)):
+        return _json_number(value)
+    if isinstance(value, Mapping):
+        return {text(k): _jsonable(v, depth + 1) for k, v in value.items() if not _left_out(v)}
+    if isinstance(value, (list, tuple)):
+        return [None if _left_out(v) else _jsonable(v, depth + 1) for v in value]
+    return None if _left_out(value) else text(value)
+
+
+def _left_out(value: Any) -> bool:
+    return is_undefined(value) or callable(value)
+
+
+def _json_number(value: int | float) -> Any:
+    if isinstance(value, float):
+        return tidy(value) if math.isfinite(value) else None
+    return value

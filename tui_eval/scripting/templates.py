@@ -1,0 +1,330 @@
+"""Templates as promptfoo suites write them: nunjucks, rendered on jinja2's sandbox.
+
+A prompt is rendered in three steps (formats/promptfoo.md 7): vars that name other vars are filled
+in (`resolve_vars`), prefix and suffix are put around the prompt, and the whole is rendered
+(`render_prompt`). jinja2 is imported only where a template is more than plain `{{name}}`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tui_eval.scripting.nunjucks_members import member
+from tui_eval.scripting.nunjucks_values import MAX_TEXT, UNDEFINED, ScriptValueError, text, to_json
+
+Filters = Mapping[str, Callable[..., Any]]
+
+TIME_LIMIT = 10.0
+"""Seconds that one rendering may take."""
+
+MAX_TEMPLATE = 5_000_000
+"""Characters of the longest template that is compiled."""
+
+_PLAIN = re.compile(r"\{\{\s{0,40}([A-Za-z_$][\w$]{0,200}(?:\.[A-Za-z_$][\w$]{0,200}){0,20})\s{0,40}\}\}", re.ASCII)
+_BARE = re.compile(r"\{\{\s{0,40}(\w{1,200})\s{0,40}\}\}")
+_RAW = re.compile(r"\{%-?\s{0,40}(?:raw|verbatim)\s{0,40}-?%\}")
+_VERBATIM = re.compile(r"\{%(-?)\s{0,40}(end)?verbatim\s{0,40}(-?)%\}")
+_WORDS = frozenset(
+    "true false none null undefined and or not in is if else range cycler joiner super self loop caller "
+    "True False None".split()
+)
+
+
+class TemplateError(Exception):
+    """A template could not be rendered; the text is one line."""
+
+
+def render(
+    template: str,
+    vars: Mapping[str, Any],  # noqa: A002
+    *,
+    env: Mapping[str, str] | None = None,
+    filters: Filters | None = None,
+) -> str:
+    """Render one template.
+
+    Args:
+        template: nunjucks; one with an unclosed tag on a line is given back as it is.
+        vars: The variables; one that is missing prints as nothing.
+        env: What `{{ env.NAME }}` finds.
+        filters: Filters of the suite by name, beside the built-in ones.
+
+    Raises:
+        TemplateError: it is not a template, calls what is not there, or grows too large.
+    """
+    if "{" not in template or templating_disabled():
+        return template
+    if is_partial(template):
+        return template
+    if "{{" not in template and "{%" not in template and "{#" not in template:
+        return template
+    try:
+        plain = _render_plain(template, vars, env)
+        return _render_jinja(template, vars, env, filters) if plain is None else plain
+    except ScriptValueError as error:
+        raise TemplateError(_line(error)) from None
+
+
+def templating_disabled() -> bool:
+    """Whether the person switched templates off for this shell (`PROMPTFOO_DISABLE_TEMPLATING`)."""
+    return flag("PROMPTFOO_DISABLE_TEMPLATING")
+
+
+def flag(name: str) -> bool:
+    """Whether one of promptfoo's own switches is on in the environment of this process."""
+    return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "yup", "yeppers")
+
+
+def is_partial(template: str) -> bool:
+    """Whether a tag is opened and not closed on its line; such a text is printed as it is.
+
+    promptfoo's rule: `{{` with no `}`, `{%` with no `%`, or `{#` with no `#` before the end of its
+    line, unless the text uses `{% raw %}`.
+    """
+    for opener, closer in (("{{", "}"), ("{%", "%"), ("{#", "#")):
+        at, closed, end = template.find(opener), -1, -1
+        while at >= 0:
+            if end < at:
+                end = template.find("\n", at)
+                end = len(template) if end < 0 else end
+            if closed < at + 2:
+                closed = template.find(closer, at + 2, end)
+            if closed < 0 or closed > end:
+                return not _RAW.search(template)
+            at = template.find(opener, at + 1)
+    return False
+
+
+def _render_plain(template: str, vars: Mapping[str, Any], env: Mapping[str, str] | None) -> str | None:  # noqa: A002
+    """The text, where the template holds nothing but `{{name}}` and `{{name.member}}`; else None."""
+    if "{%" in template or "{#" in template:
+        return None
+    parts: list[str] = []
+    at = length = 0
+    for found in _PLAIN.finditer(template):
+        between = template[at : found.start()]
+        if "{{" in between:
+            return None
+        names = found.group(1).split(".")
+        if names[0] in _WORDS:
+            return None
+        value = vars.get(names[0], UNDEFINED)
+        if names[0] == "env" and "env" not in vars:
+            value = env if env is not None else {}
+        for name in names[1:]:
+            value = member(value, name)
+        printed = text(value)
+        length += len(between) + len(printed)
+        if length > MAX_TEXT:
+            raise ScriptValueError("the text would be too long")
+        parts += (between, printed)
+        at = found.end()
+    rest = template[at:]
+    if "{{" in rest:
+        return None
+    parts.append(rest)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=8)
+def _environment(filters: tuple[tuple[str, Callable[..., Any]], ...]) -> Any:
+    from tui_eval.scripting.nunjucks_environment import NunjucksEnvironment
+
+    return NunjucksEnvironment(dict(filters))
+
+
+@lru_cache(maxsize=512)
+def _compiled(template: str, filters: tuple[tuple[str, Callable[..., Any]], ...]) -> Any:
+    if len(template) > MAX_TEMPLATE:
+        raise ScriptValueError("the template is too long")
+    source = _VERBATIM.sub(r"{%\1 \2raw \3%}", template) if "verbatim" in template else template
+    try:
+        return _environment(filters).from_string(source)
+    except RecursionError:
+        raise ScriptValueError("the template is nested too deeply") from None
+
+
+def _render_jinja(
+    template: str,
+    vars: Mapping[str, Any],  # noqa: A002
+    env: Mapping[str, str] | None,
+    filters: Filters | None,
+) -> str:
+    from jinja2 import TemplateError as JinjaError
+
+    from tui_eval.scripting.nunjucks_environment import Budget, budget
+
+    known = tuple(sorted(filters.items(), key=lambda pair: pair[0])) if filters else ()
+    context: dict[str, Any] = {"env": {} if env is None else env}
+    context.update((key, _copied(value)) for key, value in vars.items() if isinstance(key, str))
+    token = budget.set(Budget(TIME_LIMIT))
+    try:
+        return _compiled(template, known).render(context)
+    except ScriptValueError:
+        raise
+    except JinjaError as error:
+        raise TemplateError(_line(error)) from None
+    except (RecursionError, MemoryError):
+        raise TemplateError("the template is nested too deeply") from None
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, SyntaxError, AssertionError) as error:
+        raise TemplateError(_line(error)) from None
+    finally:
+        budget.reset(token)
+
+
+def _copied(value: Any) -> Any:
+    """A copy of lists and objects: `push` in a template must not reach the case's own vars."""
+    return copy.deepcopy(value) if isinstance(value, (list, dict)) else value
+
+
+def _line(error: BaseException) -> str:
+    message = " ".join(str(error).split()) or type(error).__name__
+    return message if len(message) <= 300 else message[:299] + "…"
+
+
+def render_value(
+    value: Any,
+    vars: Mapping[str, Any],  # noqa: A002
+    *,
+    env: Mapping[str, str] | None = None,
+    filters: Filters | None = None,
+) -> Any:
+    """Render a text, or each text of a list; anything else (also an object) is given back untouched.
+
+    Raises:
+        TemplateError: as `render`.
+    """
+    if isinstance(value, str):
+        return render(value, vars, env=env, filters=filters)
+    if isinstance(value, list):
+        return [render(v, vars, env=env, filters=filters) if isinstance(v, str) else v for v in value]
+    return value
+
+
+def render_deep(
+    value: Any,
+    vars: Mapping[str, Any],  # noqa: A002
+    *,
+    env: Mapping[str, str] | None = None,
+    filters: Filters | None = None,
+) -> Any:
+    """Render every text in lists and objects, however deep.
+
+    Raises:
+        TemplateError: as `render`.
+    """
+    if isinstance(value, str):
+        return render(value, vars, env=env, filters=filters)
+    if isinstance(value, list):
+        return [render_deep(v, vars, env=env, filters=filters) for v in value]
+    if isinstance(value, dict):
+        return {k: render_deep(v, vars, env=env, filters=filters) for k, v in value.items()}
+    return value
+
+
+def resolve_vars(
+    vars: Mapping[str, Any],  # noqa: A002
+    *,
+    env: Mapping[str, str] | None = None,
+    filters: Filters | None = None,
+) -> dict[str, Any]:
+    """Vars as a prompt sees them: one trailing newline dropped, names of other vars filled in.
+
+    Bare `{{name}}` is filled in for up to five rounds; then each text is rendered, unless it names
+    something that is not defined: then it stays as it is.
+
+    Raises:
+        TemplateError: a var that names only known things cannot be rendered.
+    """
+    result = {k: v[:-1] if isinstance(v, str) and v.endswith("\n") else v for k, v in vars.items()}
+    if not any(isinstance(v, str) and "{" in v for v in result.values()) or templating_disabled():
+        return result
+    for _ in range(5):
+        changed = False
+        for key, value in result.items():
+            if isinstance(value, str) and "{{" in value:
+                filled = _fill_bare(value, result)
+                changed = changed or filled != value
+                result[key] = filled
+        if not changed:
+            break
+    rendered = dict(result)
+    for key, value in result.items():
+        if isinstance(value, str) and "{" in value and not _mentions_undefined(value, result, filters):
+            rendered[key] = render(value, result, env=env, filters=filters)
+    return rendered
+
+
+def _fill_bare(value: str, vars: Mapping[str, Any]) -> str:  # noqa: A002
+    length = len(value)
+
+    def fill(found: re.Match[str]) -> str:
+        nonlocal length
+        if found.group(1) not in vars:
+            return found.group()
+        filled = text(vars[found.group(1)])
+        length += len(filled)
+        if length > MAX_TEXT:
+            raise TemplateError("the text would be too long")
+        return filled
+
+    return _BARE.sub(fill, value)
+
+
+def _mentions_undefined(template: str, vars: Mapping[str, Any], filters: Filters | None) -> bool:  # noqa: A002
+    if is_partial(template):
+        return True
+    names = {found.split(".")[0] for found in _PLAIN.findall(template)}
+    if any(name not in vars and name not in _WORDS and name != "env" for name in names):
+        return True
+    if "{%" not in template and _PLAIN.sub("", template).find("{{") < 0:
+        return False
+    from jinja2 import TemplateError as JinjaError
+    from jinja2 import meta
+
+    known = tuple(sorted(filters.items(), key=lambda pair: pair[0])) if filters else ()
+    try:
+        tree = _environment(known).parse(template)
+        free = meta.find_undeclared_variables(tree)
+    except (JinjaError, RecursionError):
+        return True
+    return any(name not in vars and name not in _WORDS and name != "env" for name in free)
+
+
+def render_prompt(
+    prompt: str,
+    vars: Mapping[str, Any],  # noqa: A002
+    prefix: str = "",
+    suffix: str = "",
+    filters: Filters | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """The prompt as it is sent. `vars` have been through `resolve_vars`.
+
+    A prompt that is JSON is parsed, each of its texts rendered, and written again with two spaces,
+    so that quotes and line breaks in vars do no harm (unless `PROMPTFOO_DISABLE_JSON_AUTOESCAPE`).
+
+    Raises:
+        TemplateError: as `render`.
+    """
+    whole = f"{prefix}{prompt}{suffix}"
+    if whole.lstrip()[:1] in ("{", "[", '"') and not flag("PROMPTFOO_DISABLE_JSON_AUTOESCAPE"):
+        try:
+            parsed = json.loads(whole)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            try:
+                return to_json(render_deep(parsed, vars, env=env, filters=filters), 2)
+            except ScriptValueError as error:
+                raise TemplateError(_line(error)) from None
+            except RecursionError:
+                raise TemplateError("the prompt is nested too deeply") from None
+    return render(whole, vars, env=env, filters=filters)
