@@ -1,0 +1,146 @@
+"""Blocks laid out to a width: which row shows which line, folded or not, and where a search hits."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tui_eval.tui.state.amounts import size
+from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.lines import Line, Mark, Span, cut, marked, plain, wrap
+
+LONGEST = 2000
+"""Characters of a line that are laid out where lines are not wrapped."""
+
+
+class Row(NamedTuple):
+    """One row on the screen: the block, which of its lines (-1: a note of ours), the character the
+    row begins at, the blanks put before it, what it shows, and whether it is the block's first row."""
+
+    block: int
+    line: int
+    start: int
+    indent: int
+    spans: Line
+    first: bool
+
+
+class Hit(NamedTuple):
+    """A place where a search text stands."""
+
+    block: int
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False)
+class Layout:
+    """Rows of all blocks. `firsts[i]` is the first row of block i."""
+
+    blocks: Sequence[Block]
+    rows: list[Row]
+    firsts: list[int]
+    width: int
+
+    def block_at(self, row: int) -> int:
+        """The block that a row shows; 0 where there is none."""
+        return self.rows[row].block if 0 <= row < len(self.rows) else 0
+
+    def row_of(self, block: int, line: int = -1, character: int = 0) -> int:
+        """The row of a line (of a character in it); the block's first where it is not shown."""
+        if not self.rows:
+            return 0
+        first = self.firsts[block]
+        if line < 0:
+            return first
+        end = self.firsts[block + 1] if block + 1 < len(self.firsts) else len(self.rows)
+        starts = [(row.line, row.start) for row in self.rows[first:end] if row.line >= 0]
+        at = bisect_right(starts, (line, character)) - 1
+        return first + max(at, 0)
+
+
+class Layouter:
+    """Lays blocks out and remembers each block's rows until it, its fold or the width changes."""
+
+    def __init__(self) -> None:
+        self.width = 80
+        self.wrapped = True
+        self.folded: dict[str, bool] = {}
+        self._cache: dict[str, tuple[tuple[object, ...], list[tuple[int, int, int, Line]]]] = {}
+
+    def is_folded(self, block: Block) -> bool:
+        """Blocks that fold are folded until they are opened."""
+        return self.folded.get(block.key, True) and block.foldable
+
+    def layout(self, blocks: Sequence[Block]) -> Layout:
+        """The rows of all blocks at the present width."""
+        rows: list[Row] = []
+        firsts: list[int] = []
+        for index, block in enumerate(blocks):
+            firsts.append(len(rows))
+            first = True
+            for line, start, indent, spans in self._block_rows(block):
+                rows.append(Row(index, line, start, indent, spans, first))
+                first = False
+        return Layout(blocks, rows, firsts, self.width)
+
+    def _block_rows(self, block: Block) -> list[tuple[int, int, int, Line]]:
+        folded = self.is_folded(block)
+        state = (block, block.version, folded, self.width, self.wrapped)
+        cached = self._cache.get(block.key)
+        if cached is not None and cached[0] == state:
+            return cached[1]
+        rows = list(self._made(block, folded))
+        self._cache[block.key] = (state, rows)
+        return rows
+
+    def _made(self, block: Block, folded: bool) -> list[tuple[int, int, int, Line]]:
+        lines = block.head()[: block.fold] if folded else block.lines()
+        rows: list[tuple[int, int, int, Line]] = []
+        limit = block.fold * 3 if folded else 0
+        for number, line in enumerate(lines):
+            rows.extend((number, *piece) for piece in self._wrapped(line))
+            if limit and len(rows) >= limit:
+                rows = rows[:limit]
+                break
+        if folded:
+            rows.append((-1, 0, 0, (Span(f"… {self._rest(block)}enter unfolds", "muted"),)))
+        elif block.clipped:
+            total = f" of {size(block.size)} characters" if block.size else ""
+            rows.append((-1, 0, 0, (Span(f"… cut here{total}: p shows all of it", "note"),)))
+        return rows or [(-1, 0, 0, ())]
+
+    def _wrapped(self, line: Line) -> list[tuple[int, int, Line]]:
+        if self.wrapped:
+            return wrap(line, self.width)
+        return [(0, 0, line if len(plain(line)) <= LONGEST else (*cut(line, 0, LONGEST), Span("…", "muted")))]
+
+    @staticmethod
+    def _rest(block: Block) -> str:
+        if block._lines is not None:
+            return f"{len(block.lines()) - block.fold:,} more lines, "
+        return f"{size(block.size)} characters, " if block.size else ""
+
+
+def find_all(blocks: Sequence[Block], wanted: re.Pattern[str], limit: int = 10_000) -> list[Hit]:
+    """Every place in the blocks (folded parts too, up to what is shown unfolded) where it matches."""
+    hits: list[Hit] = []
+    for index, block in enumerate(blocks):
+        for number, line in enumerate(block.lines()):
+            for match in wanted.finditer(plain(line)):
+                if match.end() > match.start():
+                    hits.append(Hit(index, number, match.start(), match.end()))
+            if len(hits) >= limit:
+                return hits
+    return hits
+
+
+def with_marks(row: Row, marks: Sequence[Mark]) -> Line:
+    """A row's spans with marks given in characters of its whole line."""
+    offset, end = row.indent - row.start, len(plain(row.spans))
+    shifted = [Mark(max(m.start + offset, row.indent), min(m.end + offset, end), m.style) for m in marks]
+    return marked(row.spans, shifted)

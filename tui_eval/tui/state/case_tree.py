@@ -1,0 +1,261 @@
+"""The lines of a case list: folders, suites and cases, folded, filtered and sorted.
+
+Pure. A list is made of `Entry`s (a case with its present status and figures); `build` turns them into
+`Line`s. A change of one entry's status needs no rebuilding: `Tree.update` adjusts the counts of the
+lines above it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tui_eval.model import Case, Problem, Suite
+from tui_eval.tui.state.figures import SEVERITY
+
+LineKind = Literal["folder", "suite", "case", "problem"]
+SORTS = ("file", "outcome", "name", "duration", "age", "cost")
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A case as a list shows it now. `key` is unique in the list; `trend` oldest first; `finished_at`
+    in seconds since the epoch; `attempts` the attempts' statuses in order; `case_ref` its row in a run."""
+
+    key: str
+    case_id: str
+    name: str
+    suite: str
+    format: str
+    status: str = ""
+    agent: str = ""
+    model: str = ""
+    flaky: bool = False
+    case: Case | None = None
+    case_ref: int | None = None
+    attempts: str = ""
+    trend: tuple[float, ...] = ()
+    finished_at: float | None = None
+    started_at: float | None = None
+    duration_ms: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    message: str = ""
+    detail: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """One line. `above` are the folder and suite lines it belongs to."""
+
+    kind: LineKind
+    key: str
+    depth: int
+    name: str
+    entry: Entry | None = None
+    suite: Suite | None = None
+    problem: Problem | None = None
+    path: str = ""
+    folded: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+    above: tuple[Line, ...] = ()
+
+
+@dataclass(slots=True)
+class View:
+    """How a list is looked at. What is kept between sessions."""
+
+    sort: str = "file"
+    reverse: bool = False
+    failures_first: bool = False
+    folded: set[str] = field(default_factory=set)
+    accept: Callable[[Entry], bool] | None = None
+
+    @property
+    def flat(self) -> bool:
+        """Whether cases stand without the tree."""
+        return self.sort != "file" or self.reverse or self.failures_first
+
+
+@dataclass(slots=True)
+class Tree:
+    """The lines shown, and where each entry's line is."""
+
+    lines: list[Line]
+    shown: list[Entry]
+    """Cases that pass the filter, in the order shown, also those in folded parts."""
+    total: int
+    index: dict[str, int]
+    _above: dict[str, tuple[Line, ...]]
+
+    def update(self, key: str, before: str, after: str) -> list[int]:
+        """An entry went from one status to another; returns the indices of lines to redraw."""
+        changed = [self.index[key]] if key in self.index else []
+        if before != after:
+            for line in self._above.get(key, ()):
+                line.counts[before] -= 1
+                line.counts[after] += 1
+                if line.key in self.index:
+                    changed.append(self.index[line.key])
+        return changed
+
+
+def build(entries: Iterable[Entry], suites: Iterable[Suite], view: View) -> Tree:
+    """The lines for these entries. Suites without a case (unreadable files) stand with their
+    problems; folders are made from the suites' paths."""
+    entries = list(entries)
+    accept = view.accept
+    chosen = [entry for entry in entries if accept(entry)] if accept else entries
+    if view.flat:
+        chosen = _sorted(chosen, view)
+        lines = [Line("case", entry.key, 0, entry.name, entry) for entry in chosen]
+        index = {line.key: number for number, line in enumerate(lines)}
+        return Tree(lines, chosen, len(entries), index, {})
+    return _tree(chosen, suites, view, len(entries), filtered=accept is not None)
+
+
+def _sorted(entries: list[Entry], view: View) -> list[Entry]:
+    result = list(entries)
+    match view.sort:
+        case "name":
+            result.sort(key=lambda entry: entry.name.lower())
+        case "outcome":
+            result.sort(key=lambda entry: SEVERITY.get(entry.status, 7))
+        case "duration":
+            result.sort(key=lambda entry: -(entry.duration_ms or 0.0))
+        case "age":
+            result.sort(key=lambda entry: -(entry.finished_at or 0.0))
+        case "cost":
+            result.sort(key=lambda entry: -(entry.cost or 0.0))
+    if view.reverse:
+        result.reverse()
+    if view.failures_first:
+        result.sort(key=lambda entry: _urgency(entry))
+    return result
+
+
+def _urgency(entry: Entry) -> int:
+    """Failures, then what is being worked on, then the rest in the order chosen."""
+    if entry.status in ("failed", "error"):
+        return 0
+    return 1 if entry.flaky else 2 if entry.status in ("running", "retrying") else 3
+
+
+def _tree(chosen: list[Entry], suites: Iterable[Suite], view: View, total: int, *, filtered: bool) -> Tree:
+    by_suite: dict[str, list[Entry]] = {}
+    for entry in chosen:
+        by_suite.setdefault(entry.suite, []).append(entry)
+    known = {suite.path: suite for suite in suites}
+    paths = set(by_suite) if filtered else set(by_suite) | set(known)
+    lines: list[Line] = []
+    above: dict[str, tuple[Line, ...]] = {}
+    shown: list[Entry] = []
+    open_folders: list[Line] = []
+    folders = _folders(paths)
+    hidden_below: Line | None = None
+
+    for path in sorted(paths, key=lambda path: (_folder_of(path).split("/"), path)):
+        folder = _folder_of(path)
+        chain = folders[folder]
+        while open_folders and open_folders[-1].path not in chain:
+            open_folders.pop()
+        if hidden_below is not None and hidden_below not in open_folders:
+            hidden_below = None
+        for name in chain[len(open_folders) :]:
+            parent = open_folders[-1].path if open_folders else ""
+            label = name[len(parent) + 1 :] if parent else name
+            line = Line(
+                "folder", f"{name}/", len(open_folders), f"{label}/", path=name, above=tuple(open_folders)
+            )
+            line.folded = line.key in view.folded
+            if hidden_below is None:
+                lines.append(line)
+                if line.folded:
+                    hidden_below = line
+            open_folders.append(line)
+        hidden = hidden_below is not None
+        _suite_lines(
+            known.get(path), path, by_suite.get(path, []), tuple(open_folders), view, hidden, lines, above
+        )
+        shown.extend(by_suite.get(path, []))
+    index = {line.key: number for number, line in enumerate(lines)}
+    return Tree(lines, shown, total, index, above)
+
+
+def _suite_lines(
+    suite: Suite | None,
+    path: str,
+    entries: list[Entry],
+    folders: tuple[Line, ...],
+    view: View,
+    hidden: bool,
+    lines: list[Line],
+    above: dict[str, tuple[Line, ...]],
+) -> None:
+    """Lines of one suite. One case without problems needs no line of its suite."""
+    problems = suite.problems if suite else []
+    depth = len(folders)
+    parents = folders
+    if len(entries) != 1 or problems:
+        line = Line("suite", path, depth, path.rsplit("/", 1)[-1], suite=suite, path=path, above=folders)
+        line.folded = path in view.folded
+        if not hidden:
+            lines.append(line)
+            hidden = line.folded
+        parents = (*folders, line)
+        depth += 1
+        if not hidden:
+            for number, problem in enumerate(problems):
+                key = f"{path}!{number}"
+                lines.append(
+                    Line(
+                        "problem",
+                        key,
+                        depth,
+                        problem.message,
+                        problem=problem,
+                        path=path,
+                        suite=suite,
+                        above=parents,
+                    )
+                )
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts[entry.status] += 1
+        above[entry.key] = parents
+    if not hidden:
+        lines.extend(
+            [
+                Line("case", entry.key, depth, entry.name, entry, suite, None, path, False, _NONE, parents)
+                for entry in entries
+            ]
+        )
+    for line in parents:
+        line.counts.update(counts)
+
+
+_NONE: Counter[str] = Counter()
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _folders(paths: set[str]) -> dict[str, tuple[str, ...]]:
+    """For each suite's folder the chain of folder lines above it. Folders that hold nothing but one
+    other folder are joined with it (`a/b/c/`)."""
+    holders = {_folder_of(path) for path in paths} - {""}
+    children: dict[str, set[str]] = {}
+    for holder in holders:
+        parts = holder.split("/")
+        for depth in range(len(parts)):
+            children.setdefault("/".join(parts[:depth]), set()).add("/".join(parts[: depth + 1]))
+    kept = holders | {name for name, below in children.items() if name and len(below) > 1}
+    chains: dict[str, tuple[str, ...]] = {"": ()}
+    for holder in holders:
+        parts = holder.split("/")
+        names = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+        chains[holder] = tuple(name for name in names if name in kept)
+    return chains

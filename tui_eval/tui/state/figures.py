@@ -1,0 +1,125 @@
+"""How outcomes and numbers are written: glyphs and words, ages, durations, tokens, costs, trends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+GLYPHS: dict[str, str] = {
+    "passed": "✓",
+    "failed": "✗",
+    "error": "!",
+    "cancelled": "⊘",
+    "skipped": "–",
+    "running": "●",
+    "retrying": "↻",
+    "waiting": "◌",
+    "flaky": "≈",
+    "": "·",
+}
+LETTERS: dict[str, str] = {
+    "passed": "P",
+    "failed": "F",
+    "error": "E",
+    "cancelled": "C",
+    "skipped": "S",
+    "running": "*",
+    "retrying": "@",
+    "waiting": ".",
+    "flaky": "~",
+    "": " ",
+}
+COLOURS: dict[str, str] = {
+    "passed": "success",
+    "failed": "error",
+    "error": "warning",
+    "flaky": "warning",
+    "running": "primary",
+    "retrying": "warning",
+    "cancelled": "text-muted",
+    "skipped": "text-muted",
+    "waiting": "text-disabled",
+    "": "text-disabled",
+}
+"""Theme variables by outcome or state."""
+NOT_PASSED = ("failed", "error", "cancelled", "flaky")
+BARS = "▁▂▃▄▅▆▇█"
+LETTER_BARS = "_.-:=+*#"
+SEVERITY = {
+    "failed": 0,
+    "error": 1,
+    "retrying": 2,
+    "running": 3,
+    "waiting": 4,
+    "cancelled": 5,
+    "skipped": 6,
+    "": 7,
+    "passed": 8,
+}
+
+
+class Symbols:
+    """The glyphs in use: letters where the terminal has no UTF-8."""
+
+    def __init__(self, unicode: bool = True) -> None:
+        self.unicode = unicode
+        self.glyphs = GLYPHS if unicode else LETTERS
+        self.folded, self.unfolded = ("▸", "▾") if unicode else ("+", "-")
+        self.marked = "▌" if unicode else ">"
+        self.bar_full, self.bar_empty = ("━", "─") if unicode else ("#", "-")
+        self.dot = " · " if unicode else " | "
+        self.arrow = "→" if unicode else "->"
+        self.rule = "─" if unicode else "-"
+        self.column = "│" if unicode else "|"
+
+    def trend(self, ratios: Sequence[float], width: int) -> str:
+        """The last `width` ratios (0–1, oldest first) as a sparkline."""
+        bars = BARS if self.unicode else LETTER_BARS
+        return "".join(bars[min(7, max(0, round(ratio * 7)))] for ratio in ratios[-width:])
+
+    def bar(self, done: int, total: int, width: int) -> tuple[str, str]:
+        """A progress bar in two parts: what is done and what is not."""
+        full = width * done // total if total else 0
+        return self.bar_full * full, self.bar_empty * (width - full)
+
+
+def age(seconds: float) -> str:
+    """How long ago, in at most four characters: `now`, `12s`, `5m`, `3h`, `9d`, `6w`, `2y`."""
+    if seconds < 1:
+        return "now"
+    for unit, size, most in (("s", 1, 60), ("m", 60, 60), ("h", 3600, 48), ("d", 86400, 14)):
+        if seconds < size * most:
+            return f"{int(seconds // size)}{unit}"
+    weeks = int(seconds // 604800)
+    return f"{weeks}w" if weeks < 104 else f"{weeks // 52}y"
+
+
+def duration(milliseconds: float | None) -> str:
+    """A duration in at most six characters: `820ms`, `1.2s`, `34s`, `2m05s`, `1h02m`."""
+    if milliseconds is None:
+        return ""
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f}ms"
+    seconds = milliseconds / 1000
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    return clock(seconds)
+
+
+def clock(seconds: float) -> str:
+    """Whole seconds: `0s`, `34s`, `2m05s`, `1h02m`."""
+    whole = int(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def count(number: int | None) -> str:
+    """A number with thousands separators; empty for None."""
+    return "" if number is None else f"{number:,}"
+
+
+def cost(dollars: float | None) -> str:
+    """USD with four digits; empty for None."""
+    return "" if dollars is None else f"${dollars:,.4f}"

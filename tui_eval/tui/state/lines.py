@@ -1,0 +1,138 @@
+"""Styled text without a screen: spans, lines, wrapping to a width, finding.
+
+A style is a word or several (`"json-key"`, `"failed hit"`) that a widget turns into colours. All
+text that becomes a span goes through `text_lines` or `one_line`, the one border where foreign text
+is made safe to show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rich.cells import cell_len, get_character_cell_size
+
+from tui_eval.guard.text import clip, visible
+
+TAB = "    "
+
+
+class Span(NamedTuple):
+    """A piece of text of one style."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Span, ...]
+
+
+class Mark(NamedTuple):
+    """A range of characters of a line that gets a further style."""
+
+    start: int
+    end: int
+    style: str
+
+
+def one_line(text: object, limit: int = 0) -> str:
+    """Foreign text for a place of one line: controls visible, at most `limit` characters."""
+    shown = visible(str(text), newlines=False)
+    return clip(shown, limit) if limit else shown
+
+
+def text_lines(text: str, style: str = "") -> Iterator[Line]:
+    """The lines of foreign text, controls made visible, tabs as four blanks."""
+    for line in visible(text.replace("\r\n", "\n")).split("\n"):
+        yield (Span(line.replace("\t", TAB), style),)
+
+
+def plain(line: Line) -> str:
+    """The text of a line without its styles."""
+    return line[0].text if len(line) == 1 else "".join(span.text for span in line)
+
+
+def width_of(line: Line) -> int:
+    """Width in terminal cells."""
+    return sum(cell_len(span.text) for span in line)
+
+
+def cut(line: Line, start: int, end: int) -> Line:
+    """The characters from `start` to `end` of a line."""
+    pieces: list[Span] = []
+    at = 0
+    for span in line:
+        after = at + len(span.text)
+        if after > start and at < end:
+            pieces.append(Span(span.text[max(start - at, 0) : end - at], span.style))
+        at = after
+        if at >= end:
+            break
+    return tuple(pieces)
+
+
+def marked(line: Line, marks: Iterable[Mark]) -> Line:
+    """The line with further styles on ranges of it; later marks come on top."""
+    for start, end, style in marks:
+        if end <= start:
+            continue
+        middle = tuple(Span(s.text, f"{s.style} {style}".strip()) for s in cut(line, start, end))
+        line = (*cut(line, 0, start), *middle, *cut(line, end, len(plain(line))))
+    return line
+
+
+def wrap(line: Line, width: int) -> list[tuple[int, int, Line]]:
+    """The rows a line takes at a width: the character each begins at, the blanks put before it, and
+    what it shows.
+
+    Breaks after a blank where there is one in the second half of the row. Rows after the first are
+    indented as the line is, up to a third of the width.
+    """
+    text = plain(line)
+    if len(text) * 2 <= width or cell_len(text) <= width:
+        return [(0, 0, line)]
+    width = max(width, 2)
+    indent = min(len(text) - len(text.lstrip(" ")), width // 3)
+    rows: list[tuple[int, int, Line]] = []
+    start = 0
+    while start < len(text):
+        room = width if not rows else width - indent
+        end = _fits(text, start, room)
+        if end < len(text) and text[end] != " ":
+            blank = text.rfind(" ", start + (end - start) // 2, end)
+            end = blank + 1 if blank >= 0 else end
+        row = cut(line, start, end)
+        before = indent if rows else 0
+        rows.append((start, before, (Span(" " * before), *row) if before else row))
+        start = end
+        if start < len(text) and text[start] == " " and text[start : start + 2] != "  ":
+            start += 1
+    return rows
+
+
+def _fits(text: str, start: int, width: int) -> int:
+    """The end of the longest piece from `start` that fits into `width` cells (at least one)."""
+    piece = text[start : start + width]
+    if piece.isascii():
+        return start + len(piece)
+    cells = 0
+    for index, character in enumerate(piece):
+        cells += get_character_cell_size(character)
+        if cells > width:
+            return start + max(index, 1)
+    return start + len(piece)
+
+
+def fit(line: Line, width: int) -> Line:
+    """The line cut to `width` cells, the cut marked with an ellipsis."""
+    if width_of(line) <= width:
+        return line
+    text = plain(line)
+    end = _fits(text, 0, max(width - 1, 0)) if width > 1 else 0
+    return (*cut(line, 0, end), Span("…", "muted"))
+
+
+def pattern(query: str) -> re.Pattern[str]:
+    """What a search looks for: the text itself, ignoring case unless it has a capital letter."""
+    return re.compile(re.escape(query), 0 if any(c.isupper() for c in query) else re.IGNORECASE)

@@ -1,0 +1,137 @@
+"""Verdicts as lines: in a few words beside a turn, and in full with expected against actual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tui_eval.model import UNSET, Verdict
+from tui_eval.tui.state.amounts import tokens
+from tui_eval.tui.state.json_lines import parsed, short, value_lines
+from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text_difference import difference
+
+GLYPHS = {
+    "passed": "✓",
+    "failed": "✗",
+    "error": "!",
+    "cancelled": "⊘",
+    "skipped": "–",
+    "running": "●",
+    "waiting": "◌",
+}
+"""The glyph of each outcome (ux.md, Habits); always beside its word."""
+
+
+def word_of(verdict: Verdict) -> str:
+    """`passed`, `failed` or `error`."""
+    return "error" if verdict.passed is None else "passed" if verdict.passed else "failed"
+
+
+def label_of(verdict: Verdict) -> str:
+    """Glyph and word."""
+    word = word_of(verdict)
+    return f"{GLYPHS[word]} {word}"
+
+
+def about_rows(verdict: Verdict) -> bool:
+    """Whether the verdict compares rows, so that the Data tab says more than its text."""
+    return verdict.target.split(".")[0] == "rows" or verdict.type == "sql"
+
+
+def about_tools(verdict: Verdict) -> bool:
+    """Whether the verdict is about tool calls."""
+    return verdict.target.split(".")[0] == "tools" or "tool" in verdict.type
+
+
+def title(verdict: Verdict, room: int = 70) -> Line:
+    """What is asserted: `should_contain "March"`, `tool_call run_sql`, the target where it says more."""
+    spans = [Span(one_line(verdict.type, 40), "strong")]
+    if verdict.target not in ("text", "tools", "rows", ""):
+        spans.append(Span(" " + one_line(verdict.target, 40), "muted"))
+    if verdict.expected is not None and verdict.expected is not UNSET and not about_rows(verdict):
+        spans.append(Span(" " + short(verdict.expected, max(room - sum(len(s.text) for s in spans), 16))))
+    if verdict.metric:
+        spans.append(Span(f"  metric {one_line(verdict.metric, 30)}", "muted"))
+    return tuple(spans)
+
+
+def brief(verdict: Verdict) -> Iterator[Line]:
+    """What stands beside a turn: what is asserted, and why it did not hold."""
+    indent = "  " if verdict.set is not None else ""
+    yield (Span(indent), *title(verdict)) if indent else title(verdict)
+    if verdict.passed:
+        return
+    if verdict.reason:
+        for line in text_lines(verdict.reason):
+            yield (Span(indent), *line) if indent else line
+    if about_rows(verdict):
+        yield (Span(indent), Span("d shows which cells differ", "muted"))
+    elif verdict.judge and verdict.judge.get("answer") and not verdict.reason:
+        yield from text_lines(str(verdict.judge["answer"]))
+
+
+def in_full(verdict: Verdict, *, rendered: bool = True) -> Iterator[Line]:
+    """Everything known of a verdict, for the Assertions tab."""
+    yield title(verdict, 100)
+    facts = [f"score {verdict.score:g}"]
+    if verdict.weight != 1.0:
+        facts.append(f"weight {verdict.weight:g}")
+    if verdict.target:
+        facts.append(f"looks at {one_line(verdict.target, 60)}")
+    if verdict.line:
+        facts.append(f"line {verdict.line}")
+    yield (Span(" · ".join(facts), "muted"),)
+    if verdict.reason:
+        yield from text_lines(verdict.reason, "" if verdict.passed else word_of(verdict))
+    if about_rows(verdict) and not verdict.passed:
+        yield (Span("d shows which cells differ", "muted"),)
+    else:
+        yield from _sides(verdict, rendered)
+    yield from _judge(verdict.judge)
+
+
+def _sides(verdict: Verdict, rendered: bool) -> Iterator[Line]:
+    expected, actual = verdict.expected, verdict.actual
+    if expected is UNSET:
+        expected = None
+    if expected is None and actual is None:
+        return
+    if not verdict.passed and isinstance(expected, str) and isinstance(actual, str) and rendered:
+        yield from _titled("expected", difference(expected, actual)[0])
+        yield from _titled("actual", difference(expected, actual)[1])
+        return
+    if expected is not None:
+        yield from _titled("expected", value_lines(_shown(expected), rendered=rendered))
+    if actual is not None:
+        yield from _titled("actual", value_lines(_shown(actual), rendered=rendered))
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, (str, list, dict)) else short(value)
+
+
+def _titled(word: str, lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
+    width = 10
+    for index, line in enumerate(lines):
+        yield (Span(f"{word if not index else '':<{width}}", "muted"), *line)
+
+
+def _judge(judge: dict[str, Any] | None) -> Iterator[Line]:
+    if not judge:
+        return
+    model = one_line(judge.get("model") or "the judge", 60)
+    usage = judge.get("usage")
+    used = ""
+    if isinstance(usage, dict):
+        from tui_eval.model import Usage
+
+        used = tokens(Usage(usage.get("input_tokens"), usage.get("output_tokens")))
+    yield (Span(f"{model} answered{' · ' + used if used else ''}", "muted"),)
+    answer = parsed(judge.get("answer"))
+    for line in value_lines(answer):
+        yield (Span("  "), *line)
+    if judge.get("question"):
+        yield (Span("it was asked", "muted"),)
+        for line in value_lines(judge["question"]):
+            yield (Span("  "), *line)
