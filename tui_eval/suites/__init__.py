@@ -1,1 +1,169 @@
+"""Reading suites: one module (or package) per format, and discovery.
 
+A format is a module with two functions, registered in `FORMATS` or under the entry point group
+`tui_eval.formats`:
+
+    recognises(path: Path, text: str) -> bool     is this file a suite of mine? (path from the root)
+    read(path: str, text: str, config: Config, trust: Trust) -> Suite
+
+Neither raises for what a file says: problems are values, with their place.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from tui_eval.config import Config
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Format, Problem, Suite
+from tui_eval.suites.discovery import LOOKS_FOR, discover
+
+__all__ = ["FORMATS", "LOOKS_FOR", "Reader", "discover", "load", "load_all", "problems_of", "readers"]
+
+
+class Reader(Protocol):
+    """What the module of a format offers."""
+
+    def recognises(self, path: Path, text: str) -> bool: ...
+
+    def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite: ...
+
+
+class _Lazy:
+    """A reader whose module is imported when it is first asked anything."""
+
+    def __init__(self, module: str) -> None:
+        self._name = module
+        self._module: ModuleType | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._module is None:
+            self._module = importlib.import_module(self._name)
+        return getattr(self._module, name)
+
+
+FORMATS: dict[Format, Reader] = {
+    "promptfoo": cast(Reader, _Lazy("tui_eval.suites.promptfoo")),
+    "neuro_san": cast(Reader, _Lazy("tui_eval.suites.neuro_san")),
+    "start_to_agent": cast(Reader, _Lazy("tui_eval.suites.start_to_agent")),
+    "nao": cast(Reader, _Lazy("tui_eval.suites.nao")),
+}
+"""The formats in the order in which a file is offered to them."""
+
+
+@cache
+def readers() -> tuple[Reader, ...]:
+    """The readers of this package and of others (entry points `tui_eval.formats`)."""
+    from importlib.metadata import entry_points
+
+    return (*FORMATS.values(), *(point.load() for point in entry_points(group="tui_eval.formats")))
+
+
+def load(path: Path, config: Config, trust: Trust) -> Suite:
+    """Read one suite file and fill in what `tui_eval.yaml` says for suites that leave it open.
+
+    Never raises: a file that cannot be read or is no suite is a suite without cases whose
+    problems say why.
+    """
+    absolute = Path(os.path.abspath(config.root / path))
+    shown = from_root(absolute, config.root)
+    text = _read_text(absolute, shown)
+    if isinstance(text, Problem):
+        return Suite(path=shown, format="nao", name=absolute.stem, problems=[text], files=[str(absolute)])
+    reader = next((r for r in readers() if _says_yes(r, Path(shown), text)), None)
+    if reader is None:
+        problem = Problem(shown, 0, "", "not recognised as a suite", LOOKS_FOR)
+        return Suite(path=shown, format="nao", name=absolute.stem, problems=[problem], files=[str(absolute)])
+    try:
+        suite = reader.read(shown, text, config, trust)
+    except NeedsTrust as error:
+        suite = Suite(path=shown, format="nao", problems=[Problem(shown, 0, "", str(error))])
+    except (Exception, RecursionError) as error:
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        problem = Problem(shown, 0, "", f"could not be read ({line})")
+        suite = Suite(path=shown, format="nao", problems=[problem])
+    suite.name = suite.name or absolute.stem
+    if str(absolute) not in suite.files:
+        suite.files.insert(0, str(absolute))
+    _fill_in(suite, config)
+    return suite
+
+
+def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[Suite]:
+    """Read the suites that `paths` (files and folders) hold, sorted by path.
+
+    What cannot be read or found is in the list as a suite without cases, with its problem.
+    """
+    found, problems = discover([Path(path) for path in paths], config.root)
+    suites = [load(path, config, trust) for path in found]
+    suites += [Suite(path=p.path, format="nao", name=Path(p.path).stem, problems=[p]) for p in problems]
+    return sorted(suites, key=lambda suite: Path(suite.path).parts)
+
+
+def problems_of(suite: Suite) -> list[Problem]:
+    """Everything odd or wrong in a suite, its cases included, by place."""
+    every = [*suite.problems, *(problem for case in suite.cases for problem in case.problems)]
+    return sorted(dict.fromkeys(every), key=lambda problem: (problem.path, problem.line))
+
+
+def from_root(path: Path, root: Path) -> str:
+    """A file's path from the project root, with forward slashes, also where a link leads into it."""
+    relative = os.path.relpath(path, root)
+    if relative.startswith(os.pardir):
+        followed = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+        relative = relative if followed.startswith(os.pardir) else followed
+    return Path(relative).as_posix()
+
+
+def _says_yes(reader: Reader, path: Path, text: str) -> bool:
+    try:
+        return reader.recognises(path, text)
+    except Exception:  # another package's reader must not hide the rest
+        return False
+
+
+def _read_text(path: Path, shown: str) -> str | Problem:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return Problem(shown, line, "", "not UTF-8 text", "save the file as UTF-8")
+    except OSError as error:
+        return Problem(shown, 0, "", f"cannot be read: {error.strerror or error}")
+    except ValueError as error:  # a NUL in the path
+        return Problem(shown, 0, "", f"cannot be read: {error}")
+
+
+def _fill_in(suite: Suite, config: Config) -> None:
+    """Command line > suite file > `suites:` entry > `run:` > defaults; the last three are here."""
+    from tui_eval.config import rule_for
+
+    rule = rule_for(config, suite.path)
+    attempts = (rule.attempts if rule else None) or config.run.attempts
+    for case in suite.cases:
+        if attempts and not _says_attempts(suite, case.options):
+            case.attempts = case.required = attempts
+        if rule is None:
+            continue
+        case.agent = case.agent or rule.agent
+        case.model = case.model or rule.model
+        case.database = case.database or rule.database
+        if case.timeout is None:
+            case.timeout = rule.timeout
+        if rule.comparison:
+            case.comparison = {**rule.comparison, **(case.comparison or {})}
+
+
+def _says_attempts(suite: Suite, options: dict[str, Any]) -> bool:
+    evaluate = suite.settings.get("evaluateOptions")
+    return (
+        "success_ratio" in options
+        or "repeat" in options
+        or (isinstance(evaluate, dict) and evaluate.get("repeat") is not None)
+    )

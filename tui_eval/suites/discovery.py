@@ -1,0 +1,116 @@
+"""Finding suites below a folder, quickly: thousands of files are looked at, few are parsed.
+
+In a folder count nao tests below a `tests/` folder, YAML mappings with `prompt` beside `sql` or
+`assertions`, mappings with a `test_cases` list, `promptfooconfig.*`, and `.hocon` whose root has
+`interactions`. Hidden folders, `node_modules`, virtual environments and `outputs` are skipped,
+other files ignored. A file named outright must be a suite.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tui_eval.model import Problem
+
+LOOKS_FOR = (
+    "a suite is a YAML mapping with a test_cases list (StartToAgent), a YAML mapping with prompt "
+    "beside sql or assertions or below tests/ (nao), a promptfooconfig.* (promptfoo), or a .hocon whose "
+    "root has interactions (neuro-san)"
+)
+SKIPPED = frozenset({"node_modules", "outputs", "__pycache__", "site-packages"})
+OWN_FILES = frozenset({"tui_eval.yaml", "tui_eval.yml", "nao_config.yaml", "nao_config.yml"})
+ENDINGS = (".yaml", ".yml", ".hocon")
+
+LARGEST = 64 * 2**20
+"""Bytes; a larger file is only read when it is named outright."""
+
+_HINTS = (b"test_cases", b"prompt", b"interactions", b"include", b"assertions", b"sql")
+
+
+def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Problem]]:
+    """The suite files that `paths` name or hold, absolute, each once, sorted by path.
+
+    Relative paths are relative to the current folder. Returned problems: a path that does not
+    exist or cannot be read, and a file named outright that is no suite.
+    """
+    from tui_eval.suites import from_root
+
+    found: set[Path] = set()
+    problems: list[Problem] = []
+    for path in paths:
+        absolute = Path(os.path.abspath(path))
+        shown = from_root(absolute, root)
+        try:
+            if absolute.is_dir():
+                found.update(file for file in _walk(absolute) if _is_suite(file, root))
+            elif not absolute.exists():
+                problems.append(Problem(shown, 0, "", "there is no such file or folder"))
+            elif _is_suite(absolute, root, named=True):
+                found.add(absolute)
+            else:
+                problems.append(Problem(shown, 0, "", "not recognised as a suite", LOOKS_FOR))
+        except (OSError, ValueError) as error:
+            text = error.strerror if isinstance(error, OSError) else str(error)
+            problems.append(Problem(shown, 0, "", f"cannot be read: {text}"))
+    return sorted(found, key=lambda file: file.parts), problems
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files that could be suites by their name; links to folders are not followed."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                listed = list(entries)
+        except OSError:  # a folder that may not be read holds no suites for this person
+            continue
+        for entry in listed:
+            name = entry.name
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if not name.startswith(".") and name not in SKIPPED and not _is_venv(entry.path):
+                        waiting.append(entry.path)
+                elif _could_be(name) and entry.is_file() and entry.stat().st_size <= LARGEST:
+                    yield Path(entry.path)
+            except OSError:
+                continue
+
+
+def _could_be(name: str) -> bool:
+    if name.startswith("promptfooconfig."):
+        return True
+    return name.endswith(ENDINGS) and name not in OWN_FILES and not name.startswith(".")
+
+
+def _is_venv(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+
+
+def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
+    from tui_eval.suites import FORMATS, from_root, readers
+
+    if file.name in OWN_FILES:
+        return False
+    path = Path(from_root(file, root))
+    data = file.read_bytes() if named else _contents(file)
+    if data is None:
+        return False
+    promptfoo_by_name = file.name.startswith("promptfooconfig.")
+    if not named and not promptfoo_by_name and not any(hint in data for hint in _HINTS):
+        return False
+    text = data.decode("utf-8-sig", "replace")
+    for reader in readers():
+        if reader is FORMATS["promptfoo"] and not named and not promptfoo_by_name:
+            continue  # in a folder only its file names count
+        if reader.recognises(path, text):
+            return True
+    return False
+
+
+def _contents(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
