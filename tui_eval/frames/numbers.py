@@ -1,0 +1,104 @@
+"""Texts that are numbers, and numbers as texts.
+
+`read_number` follows the documented grammar (design, "nao."); `reference_value` follows nao-core
+0.3.29's parser, whose readings differ (`1,5` is 15 there).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+_CURRENCY = "$€£¥₹"
+_BLANKS = " \u00a0\u202f\u2009"
+_NUMBER = re.compile(
+    rf"""(?P<before>[-+]?)[{_BLANKS}]*[{_CURRENCY}]?[{_BLANKS}]*(?P<sign>[-+]?)[{_BLANKS}]*
+    (?:(?P<plain>\d+(?:\.\d+)?)
+      |(?P<american>(?!0)(?:\d{{1,3}}(?:,\d{{3}})+|\d{{1,2}}(?:,\d{{2}})+,\d{{3}})(?:\.\d+)?)
+      |(?P<european>(?!0)\d{{1,3}}(?:\.\d{{3}})+,\d+|(?!0)\d{{1,3}}(?:\.\d{{3}}){{2,}})
+      |(?P<spaced>(?!0)\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+(?:\.\d+)?))""",
+    re.VERBOSE,
+)
+
+
+def read_number(text: str) -> Decimal | None:
+    """The number that a text plainly is, or None where it is no number or could be two.
+
+    Plain (`42`, `-3.5`), grouped by threes the American or European way or by blanks, Indian
+    groups, one currency sign before. `1.234` is a decimal; `1,5`, `,5`, `0,123` stay text.
+    """
+    found = _NUMBER.fullmatch(text.strip())
+    if found is None or (found["before"] and found["sign"]):
+        return None
+    if found["plain"]:
+        digits = found["plain"]
+    elif found["american"]:
+        digits = found["american"].replace(",", "")
+    elif found["european"]:
+        digits = found["european"].replace(".", "").replace(",", ".")
+    else:
+        digits = re.sub(f"[{_BLANKS}]", "", found["spaced"])
+    try:
+        value = Decimal(digits)
+    except InvalidOperation:
+        return None
+    return -value if "-" in (found["before"], found["sign"]) else value
+
+
+def shortest_text(value: int | float | Decimal) -> str:
+    """A number as its shortest text: `42` for 42.0, `1.5` for Decimal("1.50")."""
+    if isinstance(value, int):
+        return _int_text(value)
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < 1e16:
+            return str(int(value))
+        return repr(value)
+    if not value.is_finite():
+        return str(value).lower()
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def _int_text(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # beyond the interpreter's limit of digits
+        return hex(value)
+
+
+_US = re.compile(r"-?[\d,]+(?:\.\d+)?")
+_EU = re.compile(r"[\d.]+,\d+")
+_EU_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+")
+
+
+def reference_value(value: Any) -> Any:
+    """A cell as nao-core 0.3.29 reads it before comparing (formats/nao.md section 3, step 5).
+
+    Raises:
+        ValueError: text of nothing but commas, as there.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text:
+        return value
+    if text[0] in _CURRENCY:
+        text = text[1:].strip()
+    text = re.sub(r"\s", "", text)
+    negative = text.startswith("-")
+    if negative:
+        text = text[1:]
+    if text.startswith("+"):
+        text = text[1:]
+    if _US.fullmatch(text):
+        number = float(text.replace(",", ""))
+    elif _EU.fullmatch(text):
+        number = float(text.replace(".", "").replace(",", "."))
+    elif _EU_GROUPS.fullmatch(text):
+        number = float(text.replace(".", ""))
+    else:
+        return value
+    return -number if negative else number
