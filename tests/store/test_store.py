@@ -1,0 +1,230 @@
+"""A run's folder: what is written is read back, live text comes and goes, the dead are told apart."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from tui_eval.model import Attempt, Case, Entry, Turn, Usage, Verdict
+from tui_eval.store.encoding import encode_json, pack, unpack
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import RunLock, Store, StoreError, is_alive, journal_mode, new_run_id
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.summary import case_outcome, required_for, wilson
+from tui_eval.store.writer import PlannedCase, RunWriter
+
+
+def case(name: str) -> Case:
+    return Case(f"suite.yaml::{name}", name, "suite.yaml", "start_to_agent", turns=[Turn("hello")])
+
+
+def attempt(case_id: str, number: int, outcome: str = "passed", **values) -> Attempt:
+    return Attempt(case_id, number, outcome, message=outcome, started_at=1000.0, duration_ms=5.0, **values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def start(project: Path, cases: int = 2, attempts: int = 2) -> tuple[RunWriter, list[list[int]]]:
+    run_id = new_run_id()
+    writer = RunWriter(
+        Store(project).create_folder(run_id), RunInfo(id=run_id, paths=["suite.yaml"], agents=["a"])
+    )
+    planned = [PlannedCase(case(f"c{i}"), "a", None, attempts, attempts) for i in range(cases)]
+    return writer, writer.plan(planned)
+
+
+def test_a_run_is_read_back_as_written(project: Path) -> None:
+    writer, refs = start(project)
+    writer.started(refs[0][0], 1000.0)
+    body = attempt(
+        "suite.yaml::c0", 1, usage=Usage(3, 4), cost=0.5, transcript=[Entry(1, "assistant", text="x" * 10_000)],
+        verdicts=[Verdict("should_contain", True, expected="x")],
+    )  # fmt: skip
+    writer.done(refs[0][0], body)
+    writer.close()
+    reader = RunReader(writer.folder)
+    assert reader.info().id == writer.info.id
+    assert [row.case_id for row in reader.cases()] == ["suite.yaml::c0", "suite.yaml::c1"]
+    rows = reader.attempts()
+    assert [row.state for row in rows] == ["done", "waiting", "waiting", "waiting"]
+    assert (rows[0].outcome, rows[0].input_tokens, rows[0].output_tokens, rows[0].cost) == (
+        "passed",
+        3,
+        4,
+        0.5,
+    )
+    assert reader.attempt(refs[0][0]) == body
+    assert reader.attempt(refs[0][1]) is None
+    assert reader.case(1).turns[0].text == "hello"
+    reader.close()
+
+
+def test_viewers_read_only_what_changed_since(project: Path) -> None:
+    writer, refs = start(project)
+    assert writer.flush()
+    reader = RunReader(writer.folder)
+    first = reader.changes(0)
+    assert len(first) == 4
+    seen = first[-1].changed
+    assert reader.changes(seen) == []
+    writer.started(refs[1][0], 1.0)
+    assert writer.flush()
+    assert [row.id for row in reader.changes(seen)] == [refs[1][0]]
+    reader.close()
+    writer.close()
+
+
+def test_live_text_is_joined_followed_by_sequence_and_dropped_at_the_end(project: Path) -> None:
+    writer, refs = start(project)
+    ref = refs[0][0]
+    for piece in ("Hel", "lo ", "you"):
+        writer.live(ref, "assistant", piece)
+    writer.live(ref, "tool_call", "{}", name="search", call_id="1")
+    reader = RunReader(writer.folder)
+    deadline = threading.Event()
+    rows = []
+    for _ in range(100):
+        rows = reader.live(0)
+        if rows:
+            break
+        deadline.wait(0.02)
+    assert [(row.kind, row.text, row.name) for row in rows] == [
+        ("assistant", "Hello you", ""),
+        ("tool_call", "{}", "search"),
+    ]
+    assert reader.live(rows[-1].seq) == []
+    writer.done(ref, attempt("suite.yaml::c0", 1))
+    assert writer.flush()
+    assert reader.live(0) == []
+    reader.close()
+    writer.close()
+
+
+def test_a_run_whose_engine_is_gone_is_interrupted(project: Path) -> None:
+    writer, _ = start(project)
+    assert is_alive(writer.folder)
+    writer.flush()
+    reader = RunReader(writer.folder)
+    assert reader.info().state == "running"
+    writer.close()
+    assert not is_alive(writer.folder)
+    assert reader.info().state == "interrupted"
+    reader.close()
+
+
+def test_only_one_engine_writes_a_run(project: Path) -> None:
+    writer, _ = start(project)
+    with pytest.raises(StoreError, match="executed by another process"):
+        RunLock(writer.folder)
+    writer.close()
+
+
+def test_going_on_with_a_run_keeps_what_is_there(project: Path) -> None:
+    writer, refs = start(project)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    writer.close()
+    again = RunWriter(writer.folder, writer.info)
+    assert again.plan([PlannedCase(case("new"), "a", None, 1, 1)]) == [[5]]
+    again.done(refs[0][1], attempt("suite.yaml::c0", 2, "failed"))
+    again.close()
+    reader = RunReader(writer.folder)
+    assert [row.outcome for row in reader.attempts(1)] == ["passed", "failed"]
+    reader.close()
+
+
+def test_hostile_text_is_stored(project: Path) -> None:
+    writer, refs = start(project, 1, 1)
+    text = "\x1b]52;c;x\x07 \ud800 \x00 \u202e"
+    writer.live(refs[0][0], "assistant", text)
+    writer.done(
+        refs[0][0],
+        attempt("suite.yaml::c0", 1, transcript=[Entry(1, "assistant", text=text)], output=float("nan")),
+    )
+    writer.close()
+    reader = RunReader(writer.folder)
+    body = reader.attempt(refs[0][0])
+    assert body is not None and body.transcript[0].text.startswith("\x1b]52")
+    assert writer.error is None
+    reader.close()
+
+
+def test_index_tells_history_and_survives_damage(project: Path) -> None:
+    for outcome in ("failed", "passed"):
+        writer, refs = start(project, 1, 2)
+        writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
+        writer.done(refs[0][1], attempt("suite.yaml::c0", 2, outcome))
+        writer.state("finished", 2000.0)
+        writer.close()
+    index = Index(project)
+    newest = index.latest()["suite.yaml::c0"]
+    assert {(entry.outcome, entry.passed, entry.attempts) for entry in newest} == {
+        ("passed", 2, 2),
+        ("failed", 1, 2),
+    }
+    assert len(index.runs()) == 2
+    index.path.write_bytes(b"not a database, not at all" * 100)
+    assert len(index.runs()) == 2
+    with sqlite3.connect(index.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert len(index.history("suite.yaml::c0")) == 2
+
+
+def test_find_says_what_is_wrong(project: Path) -> None:
+    store = Store(project)
+    with pytest.raises(StoreError, match="no runs yet"):
+        store.find()
+    writer, _ = start(project)
+    writer.close()
+    assert store.find() == store.find(writer.info.id) == store.find(writer.info.id[:12]) == writer.folder
+    with pytest.raises(StoreError, match="no run 'zzz'"):
+        store.find("zzz")
+
+
+def test_damaged_run_says_so(project: Path) -> None:
+    writer, _ = start(project)
+    writer.close()
+    (writer.folder / "run.db").write_bytes(b"garbage" * 500)
+    with pytest.raises(StoreError):
+        RunReader(writer.folder).info()
+    assert Index(project).runs() == []
+
+
+@pytest.mark.parametrize(
+    ("mounts", "mode"),
+    [
+        ("/dev/sda1 / ext4 rw 0 0\n", "WAL"),
+        ("/dev/sda1 / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\n", "DELETE"),
+        ("", "DELETE"),
+        ("/dev/sda1 / ext4 rw 0 0\nnone /data/sub tmpfs rw 0 0\n", "WAL"),
+    ],
+)
+def test_journal_only_where_the_file_system_is_local(mounts: str, mode: str) -> None:
+    assert journal_mode(Path("/data/sub/project"), mounts) == mode
+
+
+def test_packing() -> None:
+    value = {"text": "a" * 100_000}
+    assert len(pack(value)) < 5_000
+    assert unpack(pack(value), dict) == value
+    assert unpack(pack({"a": 1}), dict) == {"a": 1}
+    assert b"2024" in encode_json({"d": __import__("datetime").date(2024, 1, 5)})
+
+
+def test_statistics() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    low, high = wilson(8, 10)
+    assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)
+    assert wilson(10, 10)[1] == 1.0 and wilson(0, 5)[0] == 0.0
+    assert [required_for(n, 0.8) for n in (3, 5, 10)] == [3, 4, 8]
+    assert required_for(10, 0.7) == 7
+    assert case_outcome(["passed", "failed"], 1) == "passed"
+    assert case_outcome(["error", "passed"], 2) == "error"
+    assert case_outcome(["error", "failed"], 1) == "failed"
+    assert case_outcome([], 1) is None

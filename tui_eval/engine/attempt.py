@@ -1,0 +1,314 @@
+"""One attempt: the conversation turn by turn, then its judgement; always ends in an `Attempt`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from tui_eval import assertions
+from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
+from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
+from tui_eval.config import ConfigError
+from tui_eval.engine.collector import Collector
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.extraction import extract, last_reply, verified
+from tui_eval.engine.plan import Job
+from tui_eval.engine.prompts import Conversation, conversation_of
+from tui_eval.events import Event
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Attempt, Outcome, Reply
+from tui_eval.scripting.errors import ScriptError
+from tui_eval.scripting.templates import TemplateError
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.writer import RunWriter
+
+
+class _Failed(Exception):
+    """The attempt cannot go on; the text is its error."""
+
+
+async def execute(
+    job: Job, number: int, attempt_ref: int, environment: Environment, writer: RunWriter | None,
+    deadline: float | None = None,
+) -> Attempt:  # fmt: skip
+    """Run one attempt to its end. Cancelling the task closes the connection and raises.
+
+    `deadline` (loop time) ends it earlier than its own time limit would.
+    """
+    collector = Collector(writer, attempt_ref, environment.masker)
+    run = _Running(job, number, collector, environment)
+    started = time.time()
+    if writer is not None:
+        writer.started(attempt_ref, started)
+    clock = time.perf_counter()
+    error: str | None = None
+    judgement: Judgement | None = None
+    try:
+        if job.problem or job.spec is None:
+            raise _Failed(job.problem or "no agent")
+        judgement = await run.go(deadline)
+    except _Failed as failure:
+        error = str(failure)
+    except (AgentError, ConfigError, NeedsTrust, TemplateError, ScriptError) as failure:
+        error = str(failure)
+        collector.failed(error, getattr(failure, "answer", ""))
+    except (OSError, ValueError, RuntimeError, TypeError, KeyError, AttributeError) as failure:
+        # People's endpoints and files break in ways no list foresees: the attempt errs, the run goes on.
+        error = f"{type(failure).__name__}: {failure}"
+        collector.failed(error)
+    finally:
+        collector.close()
+    duration = (time.perf_counter() - clock) * 1000
+    attempt = _attempt(job, number, run, collector, judgement, error)
+    attempt.started_at = started
+    attempt.duration_ms = round(duration, 1)
+    return mask(attempt, environment)
+
+
+class _Running:
+    """The state of one attempt while it runs."""
+
+    def __init__(self, job: Job, number: int, collector: Collector, environment: Environment) -> None:
+        self.job = job
+        self.number = number
+        self.collector = collector
+        self.environment = environment
+        self.conversation: Conversation | None = None
+        self.clock = 0.0
+        self.spent_ms = 0.0
+
+    async def go(self, deadline: float | None) -> Judgement:
+        job = self.job
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + job.timeout
+        words = f"timed out after {job.timeout:g} s"
+        if deadline is not None and deadline < limit:
+            limit, words = (
+                deadline,
+                f"timed out: the case's {job.deadline_all:g} s for all its attempts are over",
+            )
+        try:
+            async with asyncio.timeout_at(limit):
+                return await self._converse_and_judge()
+        except TimeoutError:
+            self.collector.failed(words)
+            raise _Failed(words) from None
+
+    async def _converse_and_judge(self) -> Judgement:
+        job, case = self.job, self.job.case
+        conversation = await conversation_of(job, self.environment)
+        self.conversation = conversation
+        self.clock = time.perf_counter()
+        if case.provider_output not in (None, ""):
+            self._recorded_output(conversation)
+            return await self._judge(None, Reports(True, True, True, True, True))
+        assert job.spec is not None
+        agent = self.environment.agent(job.spec)
+        async with _session(agent, self._context(conversation)) as session:
+            await self._converse(agent, session, conversation)
+            self.spent_ms = (time.perf_counter() - self.clock) * 1000
+            reports = msgspec.convert(_flags(agent), Reports)
+            return await self._judge(session, reports)
+
+    def _context(self, conversation: Conversation) -> SessionContext:
+        job, case = self.job, self.job.case
+        headers = {str(key): str(value) for key, value in (case.request_metadata or {}).items()}
+        return SessionContext(
+            case_id=case.case_id,
+            attempt=self.number,
+            session_id=uuid.uuid4().hex,
+            model=job.model,
+            network=case.agent if case.format == "neuro_san" else None,
+            connection=case.connection or case.options.get("connection"),
+            headers=headers or None,
+            vars=conversation.vars,
+            reference=job.compat == "reference",
+        )
+
+    async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
+        whole = agent.takes_whole_conversation and conversation.whole
+        requests = [conversation.as_one()] if whole else conversation.requests
+        for request in requests:
+            if whole:
+                for turn, text in enumerate(request.messages or [], 1):
+                    self.collector.begin(turn, text)
+            else:
+                self.collector.begin(request.turn, conversation.shown(request))
+            limit = conversation.limits.get(request.turn)
+            try:
+                async with asyncio.timeout(limit):
+                    await self._send(session, request)
+            except TimeoutError:
+                if limit is None:
+                    raise
+                words = f"turn {request.turn} timed out after {limit:g} s"
+                self.collector.failed(words)
+                raise _Failed(words) from None
+            if not request.continue_conversation:
+                session.restart()
+
+    async def _send(self, session: Session, request: Request) -> Reply:
+        return await last_reply(session.send(request), self._take)
+
+    def _take(self, event: Event) -> None:
+        self.collector.take(event)
+
+    def _recorded_output(self, conversation: Conversation) -> None:
+        output = self.job.case.provider_output
+        text = output if isinstance(output, str) else encode_json(output).decode()
+        self.collector.begin(1, conversation.shown(conversation.requests[0]))
+        from tui_eval.events import Finished
+
+        reply = Reply(turn=1, text=text, cost=0.0, latency_ms=0.0)
+        reply.output = None if isinstance(output, str) else output
+        self.collector.take(Finished(reply))
+
+    async def _judge(self, session: Session | None, reports: Reports) -> Judgement:
+        collector, job, environment = self.collector, self.job, self.environment
+        collector.close()
+        conversation = self.conversation
+        assert conversation is not None
+        usage, cost = collector.usage()
+        replies = list(collector.replies)
+        rows_asked: dict[tuple[str, ...], RowsAnswer] = {}
+
+        async def rows(columns: list[str]) -> RowsAnswer:
+            key = tuple(columns)
+            if key not in rows_asked:
+                rows_asked[key] = await self._rows(session, replies, columns)
+            return rows_asked[key]
+
+        ask_judge, judge_name = environment.judge(job.judge)
+        services = JudgeServices(
+            ask_judge=ask_judge,
+            judge_name=judge_name,
+            judge_for=environment.judge_for,
+            run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
+            if environment.has_database(job.database)
+            else None,
+            rows=rows,
+            python=environment.python,
+            javascript=environment.javascript,
+            trust=environment.trust,
+            root=environment.config.root,
+            base=job.base,
+            comparison=job.comparison,
+        )
+        evidence = Evidence(
+            case=job.case,
+            replies=replies,
+            transcript=collector.entries,
+            capabilities=reports,
+            usage=usage,
+            tool_call_count=collector.tool_calls,
+            duration_ms=self.spent_ms,
+            cost=cost,
+            vars=conversation.vars,
+            prompt_sent=conversation.prompt,
+            compat=job.compat,
+            services=services,
+        )
+        return await assertions.judge(evidence)
+
+    async def _rows(self, session: Session | None, replies: list[Reply], columns: list[str]) -> RowsAnswer:
+        last = replies[-1] if replies else None
+        guide = self.job.spec is not None and self.job.spec.extraction == "guide"
+        if last is not None and (last.verified or last.rows is not None) and not guide:
+            return verified(last)
+        if session is None:
+            return RowsAnswer(error="a recorded output has no rows")
+
+        async def ask(request: Request) -> Reply:
+            assert session is not None
+            self.collector.begin(request.turn, request.text)
+            return await self._send(session, request)
+
+        try:
+            return await extract(ask, (last.turn if last else 0) + 1, columns)
+        except AgentError as error:
+            return RowsAnswer(error=f"asking for the rows failed: {error}")
+
+
+@asynccontextmanager
+async def _session(agent: Agent, context: SessionContext):
+    session = await agent.open(context)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def _flags(agent: Agent) -> dict[str, bool]:
+    flags = agent.capabilities
+    return {name: getattr(flags, name) for name in ("tokens", "tools", "metadata", "sly_data", "structure")}
+
+
+def _attempt(
+    job: Job, number: int, run: _Running, collector: Collector, judgement: Judgement | None, error: str | None
+) -> Attempt:
+    usage, cost = collector.usage()
+    outcome: Outcome = "error" if judgement is None else judgement.outcome
+    last = collector.replies[-1] if collector.replies else None
+    judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
+    answered = [reply for reply in collector.replies if reply.turn <= len(job.case.turns or [None])]
+    response = answered[-1] if answered else last
+    return Attempt(
+        case_id=job.case.case_id,
+        attempt=number,
+        outcome=outcome,
+        agent=job.agent,
+        model=job.model or (last.model if last else None),
+        message=judged.message or (error or ""),
+        score=judged.score,
+        named_scores=judged.named_scores,
+        verdicts=judged.verdicts,
+        transcript=collector.entries,
+        replies=collector.replies,
+        exchanges=collector.exchanges,
+        usage=usage,
+        cost=cost,
+        tool_call_count=_tool_calls(collector),
+        error=error,
+        data=judged.data,
+        response_text=judged.response_text
+        if judged.response_text is not None
+        else (response.text if response else ""),
+        output=judged.output if judged.output is not None else (response.output if response else None),
+        vars=run.conversation.vars if run.conversation else job.case.vars,
+        prompt_sent=run.conversation.prompt if run.conversation else None,
+        retries=collector.retries,
+    )
+
+
+def _tool_calls(collector: Collector) -> int:
+    """Calls seen in the transcript, else those a reply's metadata counts (the guide's contract)."""
+    if collector.tool_calls:
+        return collector.tool_calls
+    counts = [
+        reply.metadata.get("tool_call_count")
+        for reply in collector.replies
+        if isinstance(reply.metadata, dict)
+    ]
+    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
+
+
+def mask(attempt: Attempt, environment: Environment) -> Attempt:
+    """Take secrets out of everything that is kept. Cheap where there are none in it."""
+    masker = environment.masker
+    if not masker:
+        return attempt
+    body = encode_json(attempt).decode()
+    masked = masker.text(body)
+    if masked == body:
+        return attempt
+    try:
+        return msgspec.json.decode(masked, type=Attempt)
+    except msgspec.MsgspecError:
+        # A secret that was a bare number leaves no JSON behind: mask value by value.
+        values: Any = masker.value(msgspec.json.decode(body))
+        return msgspec.convert(values, Attempt)

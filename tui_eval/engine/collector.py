@@ -1,0 +1,247 @@
+"""From an agent's events to the transcript that is kept and the live text that viewers follow."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tui_eval import events
+from tui_eval.guard.secrets import MaskedStream, Masker
+from tui_eval.model import Entry, EntryKind, Exchange, Reply, Usage
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.writer import RunWriter
+
+_LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
+
+
+class Collector:
+    """Gathers one attempt. Its transcript is complete up to the last event, whatever happens next."""
+
+    def __init__(self, writer: RunWriter | None, attempt_ref: int, masker: Masker) -> None:
+        self.entries: list[Entry] = []
+        self.exchanges: list[Exchange] = []
+        self.replies: list[Reply] = []
+        self.retries = 0
+        self.tool_calls = 0
+        self.turn = 0
+        self._writer = writer
+        self._ref = attempt_ref
+        self._masker = masker
+        self._streams: dict[tuple[str, str], MaskedStream] = {}
+        self._open: tuple[Entry, list[str]] | None = None
+        self._calls: dict[str, Entry] = {}
+        self._turn_started = 0.0
+        self._last_text: Entry | None = None
+        self._usage: dict[int, tuple[Usage, float | None]] = {}
+        self._retrying = False
+
+    def begin(self, turn: int, text: str | None) -> None:
+        """A turn is sent: its user message enters the transcript."""
+        self._close_text()
+        self.turn = turn
+        self._turn_started = time.time()
+        self._last_text = None
+        self.entries.append(Entry(turn=turn, kind="user", text=text or "", started_at=self._turn_started))
+        if self._writer is not None:
+            self._writer.turn(self._ref, turn)
+            self._show("user", text or "")
+
+    def take(self, event: events.Event) -> None:
+        """One event of the agent."""
+        if self._retrying and not isinstance(event, events.Retrying | events.Exchanged):
+            self._retrying = False
+            if self._writer is not None:
+                self._writer.running_again(self._ref)
+        match event:
+            case events.TextDelta():
+                self._text("assistant", event.text, event.agent)
+            case events.ReasoningDelta():
+                self._text("reasoning", event.text, event.agent)
+            case events.ToolCallStarted():
+                self._close_text()
+            case events.ToolCall():
+                self._tool_call(event)
+            case events.ToolResult():
+                self._tool_result(event)
+            case events.HandOff():
+                self._add("hand_off", agent=event.agent, name=event.to, arguments=event.arguments)
+                self._show("hand_off", _shown(event.arguments), event.agent, event.to)
+            case events.Message():
+                self._add("assistant", text=event.text, agent=event.agent)
+                self._show("assistant", event.text, event.agent)
+            case events.Note():
+                self._add("note", text=event.text, agent=event.agent)
+                self._show("note", event.text, event.agent)
+            case events.Retrying():
+                self._retry(event)
+            case events.UsageReport():
+                self._usage[self.turn] = (event.usage, event.cost)
+                self._progress()
+            case events.Exchanged():
+                event.exchange.turn = event.exchange.turn or self.turn
+                self.exchanges.append(event.exchange)
+            case events.Finished():
+                self._finish(event.reply)
+
+    def failed(self, message: str, answer: str = "") -> None:
+        """The turn ended with an error; what was said so far stays."""
+        self._close_text()
+        if answer and not self._said(answer):
+            self._add("assistant", text=answer)
+        self._add("error", text=message, error=message)
+        self._show("error", message)
+
+    def close(self) -> None:
+        """The attempt is over: the text that was still open enters the transcript."""
+        self._close_text()
+
+    def usage(self) -> tuple[Usage | None, float | None]:
+        """Tokens and cost (USD) of all turns; None where no turn said."""
+        parts: list[tuple[Usage | None, float | None]] = [
+            (reply.usage or self._usage.get(reply.turn, (None, None))[0],
+             reply.cost if reply.cost is not None else self._usage.get(reply.turn, (None, None))[1])
+            for reply in self.replies
+        ]  # fmt: skip
+        answered = {reply.turn for reply in self.replies}
+        parts.extend(value for turn, value in self._usage.items() if turn not in answered)
+        usages = [usage for usage, _ in parts if usage is not None]
+        costs = [cost for _, cost in parts if cost is not None]
+        total = None
+        if usages:
+            total = Usage(
+                input_tokens=_sum([usage.input_tokens for usage in usages]),
+                output_tokens=_sum([usage.output_tokens for usage in usages]),
+                cached_tokens=_sum([usage.cached_tokens for usage in usages]),
+            )
+        return total, (sum(costs) if costs else None)
+
+    # One kind of event each
+
+    def _text(self, kind: EntryKind, text: str, agent: str) -> None:
+        if not text:
+            return
+        if self._open is not None:
+            entry, pieces = self._open
+            if entry.kind == kind and entry.agent == agent:
+                pieces.append(text)
+                self._show(kind, text, agent)
+                return
+            self._close_text()
+        now = time.time()
+        entry = Entry(turn=self.turn, kind=kind, agent=agent, started_at=now)
+        entry.first_token_ms = round((now - self._turn_started) * 1000, 1)
+        self.entries.append(entry)
+        self._open = (entry, [text])
+        self._show(kind, text, agent)
+
+    def _close_text(self) -> None:
+        if self._open is None:
+            return
+        entry, pieces = self._open
+        self._open = None
+        entry.text = "".join(pieces)
+        if entry.started_at is not None:
+            entry.duration_ms = round((time.time() - entry.started_at) * 1000, 1)
+        if entry.kind == "assistant":
+            self._last_text = entry
+        self._flush_stream(entry.kind, entry.agent)
+
+    def _tool_call(self, event: events.ToolCall) -> None:
+        entry = self._add(
+            "tool_call", agent=event.agent, name=event.name, arguments=event.arguments, call_id=event.call_id
+        )
+        self._calls[event.call_id] = entry
+        self.tool_calls += 1
+        self._show("tool_call", _shown(event.arguments), event.agent, event.name, event.call_id)
+        self._progress()
+
+    def _tool_result(self, event: events.ToolResult) -> None:
+        entry = self._add(
+            "tool_result", agent=event.agent, name=event.name, result=event.result, error=event.error,
+            call_id=event.call_id,
+        )  # fmt: skip
+        call = self._calls.get(event.call_id)
+        if call is not None and call.started_at is not None and entry.started_at is not None:
+            call.duration_ms = entry.duration_ms = round((entry.started_at - call.started_at) * 1000, 1)
+        text = event.error if event.error is not None else _shown(event.result)
+        self._show("tool_result", text, event.agent, event.name, event.call_id)
+
+    def _retry(self, event: events.Retrying) -> None:
+        self.retries += 1
+        text = f"{event.reason}, again in {event.seconds:.0f} s"
+        self._add("note", text=f"retrying: {text}")
+        self._retrying = True
+        if self._writer is not None:
+            self._writer.retrying(self._ref, self._masker.text(text))
+        self._show("retry", text)
+
+    def _finish(self, reply: Reply) -> None:
+        self._close_text()
+        if reply.turn == 0:
+            reply.turn = self.turn
+        if reply.text and not self._said(reply.text):
+            # Nothing was streamed, or what was streamed is not the reply as the protocol states it.
+            streamed = self._last_text
+            if streamed is not None and not streamed.agent and streamed.text.strip() == reply.text.strip():
+                streamed.text = reply.text
+            else:
+                self._last_text = self._add("assistant", text=reply.text)
+                self._show("assistant", reply.text)
+        if self._last_text is not None:
+            self._last_text.usage = reply.usage
+        if reply.latency_ms is None:
+            reply.latency_ms = round((time.time() - self._turn_started) * 1000, 1)
+        self.replies.append(reply)
+        self._progress()
+
+    def _said(self, text: str) -> bool:
+        return self._last_text is not None and not self._last_text.agent and self._last_text.text == text
+
+    def _add(self, kind: EntryKind, **values: Any) -> Entry:
+        self._close_text()
+        entry = Entry(turn=self.turn, kind=kind, started_at=time.time(), **values)
+        self.entries.append(entry)
+        return entry
+
+    # What viewers see meanwhile
+
+    def _progress(self) -> None:
+        if self._writer is not None:
+            usage, _ = self.usage()
+            tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
+            self._writer.progress(self._ref, tokens, self.tool_calls)
+
+    def _show(self, kind: str, text: str, agent: str = "", name: str = "", call_id: str = "") -> None:
+        if self._writer is None:
+            return
+        if self._masker:
+            if kind in ("assistant", "reasoning"):
+                # A secret may be cut between two pieces: what could be its beginning waits.
+                stream = self._streams.get((kind, agent))
+                if stream is None:
+                    stream = self._streams[kind, agent] = self._masker.stream()
+                text = stream.feed(text)
+                if not text:
+                    return
+            else:
+                text = self._masker.text(text)
+        self._writer.live(self._ref, kind, text, agent, name, call_id)
+
+    def _flush_stream(self, kind: str, agent: str) -> None:
+        stream = self._streams.pop((kind, agent), None)
+        if stream is not None and self._writer is not None:
+            rest = stream.flush()
+            if rest:
+                self._writer.live(self._ref, kind, rest, agent)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else encode_json(value).decode()
+    return text[:_LIVE_VALUE]
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,212 @@
+"""What the attempts of a run share: agents, the judge, databases, hosts of people's code, secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval import agents
+from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
+from tui_eval.assertions.evidence import JudgeAnswer
+from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, fill, secrets
+from tui_eval.events import Finished
+from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store
+
+if TYPE_CHECKING:
+    from tui_eval.frames.sql import SqlResult
+    from tui_eval.scripting.javascript import JavaScriptHost
+    from tui_eval.scripting.python_host import PythonHost
+
+_SQL_TIMEOUT = 30.0
+_TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
+
+AskJudge = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
+
+
+class Environment:
+    """Made for one run (the warm engine makes one per run; hosts and agents close with it)."""
+
+    def __init__(self, config: Config, trust: Trust) -> None:
+        self.config = config
+        self.trust = trust
+        self.masker = Masker(secrets(config))
+        self._agents: dict[bytes, Agent] = {}
+        self._python: PythonHost | None = None
+        self._javascript: JavaScriptHost | None = None
+        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
+
+    def agent(self, spec: AgentSpec) -> Agent:
+        """The agent of a spec, made once.
+
+        Raises:
+            ConfigError: its configuration is not complete.
+            NeedsTrust: it needs something that is only done in trusted folders.
+        """
+        key = msgspec.json.encode(spec, enc_hook=str)
+        agent = self._agents.get(key)
+        if agent is None:
+            filled = fill(spec, self.trust)
+            self.masker.add_values(filled.options)
+            services = Services(
+                root=self.config.root,
+                trust=self.trust,
+                run_sql=self._tool_sql,
+                schema_text=self._schema_text,
+                recorded=self._recorded,
+                prices=self.config.prices,
+            )
+            agent = self._agents[key] = agents.create(filled, services)
+        return agent
+
+    @property
+    def python(self) -> PythonHost:
+        """The host of people's Python (assertions, transforms)."""
+        if self._python is None:
+            from tui_eval.scripting.python_host import PythonHost
+
+            self._python = PythonHost(self.config.root)
+        return self._python
+
+    @property
+    def javascript(self) -> JavaScriptHost:
+        """The isolates for JavaScript of promptfoo suites."""
+        if self._javascript is None:
+            from tui_eval.scripting.javascript import JavaScriptHost
+
+            self._javascript = JavaScriptHost()
+        return self._javascript
+
+    async def sql(self, database: str | None, query: str) -> SqlResult:
+        """Run a query read-only in a thread; interrupted when the caller is cancelled.
+
+        Raises:
+            SqlError: one line saying what is wrong with the query or the database.
+            ConfigError: no database of that name is configured.
+        """
+        from tui_eval.frames.sql import execute
+
+        spec = self._database(database)
+        cancel = threading.Event()
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(
+            self._threads, lambda: execute(spec, query, timeout=_SQL_TIMEOUT, cancel=cancel)
+        )
+        try:
+            return await work
+        finally:
+            cancel.set()
+
+    def has_database(self, name: str | None) -> bool:
+        """Whether a database of this name (None: the only one) is configured."""
+        try:
+            self._database(name)
+        except ConfigError:
+            return False
+        return True
+
+    def _database(self, name: str | None) -> DatabaseSpec:
+        databases = self.config.databases
+        if name is not None and name in databases:
+            return databases[name]
+        if len(databases) == 1 and (name is None or self.config.nao is not None):
+            # nao takes its only database whatever the test calls it (nao-core 0.3.29).
+            return next(iter(databases.values()))
+        known = ", ".join(databases) or "none is configured"
+        wanted = f"database {name!r}" if name else "a database"
+        raise ConfigError(
+            f"{wanted} is not configured ({known}); write `databases: {{{name or 'main'}: {{type: duckdb, "
+            f"path: FILE}}}}` into tui_eval.yaml, or `database: NAME` for the suite"
+        )
+
+    async def _tool_sql(self, database: str, query: str) -> dict[str, Any]:
+        from tui_eval.frames.sql import SqlError, rows
+
+        try:
+            result = await self.sql(database or None, query)
+        except (SqlError, ConfigError) as error:
+            raise ValueError(str(error)) from None
+        records = rows(result, _TOOL_ROWS)
+        answer: dict[str, Any] = {"columns": result.columns, "rows": records}
+        if result.frame.height > len(records):
+            answer["truncated"] = f"{len(records)} of {result.frame.height} rows"
+        return answer
+
+    async def _schema_text(self, database: str) -> str:
+        from tui_eval.frames.sql import schema_text
+
+        spec = self._database(database or None)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: schema_text(spec))
+
+    def _recorded(self, run: str, case_id: str, attempt: int) -> Attempt | None:
+        """The attempt of a recorded run that `replay` answers with."""
+        reader = RunReader(Store(self.config.root).find(run))
+        try:
+            for case in reader.cases():
+                if case.case_id == case_id:
+                    rows = [row for row in reader.attempts(case.id) if row.state == "done"]
+                    for row in rows:
+                        if row.attempt == attempt:
+                            return reader.attempt(row.id)
+                    return reader.attempt(rows[-1].id) if rows else None
+        finally:
+            reader.close()
+        return None
+
+    def judge(self, name: str | None) -> tuple[AskJudge | None, str | None]:
+        """A callable that asks the judge called `name` (None: the configured one), and its name;
+        (None, None) where none is configured."""
+        spec = self.config.agents.get(name) if name else self.config.judge
+        if spec is None and name:
+            spec = agents.from_argument(name, self.config)
+        if spec is None:
+            return None, None
+        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
+
+    def judge_for(self, provider: Any) -> AskJudge | None:
+        """The judge that a suite names itself (a promptfoo grader), where it is known."""
+        try:
+            if isinstance(provider, str) and provider in self.config.agents:
+                spec = self.config.agents[provider]
+            else:
+                entry = provider if isinstance(provider, dict) else {"id": provider}
+                spec = agents.for_provider(entry, self.config, self.config.root)
+        except (ConfigError, AgentError):
+            return None
+        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)
+
+    async def _ask(
+        self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
+    ) -> JudgeAnswer:
+        agent = self.agent(spec)
+        session = await agent.open(
+            SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
+        )
+        text = f"{system}\n\n{prompt}" if system else prompt
+        try:
+            async for event in session.send(Request(turn=1, text=text, schema=schema)):
+                if isinstance(event, Finished):
+                    reply = event.reply
+                    return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
+        finally:
+            await session.close()
+        raise AgentError(f"the judge {spec.name} ended without an answer")
+
+    async def close(self) -> None:
+        """Close agents, hosts and threads."""
+        closing: list[Awaitable[Any]] = [agent.close() for agent in self._agents.values()]
+        for host in (self._python, self._javascript):
+            if host is not None:
+                ended = host.close()
+                if ended is not None:
+                    closing.append(ended)
+        await asyncio.gather(*closing, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,192 @@
+"""From suites and a request to jobs: each case with one agent, how often, and how many must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval import agents
+from tui_eval.config import (
+    AgentSpec,
+    Config,
+    ConfigError,
+    DatabaseSpec,
+    default_agent_spec,
+    rule_for,
+)
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import choose
+from tui_eval.model import Case, Compat
+from tui_eval.store.schema import CaseHistory
+from tui_eval.store.summary import required_for
+
+
+class Job(msgspec.Struct):
+    """One case with one agent. `spec` is None where no agent could be found; `problem` says why.
+
+    `base` is the suite's folder, `timeout` seconds for one attempt, `deadline_all` seconds for all
+    its attempts together (neuro-san).
+    """
+
+    case: Case
+    agent: str
+    model: str | None
+    spec: AgentSpec | None
+    attempts: int
+    required: int
+    compat: Compat
+    base: Path
+    timeout: float
+    comparison: dict[str, Any]
+    database: str | None
+    judge: str | None
+    problem: str = ""
+    first_attempt: int = 1
+    deadline_all: float | None = None
+
+
+def plan(
+    cases: Sequence[Case],
+    config: Config,
+    request: RunRequest,
+    latest: Callable[[], dict[str, list[CaseHistory]]],
+) -> list[Job]:
+    """The jobs of a request, in the order of suite and case, columns of one case together.
+
+    Raises:
+        SelectionError: a selection matches nothing.
+        ConfigError: `--agent` or `--model` cannot be read.
+    """
+    chosen = choose(cases, request, latest)
+    columns = [agents.from_argument(text, config) for text in request.agents]
+    if columns:
+        chosen = _without_provider_twins(chosen)
+    jobs: list[Job] = []
+    pairs = None if request.pairs is None else {tuple(pair) for pair in request.pairs}
+    resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
+    for case in chosen:
+        specs = [(spec, "") for spec in columns] or [_agent_of(case, config, resolved)]
+        for spec, problem in specs:
+            for model in _models(case, spec, config, request):
+                job = _job(case, spec, model, problem, config, request)
+                if pairs is None or (case.case_id, job.agent) in pairs:
+                    jobs.append(job)
+    return jobs
+
+
+def _job(
+    case: Case, spec: AgentSpec | None, model: str | None, problem: str, config: Config, request: RunRequest
+) -> Job:
+    rule = rule_for(config, case.suite)
+    attempts, required = _attempts(case, rule.attempts if rule else None, config, request)
+    limit = request.timeout or (spec.timeout if spec else None) or (rule.timeout if rule else None)
+    deadline_all = case.timeout if case.format == "neuro_san" else None
+    if case.format != "neuro_san":
+        limit = limit or case.timeout
+    comparison = dict(config.nao.comparison) if config.nao else {}
+    compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
+    if compat == "documented":
+        comparison.pop("decimals", None)
+    comparison.update(rule.comparison if rule else {})
+    comparison.update(case.comparison or {})
+    return Job(
+        case=case,
+        agent=spec.name if spec else (case.agent or "?"),
+        model=model,
+        spec=spec,
+        attempts=attempts,
+        required=required,
+        compat=compat,
+        base=(config.root / case.suite).parent,
+        timeout=limit or config.run.timeout,
+        comparison=comparison,
+        database=case.database or (rule.database if rule else None) or _only(config.databases),
+        judge=request.judge or (rule.judge if rule else None),
+        problem=problem,
+        first_attempt=request.first_attempt,
+        deadline_all=deadline_all,
+    )
+
+
+def _attempts(case: Case, rule_attempts: int | None, config: Config, request: RunRequest) -> tuple[int, int]:
+    """The command line, else the case's own rule, else `suites:`, `run:` and what nao asks for."""
+    if request.attempts is not None:
+        attempts = max(1, request.attempts)
+        threshold = 1.0 if request.threshold is None else request.threshold
+        return attempts, required_for(attempts, threshold)
+    attempts, required = case.attempts, case.required
+    own_rule = "success_ratio" in case.options or attempts != 1
+    if not own_rule:
+        asked = rule_attempts or (config.nao.k if config.nao and case.format == "nao" else None)
+        attempts = required = asked or config.run.attempts or 1
+    if request.threshold is not None:
+        required = required_for(attempts, request.threshold)
+    return attempts, required
+
+
+def _agent_of(
+    case: Case, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]]
+) -> tuple[AgentSpec | None, str]:
+    """The agent that the suite asks for, else that of `suites:`, else the format's default; or why
+    there is none."""
+    key = (case.suite, case.format, case.agent, repr(case.provider))
+    if key not in resolved:
+        try:
+            resolved[key] = (_find_agent(case, config), "")
+        except ConfigError as error:
+            resolved[key] = (None, str(error))
+    return resolved[key]
+
+
+def _find_agent(case: Case, config: Config) -> AgentSpec:
+    rule = rule_for(config, case.suite)
+    if case.format == "promptfoo" and case.provider is not None:
+        return agents.for_provider(case.provider, config, (config.root / case.suite).parent)
+    if case.agent and case.agent in config.agents:
+        return config.agents[case.agent]
+    if rule and rule.agent:
+        if rule.agent in config.agents:
+            return config.agents[rule.agent]
+        return agents.from_argument(rule.agent, config)
+    spec = default_agent_spec(case.format, case.agent, config)
+    if spec is not None:
+        return spec
+    name = case.agent or "my_agent"
+    raise ConfigError(
+        f"no agent {name!r}: write `agents: {{{name}: {{type: openai, base_url: ..., model: ...}}}}` into "
+        f"tui_eval.yaml, or give --agent (openai:gpt-4.1, http://..., FILE.py:function)"
+    )
+
+
+def _models(case: Case, spec: AgentSpec | None, config: Config, request: RunRequest) -> list[str | None]:
+    if request.models:
+        return list(request.models)
+    if spec is not None and spec.model:
+        return [spec.model]
+    if case.format == "nao" and spec is not None and spec.type == "nao":
+        return list(config.nao.models) if config.nao and config.nao.models else ["openai:gpt-4.1"]
+    return [case.model]
+
+
+def _without_provider_twins(cases: Sequence[Case]) -> list[Case]:
+    """With `--agent`, cases that differ in promptfoo's provider only are one case."""
+    seen: set[bytes] = set()
+    kept: list[Case] = []
+    for case in cases:
+        if case.format == "promptfoo":
+            same = msgspec.json.encode(
+                [case.suite, case.name, case.prompt, case.vars, case.turns, case.assertions, case.metadata],
+                enc_hook=str,
+            )
+            if same in seen:
+                continue
+            seen.add(same)
+        kept.append(case)
+    return kept
+
+
+def _only(databases: dict[str, DatabaseSpec]) -> str | None:
+    return next(iter(databases)) if len(databases) == 1 else None

@@ -1,0 +1,173 @@
+"""The engine as a process of its own: runs outlive the terminal that asked for them.
+
+Spoken to through a unix socket, one JSON object a line: `{"id", "op", …}` answered by
+`{"id", "ok", …}` or `{"id", "error"}`. It ends when nobody is connected and nothing runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.config import ConfigError
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import ActiveRun, NothingToRun, SuiteCache, prepare, resume
+from tui_eval.engine.selection import SelectionError
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.runs import StoreError
+
+ENGINE_FILE = "engine.json"
+_LINE_LIMIT = 64 * 1024 * 1024
+_GRACE_SECONDS = 2.0
+# What a first request would otherwise wait for.
+_WARM = ("tui_eval.agents.openai", "tui_eval.agents.scripted", "httpx", "httpx_aiohttp", "jinja2")
+
+
+class EngineServer:
+    """One engine: its connections and its runs."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.runs: dict[str, ActiveRun] = {}
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._connections = 0
+        self._ending = asyncio.Event()
+        self._cache = SuiteCache()
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def serve(self) -> None:
+        """Serve until nobody is connected and nothing runs."""
+        loop = asyncio.get_running_loop()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._stop()))
+        server = await asyncio.start_unix_server(self._connected, str(self.socket), limit=_LINE_LIMIT)
+        os.chmod(self.socket, 0o600)
+        self._consider_ending(10.0)
+        warm = asyncio.create_task(asyncio.to_thread(_warm))
+        async with server:
+            await self._ending.wait()
+        warm.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=10)
+        with contextlib.suppress(OSError):
+            self.socket.unlink()
+
+    async def _stop(self) -> None:
+        for run in list(self.runs.values()):
+            await run.runner.interrupt()
+        self._ending.set()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        try:
+            while line := await reader.readline():
+                answer = await self._answer(line)
+                writer.write(encode_json(answer) + b"\n")
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            pass
+        finally:
+            self._connections -= 1
+            writer.close()
+            self._consider_ending(_GRACE_SECONDS)
+
+    def _consider_ending(self, seconds: float) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = asyncio.get_running_loop().call_later(seconds, self._end_if_idle)
+
+    def _end_if_idle(self) -> None:
+        if self._connections == 0 and not self._tasks:
+            self._ending.set()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        message: dict[str, Any] = {}
+        try:
+            message = json.loads(line)
+            result = await self._operate(message)
+            return {"id": message.get("id"), "ok": True, **result}
+        except (NothingToRun, SelectionError, ConfigError, StoreError) as error:
+            return {"id": message.get("id"), "ok": False, "error": str(error)}
+        except (msgspec.MsgspecError, ValueError, KeyError, OSError, RuntimeError) as error:
+            return {"id": message.get("id"), "ok": False, "error": f"{type(error).__name__}: {error}"}
+
+    async def _operate(self, message: dict[str, Any]) -> dict[str, Any]:
+        match message["op"]:
+            case "hello":
+                return {"pid": os.getpid()}
+            case "run":
+                request = msgspec.convert(message["request"], RunRequest)
+                return self._launch(await asyncio.to_thread(prepare, request, cache=self._cache))
+            case "resume":
+                return self._launch(await asyncio.to_thread(resume, Path(message["folder"])))
+            case "cancel":
+                refs = message.get("attempts")
+                count = await self._run(message).runner.cancel(None if refs is None else set(refs))
+                return {"cancelled": count}
+            case "pause":
+                await self._run(message).runner.pause(bool(message.get("paused", True)))
+                return {}
+            case "state":
+                return {"runs": list(self.runs), "pid": os.getpid()}
+            case "shutdown":
+                await self._stop()
+                return {}
+            case unknown:
+                raise ValueError(f"unknown operation {unknown!r}")
+
+    def _run(self, message: dict[str, Any]) -> ActiveRun:
+        run = self.runs.get(message["run"])
+        if run is None:
+            raise KeyError(f"run {message['run']} is not being executed here")
+        return run
+
+    def _launch(self, run: ActiveRun) -> dict[str, Any]:
+        assert run.writer is not None
+        facts = {"pid": os.getpid(), "socket": str(self.socket)}
+        (run.writer.folder / ENGINE_FILE).write_bytes(encode_json(facts))
+        self.runs[run.run_id] = run
+        task = asyncio.create_task(run.execute(), name=run.run_id)
+        self._tasks[run.run_id] = task
+        task.add_done_callback(lambda _: self._finished(run.run_id))
+        return {
+            "run": run.run_id,
+            "folder": str(run.writer.folder),
+            "attempts": len(run.tickets),
+            "problems": [str(problem) for problem in run.problems if problem.level == "error"],
+        }
+
+    def _finished(self, run_id: str) -> None:
+        task = self._tasks.pop(run_id)
+        self.runs.pop(run_id, None)
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            print(f"run {run_id}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        self._consider_ending(_GRACE_SECONDS)
+
+
+def _warm() -> None:
+    for name in _WARM:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def main() -> None:
+    """`python -m tui_eval.engine.process --socket PATH`, started by `engine.client`."""
+    parser = argparse.ArgumentParser(prog="tui_eval.engine.process")
+    parser.add_argument("--socket", required=True, type=Path)
+    asyncio.run(EngineServer(parser.parse_args().socket).serve())
+
+
+if __name__ == "__main__":
+    main()

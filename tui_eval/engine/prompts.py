@@ -1,0 +1,71 @@
+"""What is sent to the agent: the requests of a case's turns, templates filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.agents.base import Request
+from tui_eval.model import Case
+
+if TYPE_CHECKING:
+    from tui_eval.engine.environment import Environment
+    from tui_eval.engine.plan import Job
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The requests of one attempt. `whole` is True where the case is a list of messages that an
+    agent may get in one call (the StartToAgent contract); `limits` are seconds by turn; `prompt`
+    and `vars` are promptfoo's, as rendered."""
+
+    requests: list[Request]
+    whole: bool = False
+    limits: dict[int, float] = field(default_factory=dict)
+    prompt: str | None = None
+    vars: dict[str, Any] = field(default_factory=dict)
+
+    def as_one(self) -> Request:
+        """All turns in one request, its number that of the last turn."""
+        last = self.requests[-1]
+        return Request(turn=last.turn, text=last.text, messages=[request.text for request in self.requests])
+
+    def shown(self, request: Request) -> str | None:
+        """The text of a request as the transcript shows it."""
+        if request.turn == 1 and self.prompt is not None:
+            return self.prompt
+        return request.text
+
+
+async def conversation_of(job: Job, environment: Environment) -> Conversation:
+    """The requests of a job's case.
+
+    Raises:
+        TemplateError, ScriptError, NeedsTrust: the prompt cannot be rendered.
+    """
+    case = job.case
+    if case.format == "promptfoo":
+        return await _rendered(job, environment)
+    requests = [
+        Request(
+            turn=number,
+            text=turn.text,
+            sly_data=turn.sly_data,
+            chat_filter=turn.chat_filter,
+            continue_conversation=turn.continue_conversation,
+            vars=case.vars,
+            sql=_sql(case) if number == len(case.turns) else None,
+            database=case.database,
+        )
+        for number, turn in enumerate(case.turns, 1)
+    ]
+    limits = {number: turn.timeout for number, turn in enumerate(case.turns, 1) if turn.timeout is not None}
+    whole = case.format == "start_to_agent" and bool(case.options.get("messages"))
+    return Conversation(requests=requests, whole=whole, limits=limits, vars=case.vars)
+
+
+def _sql(case: Case) -> str | None:
+    for assertion in case.assertions:
+        if assertion.type == "sql" and isinstance(assertion.value, str):
+            return assertion.value
+    return None

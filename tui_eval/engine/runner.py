@@ -1,0 +1,190 @@
+"""One run from plan to end: workers, limits, cancelling and pausing, everything into the store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tui_eval.engine.attempt import execute, mask
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.plan import Job
+from tui_eval.engine.schedule import Schedule, Ticket
+from tui_eval.model import Attempt
+from tui_eval.store.schema import RunState
+from tui_eval.store.writer import PlannedCase, RunWriter
+
+
+@dataclass(slots=True)
+class Limits:
+    """What ends a run early: the first attempt that does not pass, or money (USD)."""
+
+    concurrency: int
+    fail_fast: bool = False
+    max_cost: float | None = None
+
+
+class Runner:
+    """Executes jobs. `on_done(job, number, attempt)` is called after each attempt, `writer` None
+    keeps nothing (`--no-store`)."""
+
+    def __init__(
+        self,
+        jobs: list[Job],
+        environment: Environment,
+        limits: Limits,
+        writer: RunWriter | None,
+        on_start: Callable[[Job, int, int], None] | None = None,
+        on_done: Callable[[Job, int, Attempt], None] | None = None,
+    ) -> None:
+        self.jobs = jobs
+        self.environment = environment
+        self.limits = limits
+        self.writer = writer
+        self.stopped_because: str | None = None
+        self._on_start = on_start
+        self._on_done = on_done
+        self._tasks: dict[int, asyncio.Task[Attempt]] = {}
+        self._cancelled: set[int] = set()
+        self._interrupted = False
+        self._cost = 0.0
+        self._deadlines: dict[int, float] = {}
+        self._schedule: Schedule | None = None
+
+    def plan(self) -> list[Ticket]:
+        """Write the jobs into the store; a ticket for every attempt."""
+        planned = [
+            PlannedCase(job.case, job.agent, job.model, job.attempts, job.required, job.first_attempt)
+            for job in self.jobs
+        ]
+        if self.writer is not None:
+            references = self.writer.plan(planned)
+        else:
+            references, following = [], 1
+            for job in self.jobs:
+                references.append(list(range(following, following + job.attempts)))
+                following += job.attempts
+        return self.tickets(references)
+
+    def tickets(self, references: list[list[int]]) -> list[Ticket]:
+        """Tickets for attempt ids by job, in order."""
+        tickets: list[Ticket] = []
+        for job, refs in zip(self.jobs, references, strict=True):
+            for number, ref in enumerate(refs, job.first_attempt):
+                tickets.append(Ticket(len(tickets), job, number, ref))
+        return tickets
+
+    async def run(self, tickets: list[Ticket]) -> RunState:
+        """Execute until everything has ended or was stopped; the run's final state."""
+        self._schedule = schedule = Schedule(tickets, self.limits.concurrency)
+        workers = min(self.limits.concurrency, len(tickets))
+        try:
+            await asyncio.gather(*(self._work(schedule) for _ in range(workers)))
+        finally:
+            state: RunState = "interrupted" if self._interrupted else "finished"
+            if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
+                state = "cancelled" if schedule.waiting or self.stopped_because else "finished"
+            if self.writer is not None:
+                self.writer.state(state, time.time())
+        return state
+
+    async def _work(self, schedule: Schedule) -> None:
+        while (ticket := await schedule.next()) is not None:
+            try:
+                await self._attempt(ticket)
+            finally:
+                await schedule.done(ticket)
+            if self.stopped_because is not None:
+                await schedule.end()
+
+    async def _attempt(self, ticket: Ticket) -> None:
+        job = ticket.job
+        if self._on_start is not None:
+            self._on_start(job, ticket.number, ticket.attempt_ref)
+        started = time.time()
+        work = execute(
+            job, ticket.number, ticket.attempt_ref, self.environment, self.writer, self._deadline(job)
+        )
+        task = asyncio.ensure_future(work)
+        self._tasks[ticket.attempt_ref] = task
+        try:
+            attempt = await task
+        except asyncio.CancelledError:
+            if self._interrupted:
+                if self.writer is not None:
+                    self.writer.waiting(ticket.attempt_ref)
+                return
+            if ticket.attempt_ref not in self._cancelled:
+                raise
+            attempt = _cancelled(job, ticket.number, started)
+        finally:
+            self._tasks.pop(ticket.attempt_ref, None)
+        self._ended(ticket, attempt)
+
+    def _ended(self, ticket: Ticket, attempt: Attempt) -> None:
+        if self.writer is not None:
+            self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
+        self._cost += attempt.cost or 0.0
+        if self._on_done is not None:
+            self._on_done(ticket.job, ticket.number, attempt)
+        if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
+            self.stopped_because = f"--fail-fast: {attempt.case_id} {attempt.outcome}"
+        elif self.limits.max_cost is not None and self._cost >= self.limits.max_cost:
+            self.stopped_because = (
+                f"the cost limit of {self.limits.max_cost:g} USD is reached ({self._cost:.4f})"
+            )
+
+    def _deadline(self, job: Job) -> float | None:
+        """A neuro-san case's limit covers all its attempts from the first one's start."""
+        if job.deadline_all is None:
+            return None
+        return self._deadlines.setdefault(id(job), asyncio.get_running_loop().time() + job.deadline_all)
+
+    # Asked for from outside, on the same loop
+
+    async def cancel(self, attempt_refs: set[int] | None = None) -> int:
+        """Cancel these attempts, or the whole run; how many were concerned."""
+        schedule = self._schedule
+        if schedule is None:
+            return 0
+        if attempt_refs is None:
+            self.stopped_because = "cancelled"
+            attempt_refs = {ticket.attempt_ref for ticket in schedule.waiting} | set(self._tasks)
+        self._cancelled |= attempt_refs
+        dropped = await schedule.drop(attempt_refs)
+        for ticket in dropped:
+            self._ended(ticket, _cancelled(ticket.job, ticket.number, time.time()))
+        running = [task for ref, task in self._tasks.items() if ref in attempt_refs]
+        for task in running:
+            task.cancel()
+        return len(dropped) + len(running)
+
+    async def interrupt(self) -> None:
+        """Stop at once (Ctrl-C): what runs is put back, what has ended stays, a resume goes on."""
+        self._interrupted = True
+        self.stopped_because = "interrupted"
+        if self._schedule is not None:
+            await self._schedule.end()
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+    async def pause(self, paused: bool) -> None:
+        """Start nothing new while paused."""
+        if self._schedule is not None:
+            await self._schedule.pause(paused)
+        if self.writer is not None:
+            self.writer.state("paused" if paused else "running")
+
+
+def _cancelled(job: Job, number: int, started: float) -> Attempt:
+    return Attempt(
+        case_id=job.case.case_id,
+        attempt=number,
+        outcome="cancelled",
+        agent=job.agent,
+        model=job.model,
+        message="cancelled",
+        started_at=started,
+        duration_ms=round((time.time() - started) * 1000, 1),
+    )

@@ -1,0 +1,255 @@
+"""Starting a run and going on with an interrupted one; the same for the app and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tui_eval import __version__, suites
+from tui_eval.config import Config, load
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.provenance import provenance
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runner import Limits, Runner
+from tui_eval.engine.schedule import Ticket
+from tui_eval.engine.selection import SelectionError
+from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust_store import trust_for
+from tui_eval.model import Attempt, Case, Problem, Suite
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.schema import RunInfo, RunState
+from tui_eval.store.writer import RunWriter
+
+
+class NothingToRun(Exception):
+    """The selection holds no case; one clear line."""
+
+
+class SuiteCache:
+    """Suites read before, read again only when one of their files changed (path, time or size)."""
+
+    def __init__(self) -> None:
+        self._suites: dict[tuple[Path, bool], tuple[tuple, Suite]] = {}
+
+    def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
+        """Every suite of the paths, in order; unreadable ones carry their problems."""
+        found, problems = suites.discover(paths, config.root)
+        loaded: list[Suite] = []
+        for path in found:
+            key = (path, trust.granted)
+            known = self._suites.get(key)
+            if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
+                loaded.append(known[1])
+                continue
+            suite = suites.load(path, config, trust)
+            self._suites[key] = (_stamp(suite.files or [str(path)], config), suite)
+            loaded.append(suite)
+        if problems:
+            loaded.append(Suite(path="", format="nao", problems=problems))
+        return loaded
+
+
+def _stamp(files: Sequence[str], config: Config) -> tuple:
+    stamps: list[tuple[str, int, int]] = []
+    for name in (*files, str(config.file or ""), config.nao.path if config.nao else ""):
+        try:
+            status = Path(name).stat()
+            stamps.append((name, status.st_mtime_ns, status.st_size))
+        except OSError:
+            stamps.append((name, 0, 0))
+    return tuple(stamps)
+
+
+class ActiveRun:
+    """A run that is prepared, then executed by `execute`. Close with it is done for you."""
+
+    def __init__(
+        self,
+        config: Config,
+        request: RunRequest,
+        jobs: list[Job],
+        environment: Environment,
+        writer: RunWriter | None,
+        problems: list[Problem],
+        on_start: Callable[[Job, int, int], None] | None = None,
+        on_done: Callable[[Job, int, Attempt], None] | None = None,
+    ) -> None:
+        self.config = config
+        self.request = request
+        self.jobs = jobs
+        self.writer = writer
+        self.problems = problems
+        self.environment = environment
+        limits = Limits(
+            concurrency=max(1, request.concurrency or _threads(config, jobs) or config.run.concurrency),
+            fail_fast=request.fail_fast,
+            max_cost=request.max_cost if request.max_cost is not None else config.run.max_cost,
+        )
+        self.runner = Runner(jobs, environment, limits, writer, on_start, on_done)
+        self.tickets: list[Ticket] = []
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; empty where nothing is kept."""
+        return self.writer.info.id if self.writer else ""
+
+    async def execute(self) -> RunState:
+        """Run to the end, put the result into the index, release everything."""
+        facts = asyncio.create_task(
+            asyncio.to_thread(
+                provenance, self.config.root, self.jobs, self.request.command, self.environment.masker
+            )
+        )
+        try:
+            return await self.runner.run(self.tickets)
+        finally:
+            await self.environment.close()
+            if self.writer is not None:
+                self.writer.info.provenance = {**(await facts), **self.writer.info.provenance}
+                if self.runner.stopped_because:
+                    self.writer.info.note = self.runner.stopped_because
+                self.writer.update_info()
+                writer, root = self.writer, self.config.root
+                await asyncio.to_thread(writer.close)
+                await asyncio.to_thread(Index(root).record, writer.folder)
+
+
+def prepare(
+    request: RunRequest,
+    *,
+    config: Config | None = None,
+    cache: SuiteCache | None = None,
+    keep: bool = True,
+    on_start: Callable[[Job, int, int], None] | None = None,
+    on_done: Callable[[Job, int, Attempt], None] | None = None,
+) -> ActiveRun:
+    """Read the suites, choose the cases, create the run's folder. Blocking: call it in a thread.
+
+    Problems of files do not stop the others; they come in `.problems`.
+
+    Raises:
+        NothingToRun: there is no case at all.
+        SelectionError, ConfigError, StoreError: one clear line each.
+    """
+    paths = [Path(path).absolute() for path in request.paths or ["."]]
+    if config is None:
+        config = load(paths, request.config_file)
+    trust = trust_for(config.root, request.trust)
+    loaded = (cache or SuiteCache()).load(paths, config, trust)
+    problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
+    cases = [case for suite in loaded for case in suite.cases]
+    if not cases:
+        raise NothingToRun(_nothing(paths, problems))
+    jobs = plan(cases, config, request, Index(config.root).latest)
+    if not jobs:
+        raise NothingToRun("the filters leave no case to run")
+    environment = Environment(config, trust)
+    writer = _new_writer(config, request, jobs, environment) if keep else None
+    active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
+    active.tickets = active.runner.plan()
+    return active
+
+
+def _new_writer(config: Config, request: RunRequest, jobs: list[Job], environment: Environment) -> RunWriter:
+    store = Store(config.root)
+    run_id = new_run_id()
+    info = RunInfo(
+        id=run_id,
+        version=__version__,
+        started_at=time.time(),
+        paths=[_relative(path, config.root) for path in request.paths or ["."]],
+        options=environment.masker.value(msgspec.to_builtins(request)),
+        agents=list(dict.fromkeys(job.agent for job in jobs)),
+        linked_to=request.linked_to,
+        scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
+    )
+    return RunWriter(store.create_folder(run_id), info)
+
+
+def resume(
+    folder: Path,
+    *,
+    overrides: RunRequest | None = None,
+    on_start: Callable[[Job, int, int], None] | None = None,
+    on_done: Callable[[Job, int, Attempt], None] | None = None,
+) -> ActiveRun:
+    """Go on with a run that was interrupted: only attempts without a result are executed.
+
+    The cases are those of the run as they were; agents come from today's configuration.
+    `overrides` replaces concurrency, timeout, judge and trust where given.
+
+    Raises:
+        NothingToRun: every attempt has a result.
+        StoreError: there is no such run, or another process executes it.
+    """
+    reader = RunReader(folder)
+    try:
+        info = reader.info()
+        rows = {row.id: row for row in reader.cases()}
+        open_attempts = [row for row in reader.attempts() if row.state != "done"]
+        cases: dict[int, Case] = {ref: reader.case(ref) for ref in {row.case_ref for row in open_attempts}}
+    finally:
+        reader.close()
+    if not open_attempts:
+        raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
+    request = msgspec.convert(info.options, RunRequest)
+    if overrides is not None:
+        request.concurrency = overrides.concurrency or request.concurrency
+        request.timeout = overrides.timeout or request.timeout
+        request.judge = overrides.judge or request.judge
+        request.trust = overrides.trust
+    root = folder.parents[2]
+    config = load([root], request.config_file)
+    trust = trust_for(config.root, request.trust)
+    whole = msgspec.structs.replace(
+        request, case_ids=None, pairs=None, select=[], filter_pattern=None, filter_metadata=[],
+        filter_first_n=None, failed_only=False,
+    )  # fmt: skip
+    jobs: list[Job] = []
+    references: list[list[int]] = []
+    for ref, case in cases.items():
+        row = rows[ref]
+        again = plan([case], config, whole, dict)
+        job = next((job for job in again if (job.agent, job.model) == (row.agent, row.model)), None)
+        if job is None:
+            raise SelectionError(f"run {info.id}: its agent {row.agent} is no longer configured")
+        for attempt in (item for item in open_attempts if item.case_ref == ref):
+            jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
+            references.append([attempt.id])
+    info.state, info.finished_at = "running", None
+    environment = Environment(config, trust)
+    writer = RunWriter(folder, info)
+    active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
+    active.tickets = active.runner.tickets(references)
+    return active
+
+
+def _threads(config: Config, jobs: list[Job]) -> int | None:
+    """`test.threads` of a nao_config.yaml, where everything that runs is nao's."""
+    if config.nao is not None and config.nao.threads and all(job.case.format == "nao" for job in jobs):
+        return config.nao.threads
+    return None
+
+
+def _relative(path: str, root: Path) -> str:
+    try:
+        return str(Path(path).absolute().relative_to(root)) or "."
+    except ValueError:
+        return path
+
+
+def _nothing(paths: Sequence[Path], problems: list[Problem]) -> str:
+    places = ", ".join(str(path) for path in paths)
+    if any(problem.level == "error" for problem in problems):
+        return f"nothing to run in {places}: no file of it could be read"
+    return (
+        f"nothing to run in {places}: no nao tests (tests/*.yml), no `test_cases:` suites, no "
+        "promptfooconfig.*, no .hocon with `interactions`"
+    )

@@ -1,0 +1,135 @@
+"""Which attempt runs next: in the order of the suites, within the limits of the run and each agent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from tui_eval.engine.plan import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One attempt to be made. `order` is its place in the run."""
+
+    order: int
+    job: Job
+    number: int
+    attempt_ref: int
+
+
+@dataclass(slots=True)
+class _Lane:
+    """The attempts of one agent and what it can take: `limit` at once, `per_minute` requests."""
+
+    limit: int
+    per_minute: float | None
+    waiting: deque[Ticket] = field(default_factory=deque)
+    running: int = 0
+    allowance: float = 1.0
+    refilled: float = field(default_factory=time.monotonic)
+
+    def seconds_until_allowed(self) -> float:
+        if self.per_minute is None:
+            return 0.0
+        now = time.monotonic()
+        per_second = self.per_minute / 60
+        burst = max(1.0, per_second)
+        self.allowance = min(burst, self.allowance + (now - self.refilled) * per_second)
+        self.refilled = now
+        return 0.0 if self.allowance >= 1 else (1 - self.allowance) / per_second
+
+
+class Schedule:
+    """Hands out tickets to workers. One event loop only."""
+
+    def __init__(self, tickets: list[Ticket], concurrency: int) -> None:
+        self.concurrency = concurrency
+        self._lanes: dict[str, _Lane] = {}
+        for ticket in tickets:
+            self._lane(ticket).waiting.append(ticket)
+        self._news = asyncio.Condition()
+        self._paused = False
+        self._ended = False
+        self._cancelled: set[int] = set()
+
+    def _lane(self, ticket: Ticket) -> _Lane:
+        spec = ticket.job.spec
+        lane = self._lanes.get(ticket.job.agent)
+        if lane is None:
+            limit = spec.concurrency if spec and spec.concurrency else self.concurrency
+            lane = self._lanes[ticket.job.agent] = _Lane(limit, spec.rate_requests if spec else None)
+        return lane
+
+    @property
+    def waiting(self) -> list[Ticket]:
+        """Tickets not handed out."""
+        return sorted((t for lane in self._lanes.values() for t in lane.waiting), key=lambda t: t.order)
+
+    async def next(self) -> Ticket | None:
+        """The next ticket that may start now; waits while none may; None when there are no more."""
+        async with self._news:
+            while True:
+                if self._ended or not any(lane.waiting for lane in self._lanes.values()):
+                    return None
+                ticket, pause = self._ready()
+                if ticket is not None:
+                    lane = self._lane(ticket)
+                    lane.waiting.popleft()
+                    lane.running += 1
+                    if lane.per_minute is not None:
+                        lane.allowance -= 1
+                    return ticket
+                if pause is None:
+                    await self._news.wait()
+                else:
+                    try:
+                        async with asyncio.timeout(pause):
+                            await self._news.wait()
+                    except TimeoutError:
+                        pass
+
+    def _ready(self) -> tuple[Ticket | None, float | None]:
+        if self._paused:
+            return None, None
+        best: Ticket | None = None
+        pause: float | None = None
+        for lane in self._lanes.values():
+            if not lane.waiting or lane.running >= lane.limit:
+                continue
+            seconds = lane.seconds_until_allowed()
+            if seconds > 0:
+                pause = seconds if pause is None else min(pause, seconds)
+            elif best is None or lane.waiting[0].order < best.order:
+                best = lane.waiting[0]
+        return best, pause
+
+    async def done(self, ticket: Ticket) -> None:
+        """The ticket's attempt has ended; another may start."""
+        async with self._news:
+            self._lane(ticket).running -= 1
+            self._news.notify_all()
+
+    async def pause(self, paused: bool) -> None:
+        """Hand out nothing new while paused; what runs goes on."""
+        async with self._news:
+            self._paused = paused
+            self._news.notify_all()
+
+    async def end(self) -> None:
+        """Hand out nothing more."""
+        async with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    async def drop(self, attempt_refs: set[int]) -> list[Ticket]:
+        """Take these attempts out before they start; returns those that were still waiting."""
+        async with self._news:
+            dropped: list[Ticket] = []
+            for lane in self._lanes.values():
+                dropped.extend(ticket for ticket in lane.waiting if ticket.attempt_ref in attempt_refs)
+                lane.waiting = deque(t for t in lane.waiting if t.attempt_ref not in attempt_refs)
+            self._news.notify_all()
+            return dropped

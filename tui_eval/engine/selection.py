@@ -1,0 +1,125 @@
+"""Which of the loaded cases are meant: names, ids, stems, folders, filters, what failed last time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePosixPath
+
+from tui_eval.engine.request import RunRequest
+from tui_eval.model import Case
+from tui_eval.store.schema import CaseHistory
+
+
+class SelectionError(Exception):
+    """A selection that matches nothing, or a filter that cannot be read; one clear line."""
+
+
+def choose(
+    cases: Sequence[Case], request: RunRequest, latest: Callable[[], dict[str, list[CaseHistory]]]
+) -> list[Case]:
+    """The cases of `cases` that the request asks for, in their order.
+
+    `latest` gives the last results by case id, asked for only with `failed_only`.
+
+    Raises:
+        SelectionError: something named does not exist; the text says what there is.
+    """
+    chosen = list(cases)
+    if request.pairs is not None:
+        wanted = {case_id for case_id, _ in request.pairs}
+        chosen = [case for case in chosen if case.case_id in wanted]
+    if request.case_ids is not None:
+        chosen = _by_ids(chosen, request.case_ids)
+    if request.select:
+        chosen = _by_words(chosen, request.select)
+    for text in request.filter_metadata:
+        chosen = _by_metadata(chosen, text)
+    if request.filter_pattern is not None:
+        chosen = _by_pattern(chosen, request.filter_pattern)
+    if request.failed_only:
+        history = latest()
+        chosen = [
+            case
+            for case in chosen
+            if case.case_id in history and history[case.case_id][0].outcome != "passed"
+        ]
+        if not chosen:
+            raise SelectionError("--failed: nothing failed or errored last time (or nothing was run yet)")
+    if request.filter_first_n is not None:
+        chosen = chosen[: max(0, request.filter_first_n)]
+    return chosen
+
+
+def _by_ids(cases: Iterable[Case], ids: Sequence[str]) -> list[Case]:
+    by_id = {case.case_id: case for case in cases}
+    missing = [case_id for case_id in ids if case_id not in by_id]
+    if missing and len(missing) == len(ids):
+        raise SelectionError(f"case not found: {missing[0]}; it may have been renamed: {_some(by_id)}")
+    return [by_id[case_id] for case_id in dict.fromkeys(ids) if case_id in by_id]
+
+
+def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
+    """Folder first, then id, name, file stem or path, as nao's `--select` (commas separate)."""
+    taken: dict[int, Case] = {}
+    for word in (part.strip() for text in words for part in _split(text, cases)):
+        if not word:
+            continue
+        found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
+        if not found:
+            found = [
+                case
+                for case in cases
+                if word in (case.case_id, case.name, case.suite, PurePosixPath(case.suite).stem)
+                or word == PurePosixPath(case.suite).name
+                or case.case_id.partition("::")[2] == word
+            ]
+        if not found:
+            names = _some(dict.fromkeys(case.name for case in cases))
+            raise SelectionError(f"no case, file or folder is called {word!r}; there are: {names}")
+        taken.update((id(case), case) for case in found)
+    return [case for case in cases if id(case) in taken]
+
+
+def _split(text: str, cases: Sequence[Case]) -> list[str]:
+    """A name may hold a comma: the whole text is tried before its parts."""
+    whole = text.strip()
+    if any(whole in (case.name, case.case_id) for case in cases):
+        return [whole]
+    return text.split(",")
+
+
+def _by_metadata(cases: Iterable[Case], text: str) -> list[Case]:
+    """Equality, or membership in a list; values compare as text."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise SelectionError(f"--filter-metadata {text!r}: expected KEY=VALUE")
+
+    def matches(case: Case) -> bool:
+        if key not in case.metadata:
+            return False
+        actual = case.metadata[key]
+        values = actual if isinstance(actual, list) else [actual]
+        return any(_as_text(item) == value for item in values)
+
+    return [case for case in cases if matches(case)]
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _by_pattern(cases: Iterable[Case], pattern: str) -> list[Case]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise SelectionError(f"--filter-pattern {pattern!r}: not a regular expression: {error}") from None
+    return [case for case in cases if compiled.search(case.description or case.name)]
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:8])
+    return shown + (f" and {len(listed) - 8} more" if len(listed) > 8 else "") if listed else "none"
