@@ -1,1 +1,71 @@
+"""Talking to the systems under test: one module per protocol, made known here.
 
+`create` makes an agent of a configured entry; its module is imported only then, since some load
+heavy libraries. Another package adds a type with an entry point in the group `tui_eval.agents`
+whose value is a class derived from `tui_eval.agents.base.Agent`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.choose import for_provider, from_argument
+from tui_eval.config import AgentSpec, ConfigError
+
+TYPES: dict[str, str] = {
+    "openai": "tui_eval.agents.openai:OpenAIAgent",
+    "anthropic": "tui_eval.agents.anthropic:AnthropicAgent",
+    "nao": "tui_eval.agents.nao:NaoAgent",
+    "neuro-san": "tui_eval.agents.neuro_san:NeuroSanAgent",
+    "http": "tui_eval.agents.http:HttpAgent",
+    "python": "tui_eval.agents.python:PythonAgent",
+    "command": "tui_eval.agents.command:CommandAgent",
+    "echo": "tui_eval.agents.echo:EchoAgent",
+    "scripted": "tui_eval.agents.scripted:ScriptedAgent",
+    "replay": "tui_eval.agents.replay:ReplayAgent",
+}
+"""Type → `module:class`, imported on first use."""
+
+
+def agent_class(type_name: str) -> type[Agent]:
+    """The class of a type, ours or another package's.
+
+    Raises:
+        ConfigError: there is no such type.
+    """
+    target = TYPES.get(type_name)
+    if target is not None:
+        module, _, name = target.partition(":")
+        return getattr(importlib.import_module(module), name)
+    for point in entry_points(group="tui_eval.agents"):
+        if point.name == type_name:
+            return point.load()
+    raise ConfigError(f"there is no agent type {type_name}; types: {', '.join(TYPES)}")
+
+
+def create(spec: AgentSpec, services: Services) -> Agent:
+    """The agent of an entry whose `${NAME}`s are filled in (`config.fill`).
+
+    Raises:
+        ConfigError: an option is wrong; one line that names the key.
+        NeedsTrust: it reads a file, or sends a secret to a place, that needs trust.
+    """
+    return agent_class(spec.type)(spec, services)
+
+
+__all__ = [
+    "TYPES",
+    "Agent",
+    "AgentError",
+    "Capabilities",
+    "Request",
+    "Services",
+    "Session",
+    "SessionContext",
+    "agent_class",
+    "create",
+    "for_provider",
+    "from_argument",
+]

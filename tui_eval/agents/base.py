@@ -107,10 +107,10 @@ class Session(ABC):
             AgentError: the agent could not answer.
         """
 
-    def restart(self) -> None:
+    def restart(self) -> None:  # noqa: B027
         """Forget the conversation so far (neuro-san's `continue_conversation: false`)."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027
         """Release what the conversation holds."""
 
 
@@ -134,5 +134,5 @@ class Agent(ABC):
             NeedsTrust: it runs code of a folder that is not trusted.
         """
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027
         """Release connections and processes at the end of a run."""

@@ -1,0 +1,1 @@
+"""Tests of tui-eval: real files, real servers on the loopback, no internet."""

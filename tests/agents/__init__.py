@@ -1,0 +1,1 @@
+"""Tests of the agents, against servers on the loopback."""

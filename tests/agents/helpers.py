@@ -1,0 +1,56 @@
+"""Making agents and talking to them, for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tui_eval.agents import Agent, Request, Services, SessionContext, create
+from tui_eval.config import AgentSpec
+from tui_eval.events import Event, Finished
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Reply
+
+
+def services(root: Path | str = "/", trusted: bool = True, **more: Any) -> Services:
+    """Services for a project at `root`."""
+    return Services(root=Path(root), trust=Trust(trusted), **more)
+
+
+def agent(kind: str, root: Path | str = "/", **options: Any) -> Agent:
+    """An agent of a type with options; `model`, `retries`, `live` are the entry's own."""
+    own = {key: options.pop(key) for key in ("model", "retries", "live") if key in options}
+    spec = AgentSpec("it", kind, options, base=str(root), **own)  # type: ignore[arg-type]
+    return create(spec, services(root))
+
+
+def context(attempt: int = 1, **more: Any) -> SessionContext:
+    """A context for one attempt."""
+    return SessionContext(case_id="s::c", attempt=attempt, session_id=f"session-{attempt}", **more)
+
+
+async def talk(it: Agent, *turns: str | Request, **more: Any) -> tuple[list[Event], list[Reply]]:
+    """Send turns one after the other in one session; all events and the replies."""
+    session = await it.open(context(**more))
+    events: list[Event] = []
+    for number, turn in enumerate(turns, 1):
+        request = turn if isinstance(turn, Request) else Request(number, turn)
+        async for event in session.send(request):
+            events.append(event)
+    await session.close()
+    return events, [event.reply for event in events if isinstance(event, Finished)]
+
+
+def kinds(events: list[Event]) -> list[str]:
+    """The names of events, repetitions in a row dropped."""
+    found: list[str] = []
+    for event in events:
+        name = type(event).__name__
+        if not found or found[-1] != name:
+            found.append(name)
+    return found
+
+
+def of(events: list[Event], kind: type) -> list[Any]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]

@@ -1,0 +1,204 @@
+"""Which agent is meant: `--agent` in all its forms, and promptfoo's provider entries."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tui_eval.config import AgentSpec, Config, ConfigError
+
+OLLAMA_URL = "http://localhost:11434/v1"
+PROVIDERS = ("openai", "anthropic", "ollama")
+
+_FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[^\W\d]\w*)")
+_PARAMETERS = (
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "top_p",
+    "top_k",
+    "frequency_penalty",
+    "presence_penalty",
+    "stop",
+    "stop_sequences",
+    "seed",
+    "reasoning_effort",
+    "response_format",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "thinking",
+    "metadata",
+)
+
+
+def from_argument(text: str, config: Config) -> AgentSpec:
+    """The agent that `--agent TEXT` names: a configured name, `FILE.py:function`, an http(s) URL
+    (OpenAI-compatible where its path ends in /v1, else a JSON endpoint) or `provider:model`.
+
+    Raises:
+        ConfigError: it is none of these; says which there are.
+    """
+    if text in config.agents:
+        return config.agents[text]
+    here = str(Path.cwd())
+    if match := _FUNCTION.fullmatch(text):
+        if not (Path(here) / match["file"]).is_file():
+            raise ConfigError(f"--agent {text}: there is no file {match['file']}")
+        return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
+    if text.startswith(("http://", "https://")):
+        return _of_url(text, here)
+    provider, _, model = text.partition(":")
+    if model and provider in PROVIDERS:
+        if provider == "ollama":
+            return AgentSpec(text, "openai", _ollama(), model=model, base=here, typed=True)
+        return AgentSpec(text, provider, model=model, base=here, typed=True)
+    if text == "echo":
+        return AgentSpec("echo", "echo", base=here, typed=True)
+    known = ", ".join(config.agents) or "none configured"
+    raise ConfigError(
+        f"--agent {text}: no agent of that name ({known}), nor FILE.py:function, an http(s):// URL "
+        f"or {'|'.join(PROVIDERS)}:MODEL"
+    )
+
+
+def for_provider(entry: Any, config: Config, base: Path | str) -> AgentSpec:
+    """The agent for a promptfoo provider: an id, `{id, label, config, …}` or `{id: {…}}`.
+
+    What `providers:` in tui_eval.yaml maps (by id or label) comes first. `base` is the suite's
+    folder, to which its files are relative.
+
+    Raises:
+        ConfigError: nothing here speaks to it; says how to map it.
+    """
+    provider_id, label, settings = _parts(entry)
+    for name in (provider_id, label):
+        mapped = config.providers.get(name) if name else None
+        if mapped is not None:
+            if mapped not in config.agents:
+                raise ConfigError(f"providers.{name}: there is no agent called {mapped}")
+            return config.agents[mapped]
+    spec = _provider(provider_id, settings, str(base))
+    if spec is None:
+        raise ConfigError(
+            f"provider {provider_id}: tui-eval has no agent for it; map it in tui_eval.yaml with providers: "
+            f'{{"{provider_id}": NAME}}, or run with --agent NAME'
+        )
+    spec.name = label or provider_id
+    return spec
+
+
+def _parts(entry: Any) -> tuple[str, str | None, dict[str, Any]]:
+    if isinstance(entry, str):
+        return entry, None, {}
+    if not isinstance(entry, dict) or not entry:
+        raise ConfigError(f"provider {entry!r}: must be an id or a mapping with an id")
+    if "id" not in entry and len(entry) == 1:
+        (provider_id, rest) = next(iter(entry.items()))
+        entry = {"id": provider_id, **(rest if isinstance(rest, dict) else {})}
+    provider_id = entry.get("id")
+    if not isinstance(provider_id, str) or not provider_id:
+        raise ConfigError("provider: its id is missing or not text")
+    settings = entry.get("config")
+    label = entry.get("label")
+    return provider_id, str(label) if label else None, dict(settings) if isinstance(settings, dict) else {}
+
+
+def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
+    kind, _, rest = provider_id.partition(":")
+    if provider_id == "echo":
+        return AgentSpec("echo", "echo", base=base)
+    if kind == "openai":
+        return _openai(rest, settings, base)
+    if kind == "anthropic":
+        model = rest.removeprefix("messages:") or settings.get("model")
+        if not model or ":" in model:
+            return None
+        return AgentSpec(provider_id, "anthropic", _model_options(settings), model=model, base=base)
+    if kind == "ollama":
+        model = rest.removeprefix("chat:").removeprefix("completion:")
+        if not model or rest.startswith("embeddings"):
+            return None
+        options = {**_model_options(settings), **_ollama(settings.get("apiBaseUrl"))}
+        return AgentSpec(provider_id, "openai", options, model=model, base=base)
+    if kind == "exec":
+        return AgentSpec(
+            provider_id,
+            "command",
+            {"command": rest.strip(), "promptfoo": True, "config": settings},
+            base=base,
+        )
+    if kind == "python" or (kind == "file" and re.search(r"\.py(:\w+)?$", rest)):
+        return _python(provider_id, settings, base)
+    if kind in ("http", "https"):
+        url = provider_id if rest.startswith("//") else settings.get("url")
+        options = {"url": url or "", "promptfoo": True, "config": settings}
+        return AgentSpec(provider_id, "http", options, base=base)
+    return None
+
+
+def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
+    family, _, model = rest.partition(":")
+    if not model:
+        family, model = "chat", rest if rest != "chat" else str(settings.get("model") or "")
+    if family != "chat" or not model:
+        return None
+    options = _model_options(settings)
+    own = (
+        settings.get("apiBaseUrl")
+        or os.environ.get("OPENAI_BASE_URL")
+        or os.environ.get("OPENAI_API_BASE_URL")
+    )
+    if settings.get("apiHost") and not settings.get("apiBaseUrl"):
+        own = f"https://{settings['apiHost']}/v1"
+    if own:
+        options["base_url"] = own
+    return AgentSpec(rest, "openai", options, model=model, base=base)
+
+
+def _model_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """promptfoo's settings of a model in our words."""
+    options: dict[str, Any] = {"promptfoo": True}
+    parameters = {key: settings[key] for key in _PARAMETERS if settings.get(key) is not None}
+    passthrough = settings.get("passthrough")
+    if isinstance(passthrough, dict):
+        parameters.update(passthrough)
+    if parameters:
+        options["parameters"] = parameters
+    if settings.get("apiKey"):
+        options["api_key"] = settings["apiKey"]
+    elif settings.get("apiKeyEnvar"):
+        options["api_key"] = "${" + str(settings["apiKeyEnvar"]) + "}"
+    if isinstance(settings.get("headers"), dict):
+        options["headers"] = settings["headers"]
+    if settings.get("apiBaseUrl"):
+        options["base_url"] = settings["apiBaseUrl"]
+    return options
+
+
+def _python(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpec:
+    path = provider_id.removeprefix("python:").removeprefix("file://")
+    file, _, function = path.rpartition(":")
+    if not file.endswith(".py"):
+        file, function = path, "call_api"
+    options = {"function": f"{file}:{function}", "promptfoo": True, "config": settings}
+    return AgentSpec(provider_id, "python", options, base=base)
+
+
+def _of_url(url: str, base: str) -> AgentSpec:
+    try:
+        path = urlsplit(url).path.rstrip("/")
+    except ValueError as error:
+        raise ConfigError(f"--agent {url}: not a URL ({error})") from None
+    if path.endswith("/v1"):
+        return AgentSpec(url, "openai", {"base_url": url}, base=base, typed=True)
+    return AgentSpec(url, "http", {"url": url}, base=base, typed=True)
+
+
+def _ollama(url: str | None = None) -> dict[str, Any]:
+    """Ollama's OpenAI-compatible end; it wants no key, so OpenAI's is not sent there."""
+    base = (url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL).rstrip("/")
+    return {"base_url": base if base.endswith("/v1") else f"{base}/v1", "api_key": ""}

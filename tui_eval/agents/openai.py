@@ -1,0 +1,227 @@
+"""Agents behind OpenAI's chat completions, from whichever server: OpenAI, vLLM, Ollama, a gateway.
+
+Streams, runs the small tool loop, and takes what servers do differently: no streaming, no usage, no
+ids, reasoning under two names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tui_eval.agents import prices
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.openai_stream import Completion
+from tui_eval.agents.options import Options, guard_secret
+from tui_eval.agents.reply_metadata import split_metadata
+from tui_eval.agents.tools import Toolbox
+from tui_eval.agents.wire import encode, text_of
+from tui_eval.config import AgentSpec
+from tui_eval.events import Event, Finished, ToolCall, ToolResult, UsageReport
+from tui_eval.model import Reply, Usage
+
+BASE_URL = "https://api.openai.com/v1"
+KNOWN = frozenset(
+    {
+        "base_url",
+        "model",
+        "api_key",
+        "headers",
+        "system",
+        "tools",
+        "parameters",
+        "metadata",
+        "max_steps",
+        "stream",
+        "promptfoo",
+    }
+)
+
+
+class OpenAIAgent(Agent):
+    """One model behind one base URL.
+
+    With `promptfoo: true` a reply that consists of tool calls has promptfoo's shape in `output`.
+    """
+
+    capabilities = Capabilities(tokens=True, tools=True)
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, KNOWN)
+        self.base_url = (options.text("base_url") or BASE_URL).rstrip("/")
+        self.url = f"{self.base_url}/chat/completions"
+        self.model = spec.model or options.text("model")
+        self.headers = options.headers()
+        self.system = options.content("system")
+        self.parameters = options.mapping("parameters")
+        self.metadata = options.text("metadata")
+        self.max_steps = options.number("max_steps", 10)
+        self.stream = spec.options.get("stream", True) is not False
+        self.promptfoo = options.flag("promptfoo")
+        self.toolbox = Toolbox(options, services)
+        api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
+        used = {"OPENAI_API_KEY": api_key}
+        guard_secret(spec, services.trust, self.base_url, "api.openai.com", used)
+        if api_key and "authorization" not in {name.lower() for name in self.headers}:
+            self.headers["Authorization"] = f"Bearer {api_key}"
+        self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries)
+        self.capabilities = Capabilities(tokens=True, tools=True, metadata=self.metadata is not None)
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation with the system text, where there is one."""
+        model = context.model or self.model
+        if not model:
+            raise AgentError(f"agents.{self.spec.name}.model: is missing (or give -m)")
+        await self.toolbox.load()
+        return OpenAISession(self, model.removeprefix("openai:"))
+
+    async def close(self) -> None:
+        """Close connections and the tools' process."""
+        await self.client.close()
+        await self.toolbox.close()
+
+
+class OpenAISession(Session):
+    """The messages so far; each turn adds to them."""
+
+    def __init__(self, agent: OpenAIAgent, model: str) -> None:
+        self.agent = agent
+        self.model = model
+        self.messages: list[dict[str, Any]] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything but the system text."""
+        self.messages = [{"role": "system", "content": self.agent.system}] if self.agent.system else []
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn and run the tools that it asks for."""
+        agent = self.agent
+        if request.messages is not None:
+            self._take(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        began = time.monotonic()
+        total = Usage()
+        carried: dict[str, Any] | None = None
+        completion = Completion(request.turn)
+        for step in range(agent.max_steps):
+            if step:
+                completion = Completion(request.turn)
+            call = agent.client.call("POST", agent.url, body=encode(self._body(request)), turn=request.turn)
+            try:
+                async for event in call.open():
+                    yield event
+                async for events in completion.take(call):
+                    for event in events:
+                        yield event
+            except AgentError as error:
+                if call.unreported and call.status is not None:
+                    yield call.exchanged("failed")
+                error.answer = error.answer or completion.text
+                raise
+            finally:
+                await call.close()
+            yield call.exchanged()
+            total = add_usage(total, completion.usage)
+            model = completion.model or self.model
+            cost = prices.cost(model, total, agent.services.prices)
+            if cost is None:
+                cost = prices.cost(self.model, total, agent.services.prices)
+            yield UsageReport(total, cost)
+            self.messages.append(completion.message())
+            ours = bool(agent.toolbox.tools) and bool(completion.calls)
+            for tool_call in completion.calls:
+                yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
+                if tool_call.name == agent.metadata and isinstance(tool_call.arguments, dict):
+                    carried = tool_call.arguments
+                if not ours:
+                    continue
+                outcome = await agent.toolbox.call(tool_call.name, tool_call.arguments)
+                yield ToolResult(tool_call.id, tool_call.name, outcome.result, outcome.error)
+                self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": outcome.text})
+            if ours:
+                continue
+            text, metadata = (
+                split_metadata(completion.text) if agent.metadata == "json" else (completion.text, None)
+            )
+            reply = Reply(
+                turn=request.turn,
+                text=text,
+                metadata=metadata if metadata is not None else carried,
+                usage=total,
+                cost=cost,
+                latency_ms=round((time.monotonic() - began) * 1000, 1),
+                finish_reason=completion.finish_reason,
+                model=model,
+                log_probs=completion.log_probs,
+            )
+            if completion.refused:
+                reply.guardrails = {"flagged": True}
+            if completion.calls and agent.promptfoo:
+                raw = completion.message()
+                reply.output = raw if completion.text else raw["tool_calls"]
+                reply.text = text_of(reply.output)
+            yield Finished(reply)
+            return
+        raise AgentError(
+            f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=completion.text
+        )
+
+    def _take(self, messages: list[Any]) -> None:
+        """A conversation given at once: it replaces the one so far."""
+        chat = [
+            message if isinstance(message, dict) else {"role": "user", "content": str(message)}
+            for message in messages
+        ]
+        self.restart()
+        if any(message.get("role") in ("system", "developer") for message in chat):
+            self.messages = []
+        self.messages.extend(chat)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        agent = self.agent
+        body: dict[str, Any] = {"model": self.model, "messages": self.messages}
+        if agent.stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        body.update(agent.parameters)
+        if agent.toolbox.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.schema,
+                    },
+                }
+                for tool in agent.toolbox.tools.values()
+            ]
+        if request.schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": request.schema},
+            }
+            if "tools" in body:
+                body["tool_choice"] = "none"
+        return body
+
+
+def add_usage(total: Usage, more: Usage | None) -> Usage:
+    """The sum; what neither says stays unsaid."""
+    if more is None:
+        return total
+    return Usage(
+        input_tokens=_sum(total.input_tokens, more.input_tokens),
+        output_tokens=_sum(total.output_tokens, more.output_tokens),
+        cached_tokens=_sum(total.cached_tokens, more.cached_tokens),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one + (other or 0)

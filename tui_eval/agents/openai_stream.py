@@ -1,0 +1,262 @@
+"""One chat completion as it arrives, streamed or whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.wire import EventStream, decode, one_line, text_of
+from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
+from tui_eval.model import Usage
+
+if TYPE_CHECKING:
+    from tui_eval.agents.http_client import Call
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _ToolCall(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: Any = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: Any = None
+    index: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    model: str | None = None
+    error: Any = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+class CompletedCall(msgspec.Struct):
+    """A tool call put together from its pieces; `raw` are the arguments as the model wrote them."""
+
+    id: str
+    name: str
+    raw: str = ""
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments as JSON, or their text where they are not."""
+        if not self.raw.strip():
+            return {}
+        try:
+            return decode(self.raw)
+        except ValueError:
+            return self.raw
+
+
+class Completion:
+    """Collects one completion and says what is new in each part of it."""
+
+    def __init__(self, turn: int) -> None:
+        self.turn = turn
+        self.parts: list[str] = []
+        self.calls: list[CompletedCall] = []
+        self.usage: Usage | None = None
+        self.model: str | None = None
+        self.finish_reason: str | None = None
+        self.log_probs: list[float] | None = None
+        self.refused = False
+        self._places: dict[int, CompletedCall] = {}
+        self._done = False
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self.parts)
+
+    def message(self) -> dict[str, Any]:
+        """The assistant's message as it goes into the conversation."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.calls:
+            message["content"] = self.text or None
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.raw}}
+                for call in self.calls
+            ]
+        return message
+
+    async def take(self, call: Call) -> AsyncIterator[list[Event]]:
+        """Read an opened call to its end; yields the events of each piece that arrives.
+
+        Raises:
+            AgentError: the body is not a completion, says an error, or ends too early.
+        """
+        kind = call.headers.get("content-type", "")
+        if "event-stream" not in kind:
+            body = await call.read()
+            if not body.lstrip().startswith((b"data:", b"event:", b":")):
+                yield self._whole(body, call.url)
+                return
+            stream = EventStream()
+            yield self._add(stream.feed(body) + stream.end(), call.url)
+        else:
+            stream = EventStream()
+            async for chunk in call.chunks():
+                if data := stream.feed(chunk):
+                    yield self._add(data, call.url)
+            if rest := stream.end():
+                yield self._add(rest, call.url)
+        if not self._done and self.finish_reason is None:
+            raise AgentError(f"the answer of {call.url} ended before it was complete", answer=self.text)
+
+    def _add(self, data: list[bytes], url: str) -> list[Event]:
+        """The events of some chunks; text that came together is one event."""
+        events: list[Event] = []
+        texts: list[str] = []
+        thoughts: list[str] = []
+        try:
+            for item in data:
+                self._item(item, url, texts, thoughts, events)
+        except AgentError as error:
+            self.parts.extend(texts)
+            error.answer = self.text
+            raise
+        if thoughts:
+            events.insert(0, ReasoningDelta("".join(thoughts)))
+        if texts:
+            text = "".join(texts)
+            self.parts.append(text)
+            events.insert(1 if thoughts else 0, TextDelta(text))
+        return events
+
+    def _item(
+        self, item: bytes, url: str, texts: list[str], thoughts: list[str], events: list[Event]
+    ) -> None:
+        if item == b"[DONE]":
+            self._done = True
+            return
+        chunk = self._chunk(item, url)
+        if chunk.usage:
+            self.usage = usage_of(chunk.usage)
+        if chunk.model:
+            self.model = chunk.model
+        for choice in chunk.choices or ():
+            if choice.index:
+                continue
+            if choice.finish_reason:
+                self.finish_reason = choice.finish_reason
+            if choice.logprobs:
+                self._log_probs(choice.logprobs)
+            delta = choice.delta or choice.message
+            if delta is not None:
+                self._delta(delta, texts, thoughts, events)
+
+    def _delta(self, delta: _Delta, texts: list[str], thoughts: list[str], events: list[Event]) -> None:
+        content = delta.content
+        if content:
+            texts.append(content if isinstance(content, str) else _content(content))
+        if thought := delta.reasoning_content or delta.reasoning:
+            thoughts.append(thought)
+        if delta.refusal:
+            self.refused = True
+            texts.append(delta.refusal)
+        for piece in delta.tool_calls or ():
+            self._tool_call(piece, events)
+
+    def _tool_call(self, piece: _ToolCall, events: list[Event]) -> None:
+        function = piece.function or _Function()
+        # Some servers leave out the index; then a new id is a new call.
+        place = piece.index if piece.index is not None else self._place(piece.id)
+        known = self._places.get(place)
+        if known is None:
+            known = CompletedCall(piece.id or f"call_{self.turn}_{len(self.calls)}", function.name or "")
+            self._places[place] = known
+            self.calls.append(known)
+            events.append(ToolCallStarted(known.id, known.name))
+        elif function.name and not known.name:
+            known.name = function.name
+        if function.arguments is not None:
+            known.raw += text_of(function.arguments)
+
+    def _place(self, call_id: str | None) -> int:
+        if call_id is None:
+            return max(self._places, default=0)
+        for place, known in self._places.items():
+            if known.id == call_id:
+                return place
+        return len(self._places)
+
+    def _whole(self, body: bytes, url: str) -> list[Event]:
+        """A server that did not stream."""
+        try:
+            value = decode(body)
+        except ValueError:
+            raise AgentError(
+                f"the answer of {url} is not JSON: {one_line(body[:200].decode('utf-8', 'replace'))}"
+            ) from None
+        if not isinstance(value, dict) or not (value.get("choices") or value.get("error")):
+            raise AgentError(f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}")
+        self._done = True
+        return self._add([body], url)
+
+    def _chunk(self, item: bytes, url: str) -> _Chunk:
+        try:
+            chunk = _chunks.decode(item)
+        except (msgspec.DecodeError, UnicodeError):
+            try:
+                chunk = msgspec.convert(decode(item), _Chunk, strict=False)
+            except (ValueError, msgspec.ValidationError):
+                said = one_line(item.decode("utf-8", "replace"), 200)
+                raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text) from None
+        if chunk.error:
+            from tui_eval.agents.http_client import explain
+
+            said = explain(text_of({"error": chunk.error}))
+            raise AgentError(f"{url} reported an error: {said}", answer=self.text)
+        return chunk
+
+    def _log_probs(self, value: Any) -> None:
+        content = value.get("content") if isinstance(value, dict) else None
+        found = [item["logprob"] for item in content or () if isinstance(item, dict) and "logprob" in item]
+        if found:
+            self.log_probs = [*(self.log_probs or []), *found]
+
+
+def usage_of(value: Any) -> Usage | None:
+    """Usage as chat completions give it; cached tokens are part of the prompt's."""
+    if not isinstance(value, dict):
+        return None
+    details = value.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Usage(
+        input_tokens=value.get("prompt_tokens", value.get("input_tokens")),
+        output_tokens=value.get("completion_tokens", value.get("output_tokens")),
+        cached_tokens=cached,
+    )
+
+
+def _content(value: Any) -> str:
+    """Content that is a list of parts."""
+    if isinstance(value, list):
+        return "".join(
+            part if isinstance(part, str) else str(part.get("text") or "") if isinstance(part, dict) else ""
+            for part in value
+        )
+    return text_of(value)

@@ -1,0 +1,90 @@
+"""What tokens cost: a dated table of common models, and the project's own prices over it.
+
+USD per million tokens as the providers' price pages gave them in November 2026; `cached` is what
+input read from the provider's cache costs. Models that are not here have no cost rather than a
+guessed one: `prices:` in tui_eval.yaml adds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tui_eval.model import Usage
+
+PRICES_DATE = "2026-11"
+
+PRICES: dict[str, tuple[float, float, float]] = {
+    "claude-3-5-haiku": (0.80, 4.0, 0.08),
+    "claude-3-5-sonnet": (3.0, 15.0, 0.30),
+    "claude-3-7-sonnet": (3.0, 15.0, 0.30),
+    "claude-3-haiku": (0.25, 1.25, 0.03),
+    "claude-3-opus": (15.0, 75.0, 1.50),
+    "claude-haiku-4-5": (1.0, 5.0, 0.10),
+    "claude-opus-4": (15.0, 75.0, 1.50),
+    "claude-opus-4-1": (15.0, 75.0, 1.50),
+    "claude-opus-4-5": (5.0, 25.0, 0.50),
+    "claude-sonnet-4": (3.0, 15.0, 0.30),
+    "claude-sonnet-4-5": (3.0, 15.0, 0.30),
+    "gpt-3.5-turbo": (0.50, 1.50, 0.50),
+    "gpt-4": (30.0, 60.0, 30.0),
+    "gpt-4-turbo": (10.0, 30.0, 10.0),
+    "gpt-4.1": (2.0, 8.0, 0.50),
+    "gpt-4.1-mini": (0.40, 1.60, 0.10),
+    "gpt-4.1-nano": (0.10, 0.40, 0.025),
+    "gpt-4o": (2.50, 10.0, 1.25),
+    "gpt-4o-mini": (0.15, 0.60, 0.075),
+    "gpt-5": (1.25, 10.0, 0.125),
+    "gpt-5-mini": (0.25, 2.0, 0.025),
+    "gpt-5-nano": (0.05, 0.40, 0.005),
+    "o1": (15.0, 60.0, 7.50),
+    "o3": (2.0, 8.0, 0.50),
+    "o3-mini": (1.10, 4.40, 0.55),
+    "o4-mini": (1.10, 4.40, 0.275),
+}
+"""Model → input, output, cached input. Dated snapshots (`gpt-4.1-2025-04-14`) count as their model."""
+
+
+def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> tuple[float, float, float] | None:
+    """Input, output and cached input of a model in USD per million tokens; None where unknown.
+
+    `prices` is the project's `{model: {input, output, cached}}`, which wins; a provider's prefix
+    (`openai:gpt-4.1`) may be left out on either side.
+    """
+    bare = model.rpartition(":")[2] if ":" in model else model
+    bare = bare.rpartition("/")[2]
+    for name in (model, bare):
+        own = prices.get(name)
+        if own is not None:
+            given = float(own.get("input", 0.0))
+            cached = own.get("cached", own.get("cached_input", given))
+            return given, float(own.get("output", 0.0)), float(cached)
+    for name in (model, bare):
+        if name in PRICES:
+            return PRICES[name]
+    return PRICES.get(_undated(bare))
+
+
+def cost(model: str | None, usage: Usage | None, prices: Mapping[str, Mapping[str, float]]) -> float | None:
+    """USD that `usage` cost with `model`; None where the model or its usage is unknown.
+
+    `usage.cached_tokens` are part of `usage.input_tokens`, as everywhere in this program.
+    """
+    if model is None or usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+        return None
+    price = price_of(model, prices)
+    if price is None:
+        return None
+    cached = usage.cached_tokens or 0
+    fresh = max(0, (usage.input_tokens or 0) - cached)
+    total = fresh * price[0] + cached * price[2] + (usage.output_tokens or 0) * price[1]
+    return round(total / 1_000_000, 10)
+
+
+def _undated(model: str) -> str:
+    """`claude-sonnet-4-20250514` and `gpt-4.1-2025-04-14` without their date."""
+    parts = model.split("-")
+    if len(parts) > 3 and [len(part) for part in parts[-3:]] == [4, 2, 2] and "".join(parts[-3:]).isdigit():
+        return "-".join(parts[:-3])
+    if len(parts) > 1 and (parts[-1] == "latest" or (len(parts[-1]) == 8 and parts[-1].isdigit())):
+        return "-".join(parts[:-1])
+    return model
