@@ -1,1 +1,1 @@
-
+"""Telling others: one module per kind of file, chosen by the file's ending."""

@@ -1,0 +1,65 @@
+"""Which kind of file an ending means. A kind is one function and one line of registration; entry
+points of the group `tui_eval.reports` add others (name: the ending; value: `function(reader, path)`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tui_eval.reports import results
+from tui_eval.store.reader import RunReader
+
+Writer = Callable[[RunReader, Path], None]
+
+KINDS: dict[str, Writer] = {
+    ".json": results.write,
+    ".jsonl": results.write_lines,
+}
+
+
+class ExportError(Exception):
+    """A file of unknown kind, or one that cannot be written; one clear line."""
+
+
+def writer_for(path: Path) -> Writer:
+    """The writer for a file by its ending, the longest that fits.
+
+    Raises:
+        ExportError: no kind has this ending.
+    """
+    kinds = dict(KINDS)
+    name = path.name.lower()
+    if not any(name.endswith(ending) for ending in kinds):
+        kinds.update(_installed())
+    for ending in sorted(kinds, key=len, reverse=True):
+        if name.endswith(ending):
+            return kinds[ending]
+    known = ", ".join(sorted(kinds))
+    raise ExportError(f"{path}: unknown kind of file; endings that are known: {known}")
+
+
+def export(reader: RunReader, path: Path) -> None:
+    """Write a run to a file of the kind that its ending means, whole or not at all.
+
+    Raises:
+        ExportError: unknown kind, or the file cannot be written.
+    """
+    write = writer_for(path)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(reader, part)
+        part.replace(path)
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _installed() -> dict[str, Writer]:
+    from importlib.metadata import entry_points
+
+    found: dict[str, Writer] = {}
+    for point in entry_points(group="tui_eval.reports"):
+        found[f".{point.name.lstrip('.')}"] = point.load()
+    return found

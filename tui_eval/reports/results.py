@@ -1,0 +1,240 @@
+"""The results file: nao's results JSON (formats/nao.md 6), extended (design.md, Results file)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.guard.text import storable
+from tui_eval.model import Attempt, Case, Entry, Verdict
+from tui_eval.reports.metrics import by_model, pass_metrics, summary
+from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
+from tui_eval.store.summary import summarise_run
+
+DATA_ROWS = 1000
+_GROUP = ("case_id", "agent", "model")
+
+
+def build(reader: RunReader) -> dict[str, Any]:
+    """The whole document, JSON-able."""
+    info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
+    ended = {row.id for row in attempts if row.state == "done"}
+    results = list(rows(reader))
+    totals = summary(results)
+    outcomes = [row.outcome for row in attempts if row.id in ended]
+    totals.update(
+        errors=outcomes.count("error"),
+        cancelled=outcomes.count("cancelled"),
+        skipped=outcomes.count("skipped"),
+        not_run=len(attempts) - len(ended),
+    )
+    grouped = pass_metrics(results, _GROUP)
+    return {
+        "timestamp": datetime.datetime.fromtimestamp(info.started_at).isoformat(),
+        "results": results,
+        "summary": totals,
+        "by_model": by_model(results, _GROUP),
+        "pass_metrics": grouped,
+        "cases": [
+            {
+                "case_id": item.case_id,
+                "name": item.name,
+                "suite": item.suite,
+                "agent": item.agent,
+                "model": item.model,
+                "outcome": item.outcome,
+                "attempts": item.attempts,
+                "passed": item.passed,
+                "required": item.required,
+                "pass_rate": item.pass_rate,
+                "interval": list(item.interval),
+                "flaky": item.flaky,
+            }
+            for item in summarise_run(cases, attempts)
+            if item.outcome is not None
+        ],
+        "metrics": _promptfoo_metrics(results),
+        "run": _run(info),
+    }
+
+
+def write(reader: RunReader, path: Path) -> None:
+    """Write the document: 2-space indent, ASCII, as nao does."""
+    path.write_text(json.dumps(storable(build(reader)), indent=2, default=str) + "\n", encoding="ascii")
+
+
+def write_lines(reader: RunReader, path: Path) -> None:
+    """One result a line."""
+    with open(path, "w", encoding="ascii") as file:
+        for row in rows(reader):
+            file.write(json.dumps(storable(row), default=str) + "\n")
+
+
+def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
+    """`results[]`: one per ended attempt, in order of suite, case and attempt."""
+    cases = {row.id: row for row in reader.cases()}
+    done = [row for row in reader.attempts() if row.state == "done"]
+    done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
+    bodies: dict[int, Case] = {}
+    for row in done:
+        attempt = reader.attempt(row.id)
+        if attempt is None:
+            continue
+        if row.case_ref not in bodies:
+            bodies = {row.case_ref: reader.case(row.case_ref)}
+        yield result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
+
+
+def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> dict[str, Any]:
+    """One entry of `results[]`."""
+    usage = attempt.usage
+    data = attempt.data
+    details: dict[str, Any] = {
+        "response_text": attempt.response_text,
+        "actual_data": _cut(data.actual if data else None),
+        "expected_data": _cut(data.expected if data else None),
+        "comparison": data.comparison if data else None,
+        "tool_calls": _tool_calls(attempt.transcript),
+        "reference_sql": data.reference_sql if data else None,
+        "verification_sql": data.verification_sql if data else None,
+    }
+    if data and any(len(side or []) > DATA_ROWS for side in (data.actual, data.expected)):
+        details["truncated"] = True
+    if attempt.output is not None:
+        details["output"] = attempt.output
+    tokens = None
+    if usage is not None and (usage.input_tokens is not None or usage.output_tokens is not None):
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    return {
+        "name": case.name,
+        "model": attempt.model,
+        "passed": attempt.outcome == "passed",
+        "message": attempt.message,
+        "tokens": tokens,
+        "cost": attempt.cost,
+        "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms),
+        "tool_call_count": attempt.tool_call_count,
+        "error": attempt.error,
+        "details": details,
+        "attempt": attempt.attempt,
+        "suite": case.suite,
+        "format": case.format,
+        "case_id": case.case_id,
+        "agent": case_row.agent,
+        "outcome": attempt.outcome,
+        "score": attempt.score,
+        "named_scores": attempt.named_scores,
+        "prompt": case.prompt,
+        "vars": attempt.vars or case.vars,
+        "metadata": case.metadata,
+        "usage": {
+            "input_tokens": usage.input_tokens if usage else None,
+            "output_tokens": usage.output_tokens if usage else None,
+            "cached_tokens": usage.cached_tokens if usage else None,
+        },
+        "assertions": [_assertion(verdict) for verdict in attempt.verdicts],
+        "transcript": [_entry(entry) for entry in attempt.transcript],
+        "started_at": attempt.started_at,
+    }
+
+
+def _assertion(verdict: Verdict) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "type": verdict.type,
+        "target": verdict.target,
+        "expected": verdict.expected,
+        "actual": verdict.actual,
+        "passed": verdict.passed,
+        "score": verdict.score,
+        "reason": verdict.reason,
+        "weight": verdict.weight,
+        "metric": verdict.metric,
+        "turn": verdict.turn,
+    }
+    if verdict.set is not None:
+        entry["set"] = verdict.set
+    if verdict.judge is not None:
+        entry["judge"] = verdict.judge
+    return entry
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    usage = entry.usage
+    return {
+        "turn": entry.turn,
+        "kind": entry.kind,
+        "agent": entry.agent,
+        "text": entry.text,
+        "name": entry.name,
+        "arguments": entry.arguments,
+        "result": entry.result,
+        "error": entry.error,
+        "call_id": entry.call_id,
+        "usage": None if usage is None else msgspec.to_builtins(usage),
+        "started_at": entry.started_at,
+        "first_token_ms": entry.first_token_ms,
+        "duration_ms": entry.duration_ms,
+    }
+
+
+def _tool_calls(transcript: list[Entry]) -> list[dict[str, Any]]:
+    """nao's list: a call without a result lacks that key."""
+    results = {entry.call_id: entry for entry in transcript if entry.kind == "tool_result"}
+    calls: list[dict[str, Any]] = []
+    for entry in transcript:
+        if entry.kind != "tool_call":
+            continue
+        call = {"toolName": entry.name, "toolCallId": entry.call_id, "args": entry.arguments}
+        answer = results.get(entry.call_id)
+        if answer is not None and answer.error is None:
+            call["result"] = answer.result
+        calls.append(call)
+    return calls
+
+
+def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    return rows_ if rows_ is None else rows_[:DATA_ROWS]
+
+
+def _promptfoo_metrics(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """promptfoo's columns: score and named scores summed over the rows of a prompt and agent."""
+    columns: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in results:
+        if row["format"] != "promptfoo":
+            continue
+        key = (row["suite"], row["agent"], row["prompt"] or "")
+        column = columns.setdefault(
+            key,
+            {
+                "suite": key[0],
+                "agent": key[1],
+                "prompt": key[2],
+                "score": 0.0,
+                "named_scores": {},
+                "derived": {},
+            },
+        )
+        column["score"] += row["score"] or 0.0
+        for name, value in row["named_scores"].items():
+            column["named_scores"][name] = column["named_scores"].get(name, 0.0) + value
+    return list(columns.values())
+
+
+def _run(info: RunInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "state": info.state,
+        "version": info.version,
+        "started_at": info.started_at,
+        "finished_at": info.finished_at,
+        "linked_to": info.linked_to,
+        "note": info.note,
+        "scripted": info.scripted,
+        "provenance": info.provenance,
+    }

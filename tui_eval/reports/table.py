@@ -1,0 +1,138 @@
+"""What `tui-eval run` prints at its end: nao's table, the failures with reasons, the totals."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.store.schema import AttemptRow, CaseRow
+from tui_eval.store.summary import CaseSummary
+
+_WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
+_WORDS = {"passed": "✓ passed", "failed": "✗ failed", "error": "! error", "cancelled": "⊘ cancelled",
+          "skipped": "– skipped", None: "◌ not run"}  # fmt: skip
+_ASCII = str.maketrans({"✓": "P", "✗": "F", "⊘": "C", "–": "-", "◌": ".", "─": "-", "…": "."})
+
+
+def table(cases: Sequence[CaseRow], attempts: Sequence[AttemptRow], summaries: Sequence[CaseSummary]) -> str:
+    """nao's table (Test, Model, Status, Message, Tokens, Cost, Time (s), Tools), one line a case and
+    agent, with a totals line."""
+    tools: dict[int, int] = {}
+    tokens: dict[int, int | None] = {}
+    seconds: dict[int, float] = {}
+    for row in attempts:
+        tools[row.case_ref] = tools.get(row.case_ref, 0) + (row.tool_calls or 0)
+        if row.input_tokens is not None or row.output_tokens is not None:
+            tokens[row.case_ref] = (
+                (tokens.get(row.case_ref) or 0) + (row.input_tokens or 0) + (row.output_tokens or 0)
+            )
+        seconds[row.case_ref] = seconds.get(row.case_ref, 0.0) + (row.duration_ms or 0) / 1000
+    header = ["Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools"]
+    lines: list[list[str]] = []
+    for case, item in zip(cases, summaries, strict=True):
+        status = _WORDS[item.outcome]
+        if item.attempts > 1:
+            status += f" {item.passed}/{item.attempts}"
+        if item.flaky:
+            status += " flaky"
+        count = tokens.get(case.id)
+        lines.append(
+            [
+                visible(case.name, newlines=False), visible(case.model or case.agent, newlines=False), status,
+                visible(item.message, newlines=False), "" if count is None else f"{count:,}",
+                "" if item.cost is None else f"{item.cost:.4f}", f"{seconds.get(case.id, 0.0):.2f}",
+                str(tools.get(case.id, 0)),
+            ]
+        )  # fmt: skip
+    known = [count for count in tokens.values() if count is not None]
+    costs = [item.cost for item in summaries if item.cost is not None]
+    passed = sum(item.outcome == "passed" for item in summaries)
+    total = [
+        "Total", "", f"{passed}/{len(summaries)} passed", "", f"{sum(known):,}" if known else "",
+        f"{sum(costs):.4f}" if costs else "", f"{sum(seconds.values()):.2f}", str(sum(tools.values())),
+    ]  # fmt: skip
+    return _grid(header, lines, total)
+
+
+def _grid(header: list[str], lines: list[list[str]], total: list[str]) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    limits = [_WIDTHS.get(name) for name in header]
+    shown = [
+        [
+            cell if limit is None or cell_len(cell) <= limit else set_cell_size(cell, limit - 1) + "…"
+            for cell, limit in zip(line, limits, strict=True)
+        ]
+        for line in lines
+    ]
+    widths = [max(cell_len(cell) for cell in column) for column in zip(header, *shown, total, strict=True)]
+    right = {"Tokens", "Cost", "Time (s)", "Tools"}
+
+    def row(cells: list[str]) -> str:
+        parts = []
+        for name, cell, width in zip(header, cells, widths, strict=True):
+            gap = " " * (width - cell_len(cell))
+            parts.append(gap + cell if name in right else cell + gap)
+        return "  ".join(parts).rstrip()
+
+    rule = "  ".join("─" * width for width in widths)
+    return "\n".join([row(header), rule, *(row(line) for line in shown), rule, row(total)])
+
+
+def failures(
+    cases: Sequence[CaseRow],
+    summaries: Sequence[CaseSummary],
+    reasons: Callable[[CaseRow], list[str]],
+    root_arguments: str = "",
+) -> str:
+    """What did not pass, why, and the command that runs it again. `reasons` gives the lines of a
+    case's first attempt that did not pass."""
+    parts: list[str] = []
+    for case, item in zip(cases, summaries, strict=True):
+        if item.outcome in ("passed", None):
+            continue
+        head = f"{_WORDS[item.outcome]}: {visible(case.name, newlines=False)}"
+        if item.attempts > 1:
+            head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
+        lines = [head]
+        for reason in reasons(case) or [item.message]:
+            text = visible(clip(reason, 1000))
+            lines.extend(f"    {line}" for line in text.splitlines() or [""])
+        lines.append(f"    again: {rerun_command(case, root_arguments)}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def rerun_command(case: CaseRow, arguments: str = "") -> str:
+    """The command line that runs this case again."""
+    extra = f" {arguments}" if arguments else ""
+    return f"tui-eval run {shlex.quote(case.suite)} -s {shlex.quote(case.case_id)}{extra}"
+
+
+def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], note: str = "") -> str:
+    """`All N cases passed`, or the counts; attempts beside them where there are more."""
+    count = len(summaries)
+    outcomes = [item.outcome for item in summaries]
+    passed = outcomes.count("passed")
+    if count and passed == count:
+        line = f"All {count} case{'' if count == 1 else 's'} passed"
+    else:
+        parts = [f"{passed} passed", f"{outcomes.count('failed')} failed"]
+        for word, outcome in (("errors", "error"), ("cancelled", "cancelled"), ("not run", None)):
+            if outcomes.count(outcome):
+                parts.append(f"{outcomes.count(outcome)} {word}")
+        line = ", ".join(parts) + f", {count} total"
+    flaky = sum(item.flaky for item in summaries)
+    if flaky:
+        line += f" ({flaky} flaky)"
+    ended = [row for row in attempts if row.state == "done"]
+    if len(ended) != count:
+        good = sum(row.outcome == "passed" for row in ended)
+        line += f"; {good} of {len(ended)} attempts passed"
+    return f"{line}\n{note}" if note else line
+
+
+def plain_letters(text: str) -> str:
+    """For terminals without UTF-8: letters where glyphs were."""
+    return text.translate(_ASCII)
