@@ -1,0 +1,172 @@
+"""The documented comparison: the recorded verdicts that hold, the mended ones, and no false verdicts."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tui_eval.frames.compare import compare
+from tui_eval.frames.result import ComparisonSettings
+
+VECTORS = [
+    json.loads(line)
+    for line in (Path(__file__).parent.parent / "vectors" / "nao_compare.jsonl").read_text("utf-8").splitlines()
+]
+MENDED = {
+    "num-10", "num-18", "num-19", "num-20", "num-21", "round-merge-sort", "str-03", "str-74", "str-75",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+def test_agrees_with_what_does_not_surprise(vector: dict[str, Any]) -> None:
+    result = compare(
+        vector["actual"],
+        vector["expected"],
+        ComparisonSettings(**vector.get("options", {})),
+        vector["expected_columns"],
+        vector.get("error"),
+    )
+    assert result.passed is not None, result.message
+    if vector["id"] in MENDED or vector.get("surprising"):
+        return
+    assert result.passed is vector["verdict"]["passed"]
+    assert result.message.removesuffix(" (within nao's tolerance)") == vector["verdict"]["message"]
+
+
+def rows(*values: Any) -> list[dict[str, Any]]:
+    return [{"x": value} for value in values]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "passed"),
+    [
+        (1, True, False),
+        (True, 1, False),
+        ("true", True, False),
+        (9007199254740993, 9007199254740992, False),
+        (100000, 100001, False),
+        (100000.0, 100001, True),
+        (Decimal("1.10"), Decimal("1.1"), True),
+        (Decimal("100000.01"), Decimal("100000.02"), False),
+        (Decimal("130.74"), 130.74, True),
+        (1234.5, "1.234,5", True),
+        (1234567, "1.234.567", True),
+        (15, "1,5", False),
+        (1.5, "1,5", False),
+        (5, ",5", False),
+        (5, "5,", False),
+        (1234, "1,234", True),
+        (-5, "-$5", True),
+        (0.123, "0,123", False),
+        ("007", 7, False),
+        ("1.5", 1.50, True),
+        ("42", 42.0, True),
+        ("007", "7", False),
+        ("2024-01-05T00:00:00", "2024-01-05", True),
+        ("2024-01-05T10:00:00+00:00", "2024-01-05T10:00:00Z", True),
+        ("2024-01-05T10:00:00", "2024-01-05T11:00:00", False),
+        ([1, 2], [1, 2.0], True),
+        ([1, 2], [2, 1], False),
+        ({"a": 1, "b": None}, {"b": None, "a": 1}, True),
+        (None, None, True),
+        (None, "", False),
+        (None, 0, False),
+        (10**60, 10**60 + 1, False),
+        (10**60, 10**60, True),
+        (0.0, -0.0, True),
+        (float("inf"), None, True),
+        (float("inf"), float("-inf"), False),
+        (1e308, -1e308, False),
+    ],
+)
+def test_one_cell(expected: Any, actual: Any, passed: bool) -> None:
+    result = compare(rows(actual), rows(expected))
+    assert result.passed is passed, result
+
+
+def test_near_miss_of_integers_says_so() -> None:
+    result = compare(rows(250002), rows(250001))
+    assert (result.passed, result.message) == (False, "values differ (within nao's tolerance)")
+    assert result.text == "row 1: x: expected 250001, actual 250002 (off by 1, within nao's tolerance)"
+
+
+def test_near_miss_written_as_text() -> None:
+    assert compare(rows("250,002"), rows(250001)).message == "values differ (within nao's tolerance)"
+
+
+def test_tolerance_given_counts_for_integers() -> None:
+    assert compare(rows(100001), rows(100000), ComparisonSettings(rtol=1e-5)).passed
+    assert not compare(rows(100001), rows(100000), ComparisonSettings(atol=0.5, rtol=0)).passed
+    big = 2**60
+    assert not compare(rows(big + 2), rows(big), ComparisonSettings(atol=1, rtol=0)).passed
+    assert compare(rows(Decimal("0.31")), rows(Decimal("0.30")), ComparisonSettings(atol=0.01, rtol=0)).passed
+
+
+def test_decimals_round_only_when_set() -> None:
+    assert not compare(rows(1.001), rows(1.004)).passed
+    assert compare(rows(1.001), rows(1.004), ComparisonSettings(decimals=2)).passed
+
+
+def test_integers_beside_floats_of_the_answer_stay_exact() -> None:
+    assert not compare(rows(250002, 7.0), rows(250001, 7)).passed
+    assert compare(rows(250001, 7.0), rows(250001, 7)).passed
+
+
+def test_tolerance_pairs_rows_that_sorting_would_not() -> None:
+    expected = [{"a": 100000.02, "b": "y"}, {"a": 100000.01, "b": "x"}]
+    actual = [{"a": 100000.01, "b": "y"}, {"a": 100000.02, "b": "x"}]
+    assert compare(actual, expected).passed
+    expected = [{"a": 1.0, "b": 2.0}, {"a": 1.000001, "b": 1.0}]
+    actual = [{"a": 1.000001, "b": 2.0}, {"a": 1.0, "b": 1.0}]
+    assert compare(actual, expected).passed
+
+
+def test_chains_of_close_values_are_matched_not_sorted() -> None:
+    settings = ComparisonSettings(rtol=0, atol=1.5)
+    expected = [{"a": float(i), "b": float(i % 7)} for i in range(40)]
+    actual = [{"a": float(i) + (1 if i % 2 else -1), "b": float(i % 7)} for i in range(40)]
+    assert compare(actual[::-1], expected, settings).passed
+    wrong = [dict(row) for row in actual]
+    wrong[3]["b"] = 99.0
+    assert not compare(wrong, expected, settings).passed
+
+
+def test_alike_rows_count() -> None:
+    assert not compare(rows(1.0, 1.0, 2.0), rows(1.0, 2.0, 2.0)).passed
+    assert compare(rows(2.0, 1.0, 1.0000001), rows(1.0, 1.0, 2.0)).passed
+
+
+def test_ordered_rows() -> None:
+    ordered = ComparisonSettings(ordered=True)
+    result = compare(rows(2, 1), rows(1, 2), ordered)
+    assert (result.passed, result.message) == (False, "row order differs")
+    assert compare(rows(1, 2), rows(1, 2), ordered).message == "match"
+
+
+def test_frames_are_compared_by_value_whatever_their_types() -> None:
+    left = pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int8), "b": pl.Series(["1.50", "2"]).cast(pl.Decimal(38, 2))})
+    right = pl.DataFrame({"b": pl.Series(["2", "1.5"]).cast(pl.Decimal(10, 4)), "a": pl.Series([2, 1], dtype=pl.UInt64)})
+    assert compare(left, right).passed
+
+
+def test_missing_columns_still_show_the_rest() -> None:
+    result = compare([{"id": 1, "v": 3}], [{"id": 1, "v": 2, "w": 9}])
+    assert result.message == "missing columns: {'w'}"
+    assert result.text is not None and "v: expected 2, actual 3" in result.text
+
+
+@pytest.mark.parametrize("bad", ["text", 5, [1], [[1]], {"a": 1}])
+def test_what_is_no_table_is_an_error_not_an_exception(bad: Any) -> None:
+    assert compare(bad, rows(1)).passed is None
+
+
+def test_hostile_cells_never_raise() -> None:
+    for value in ["\ud800", "\x00", float("nan"), 10**5000, {"a": {"b": [None]}}, Decimal("NaN"), object(), b"\xff"]:
+        for other in [1, 1.5, "a", None, True, [1]]:
+            compare(rows(value, other), rows(other, other))
+            compare(rows(other, other), rows(value, other))

@@ -1,0 +1,307 @@
+"""Columns of either side, read into kinds that can be compared.
+
+A side may be JSON rows (the agent's answer, a backend's expected rows) or a frame (our SQL).
+Numbers are kept exact: integers and decimals as unscaled 64 or 128 bit integers with a scale.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Literal
+
+import polars as pl
+
+from tui_eval.frames.numbers import shortest_text
+
+Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixed"]
+Side = Sequence[dict[str, Any]] | pl.DataFrame
+
+_INT128 = 2**126
+_TIME_TYPES = ("DATE", "TIMESTAMP", "TIME")
+
+
+@dataclass(slots=True)
+class Column:
+    """One column of one side.
+
+    `series` holds the values (`exact`: Int64 or Int128 unscaled with `scale`; `float`: Float64,
+    where `is_exact` marks cells that were written as integers or decimals; `time` and `nested`:
+    text; `mixed` and `null`: None). `cells` are the JSON-like values, made when asked for.
+    `typed` tells a column of a frame, whose type is known, from one of JSON rows.
+    """
+
+    kind: Kind
+    length: int
+    series: pl.Series | None = None
+    scale: int = 0
+    is_exact: pl.Series | None = None
+    typed: bool = False
+    type_name: str = ""
+    source: pl.Series | None = None
+    raw: list[Any] | None = None
+    integral: bool = False
+
+    @property
+    def cells(self) -> list[Any]:
+        """The values as Python ones."""
+        if self.raw is None:
+            assert self.source is not None
+            self.raw = self.source.to_list()
+        return self.raw
+
+    def cell(self, index: int) -> Any:
+        """One value, without making all of them."""
+        if self.raw is not None:
+            return self.raw[index]
+        assert self.source is not None
+        return self.source[index]
+
+
+def column_names(side: Side) -> list[str]:
+    """The columns of a side, in order of first appearance."""
+    if isinstance(side, pl.DataFrame):
+        return side.columns
+    names: dict[str, None] = {}
+    for row in side:
+        names.update(dict.fromkeys(row))
+    return list(names)
+
+
+def column(side: Side, name: str, type_name: str = "") -> Column:
+    """One column of a side; a key absent in a row is null."""
+    if isinstance(side, pl.DataFrame):
+        return from_series(side.get_column(name), type_name)
+    return from_cells([row.get(name) for row in side])
+
+
+def from_series(series: pl.Series, type_name: str = "") -> Column:
+    """Read a column of a frame. `type_name` is its DuckDB type, where temporal and nested values
+    come as text."""
+    dtype, count = series.dtype, len(series)
+
+    def made(kind: Kind, values: pl.Series | None, scale: int = 0, integral: bool = False) -> Column:
+        return Column(
+            kind, count, values, scale, typed=True, type_name=type_name, source=series, integral=integral
+        )
+
+    if dtype == pl.Null:
+        return made("null", None)
+    if dtype == pl.Boolean:
+        return made("bool", series)
+    if dtype.is_integer():
+        wide = dtype in (pl.UInt64, pl.Int128) or str(dtype) == "UInt128"
+        return made("exact", series.cast(pl.Int128 if wide else pl.Int64), integral=True)
+    if isinstance(dtype, pl.Decimal):
+        return made("exact", series.to_physical(), dtype.scale, integral=dtype.scale == 0)
+    if dtype.is_float():
+        values = series.cast(pl.Float64)
+        return made("float", values + 0.0)
+    if dtype in (pl.Categorical, pl.Enum):
+        return made("text", series.cast(pl.String))
+    if dtype == pl.String:
+        upper = type_name.upper()
+        if upper.endswith("]") or upper.startswith(("STRUCT", "MAP", "UNION", "INTERVAL", "VARIANT")):
+            return made("nested", series)
+        if upper.startswith(_TIME_TYPES):
+            return made("time", _times(series))
+        return made("text", series)
+    if dtype.is_temporal():
+        texts = [None if value is None else plain(value) for value in series.to_list()]
+        return made("time", _times(pl.Series(series.name, texts, dtype=pl.String)))
+    whole = from_cells([plain(value) for value in series.to_list()])
+    whole.typed = True
+    return whole
+
+
+def from_cells(cells: list[Any]) -> Column:
+    """Read a column of JSON values (Decimal, dates and times of Python too)."""
+    count = len(cells)
+    types = set(map(type, cells))
+    types.discard(type(None))
+    if not types:
+        return Column("null", count, raw=cells)
+    if types == {str}:
+        return Column("text", count, text_series(cells), raw=cells)
+    if types == {bool}:
+        return Column("bool", count, pl.Series(cells, dtype=pl.Boolean), raw=cells)
+    if types == {int}:
+        values = _integers(cells)
+        return (
+            Column("mixed", count, raw=cells)
+            if values is None
+            else Column("exact", count, values, raw=cells, integral=True)
+        )
+    if types == {float}:
+        return Column("float", count, pl.Series(cells, dtype=pl.Float64) + 0.0, raw=cells)
+    if types <= {int, float, Decimal}:
+        return _numbers(cells, float in types)
+    if types <= {datetime.date, datetime.datetime, datetime.time}:
+        texts = pl.Series([None if cell is None else plain(cell) for cell in cells], dtype=pl.String)
+        return Column("time", count, _times(texts), raw=cells)
+    if types <= {list, dict, tuple}:
+        texts = [None if cell is None else canonical(cell) for cell in cells]
+        return Column("nested", count, text_series(texts), raw=cells)
+    return Column("mixed", count, raw=cells)
+
+
+def text_series(texts: list[str | None]) -> pl.Series:
+    """Texts as a series; lone surrogates, which it cannot hold, become distinct marks."""
+    try:
+        return pl.Series(texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        held = [None if t is None else _SURROGATE.sub(lambda c: f"\0u{ord(c[0]):x}", t) for t in texts]
+        return pl.Series(held, dtype=pl.String)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _integers(cells: list[Any]) -> pl.Series | None:
+    numbers = [cell for cell in cells if cell is not None]
+    smallest, largest = min(numbers, default=0), max(numbers, default=0)
+    if -(2**63) <= smallest and largest < 2**63:
+        return pl.Series(cells, dtype=pl.Int64)
+    if -_INT128 < smallest and largest < _INT128:
+        return pl.Series(cells, dtype=pl.Int128)
+    return None
+
+
+def _numbers(cells: list[Any], floats: bool) -> Column:
+    count = len(cells)
+    if any(isinstance(cell, Decimal) and not cell.is_finite() for cell in cells):
+        return Column("mixed", count, raw=cells)
+    if not floats:
+        scale = max((-int(cell.as_tuple().exponent) for cell in cells if isinstance(cell, Decimal)), default=0)
+        scale = max(scale, 0)
+        if scale <= 30:
+            factor = 10**scale
+            values = _integers([None if cell is None else _unscaled(cell, scale, factor) for cell in cells])
+            if values is not None:
+                return Column("exact", count, values, scale, raw=cells, integral=scale == 0)
+        return Column("mixed", count, raw=cells)
+    if any(isinstance(cell, int) and abs(cell) > 2**53 for cell in cells):
+        return Column("mixed", count, raw=cells)
+    values = pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64) + 0.0
+    exact = pl.Series([cell is not None and not isinstance(cell, float) for cell in cells], dtype=pl.Boolean)
+    return Column("float", count, values, is_exact=exact, raw=cells)
+
+
+_WIDE = Context(prec=80)
+
+
+def _unscaled(number: int | Decimal, scale: int, factor: int) -> int:
+    return int(number.scaleb(scale, _WIDE)) if isinstance(number, Decimal) else number * factor
+
+
+_ISO = re.compile(
+    r"(\d{4,}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?"
+)
+
+
+def instant(text: str) -> str | None:
+    """A date or timestamp in one spelling (a date is its midnight, offsets become UTC), or None
+    where the text is neither."""
+    found = _ISO.fullmatch(text.strip())
+    if found is None:
+        return None
+    day, minute, second, fraction, zone = found.groups()
+    stem = f"{day}T{minute or '00:00'}:{second or '00'}"
+    fraction = (fraction or "").rstrip("0")
+    if zone and zone != "Z" and zone.strip("+-0:"):
+        try:
+            shifted = datetime.datetime.fromisoformat(f"{stem}{zone}").astimezone(datetime.UTC)
+        except (ValueError, OverflowError):
+            return None
+        stem = shifted.strftime("%Y-%m-%dT%H:%M:%S")
+    return stem + (f".{fraction}" if fraction else "") + ("+00:00" if zone else "")
+
+
+def _times(series: pl.Series) -> pl.Series:
+    distinct = series.drop_nulls().unique().to_list()
+    readings = {text: instant(text) or text for text in distinct}
+    if all(text == reading for text, reading in readings.items()):
+        return series
+    return pl.Series(series.name, [None if t is None else readings[t] for t in series.to_list()], dtype=pl.String)
+
+
+def plain(value: Any) -> Any:
+    """A value of a frame as nao's API would send it (dates and times as ISO text)."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, datetime.date):
+        return f"{value.isoformat()}T00:00:00"
+    if isinstance(value, datetime.time | datetime.timedelta):
+        return value.isoformat() if isinstance(value, datetime.time) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, pl.Series):
+        return [plain(item) for item in value.to_list()]
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value
+
+
+def canonical(cell: Any) -> str:
+    """A cell as a text that equals another's exactly where the two are the same value.
+
+    Texts stand for themselves and numbers for their shortest text; what is neither begins with a
+    control character, which keeps `true` apart from the text "true".
+    """
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool):
+        return "\0true" if cell else "\0false"
+    if isinstance(cell, int | float | Decimal):
+        return shortest_text(cell)
+    if isinstance(cell, list | dict | tuple):
+        return "\0" + json.dumps(_even(cell), sort_keys=True, ensure_ascii=False, default=str)
+    return str(plain(cell))
+
+
+def _even(value: Any) -> Any:
+    """Nested values with whole floats as integers, so that 1 and 1.0 print alike."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    if isinstance(value, Decimal):
+        return _even(float(value))
+    if isinstance(value, list | tuple):
+        return [_even(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _even(item) for key, item in value.items()}
+    return value
+
+
+_QUOTED = re.compile(r"[\s,:'\"\[\](){}=;]")
+_WHOLE = re.compile(r"(?<![\w.])(-?\d+)\.0+(?![\w.])")
+
+
+def duck_text(value: Any, top: bool = True) -> str:
+    """A JSON value as DuckDB prints nested values: `[1, 2]`, `{'a': x}`."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Decimal):
+        return shortest_text(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(duck_text(item, False) for item in value) + "]"
+    if isinstance(value, dict):
+        pairs = (f"'{key}': {duck_text(item, False)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    text = str(value)
+    if top or (text and not _QUOTED.search(text) and text.upper() != "NULL"):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def even_duck_text(text: str, type_name: str) -> str:
+    """DuckDB's text of a nested value with `1.0` written `1`, unless its type holds text."""
+    return text if "VARCHAR" in type_name.upper() else _WHOLE.sub(r"\1", text)

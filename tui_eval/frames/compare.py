@@ -1,0 +1,170 @@
+"""The documented comparison of the agent's rows with the expected ones (design, "nao.").
+
+Columns by name, row count, then cells; row order is ignored. Messages are the reference's, with a
+few words where ours is mended (`values differ (within nao's tolerance)`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.frames.result import Comparison, ComparisonSettings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui_eval.frames.pairs import Pair
+    from tui_eval.frames.sql import SqlResult
+
+NEAR_MISS = "values differ (within nao's tolerance)"
+ORDER_DIFFERS = "match (row order differs)"
+
+
+def compare(
+    actual: Sequence[dict[str, Any]] | pl.DataFrame | SqlResult | None,
+    expected: SqlResult | pl.DataFrame | Sequence[dict[str, Any]],
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    error: str | None = None,
+) -> Comparison:
+    """Judge the agent's rows against the expected ones.
+
+    `columns` are the expected columns (default: all of `expected`); `error` is why there are no
+    actual rows. Never raises: what cannot be judged has `passed` None and says why.
+    """
+    try:
+        return _compare(actual, expected, settings or ComparisonSettings(), columns, error)
+    except Exception as problem:
+        return _unjudged(problem)
+    except BaseException as problem:
+        # Polars panics with a BaseException, which must not end an attempt, let alone a run
+        if type(problem).__name__ != "PanicException":
+            raise
+        return _unjudged(problem)
+
+
+def _unjudged(problem: BaseException) -> Comparison:
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return Comparison(None, f"the rows could not be compared: {text[:300]}")
+
+
+def _compare(
+    actual: Any, expected: Any, settings: ComparisonSettings, columns: Sequence[str] | None, error: str | None
+) -> Comparison:
+    from tui_eval.frames.columns import column_names
+    from tui_eval.frames.difference import Difference
+    from tui_eval.frames.matching import match_rows
+
+    if actual is None:
+        return Comparison(False, error or "no data returned")
+    wanted, wanted_types, ordered, order_columns = _side(expected)
+    given, given_types, _, _ = _side(actual)
+    for side, name in ((given, "the agent's"), (wanted, "the expected")):
+        problem = _not_rows(side)
+        if problem:
+            return Comparison(None, f"{name} data {problem}")
+    given_names, wanted_names = column_names(given), column_names(wanted)
+    names = list(dict.fromkeys(columns or wanted_names))
+    e_empty, a_empty = not len(wanted) or not wanted_names, not len(given) or not given_names
+    if e_empty and a_empty:
+        return Comparison(True, "both empty")
+    if a_empty:
+        return Comparison(False, "actual is empty")
+    if e_empty:
+        return Comparison(False, "expected is empty")
+    missing = sorted(set(names) - set(given_names))
+    shared = [name for name in names if name not in missing]
+    pairs = _pairs(wanted, given, shared, wanted_types, given_types, settings)
+
+    def failed(message: str, one_by_one: bool = False) -> Comparison:
+        difference = Difference(pairs, names, missing, len(wanted), len(given), settings, in_order=one_by_one)
+        return Comparison(False, message, difference.render(), difference)
+
+    if missing:
+        return failed("missing columns: {" + ", ".join(repr(name) for name in missing) + "}")
+    if len(wanted) != len(given):
+        return failed(f"row count: {len(given)} vs {len(wanted)}")
+    matching = match_rows(pairs)
+    if matching is None:
+        return failed(NEAR_MISS if _near_miss(pairs) else "values differ")
+    if matching.e_rows is not None and (ordered or settings.ordered):
+        sequence = [one for one in pairs if one.name in order_columns] or pairs
+        if not _in_sequence(sequence):
+            if settings.ordered:
+                return failed("row order differs", one_by_one=True)
+            return Comparison(True, ORDER_DIFFERS)
+    noise_only = matching.exact or (not settings.explicit and _noise_only(pairs, matching))
+    if noise_only and not any(one.kinds_differ for one in pairs):
+        return Comparison(True, "match")
+    return Comparison(True, "match (approximate)")
+
+
+def _side(value: Any) -> tuple[Any, dict[str, str], bool, tuple[str, ...]]:
+    """Rows or frame, types by column, whether the SQL orders its rows and by which columns."""
+    types = getattr(value, "types", None)
+    frame = getattr(value, "frame", None)
+    if frame is not None and types is not None:
+        return frame, types, value.ordered, value.order_columns
+    return value, {}, False, ()
+
+
+def _not_rows(side: Any) -> str:
+    if hasattr(side, "get_column"):
+        return ""
+    if not isinstance(side, Sequence) or isinstance(side, str):
+        return f"is no list of rows but {type(side).__name__}"
+    for number, row in enumerate(side, 1):
+        if not isinstance(row, dict):
+            return f"has no object as row {number} but {type(row).__name__}"
+    return ""
+
+
+def _pairs(
+    wanted: Any,
+    given: Any,
+    names: list[str],
+    wanted_types: dict[str, str],
+    given_types: dict[str, str],
+    settings: ComparisonSettings,
+) -> list[Pair]:
+    from tui_eval.frames.columns import column, column_names, from_cells
+    from tui_eval.frames.pairs import pair
+
+    known = set(column_names(wanted))
+    made: list[Pair] = []
+    for name in names:
+        e = column(wanted, name, wanted_types.get(name, "")) if name in known else from_cells([None] * len(wanted))
+        made.append(pair(name, e, column(given, name, given_types.get(name, "")), settings))
+    return made
+
+
+def _near_miss(pairs: list[Pair]) -> bool:
+    """Whether only exact numbers differ, and only within nao's own tolerance."""
+    from tui_eval.frames.matching import match_rows
+    from tui_eval.frames.pairs import within_nao
+
+    if not any(one.whole and not one.tolerant for one in pairs):
+        return False
+    return match_rows([within_nao(one) for one in pairs]) is not None
+
+
+def _in_sequence(pairs: list[Pair]) -> bool:
+    from tui_eval.frames.pairs import pair_same
+
+    return all(bool(pair_same(one, None, None).all()) for one in pairs)
+
+
+def _noise_only(pairs: list[Pair], matching: Any) -> bool:
+    """Whether tolerated differences are no more than binary rounding (1e-12 of the value)."""
+    from tui_eval.frames.pairs import near_values
+
+    for one in pairs:
+        if one.e_value is None or one.a_value is None:
+            continue
+        e, a = one.e_value, one.a_value
+        if matching.e_rows is not None:
+            e, a = e.gather(matching.e_rows), a.gather(matching.a_rows)
+        if not near_values(e, a, one.scale, 1e-12, 0.0).all():
+            return False
+    return True
