@@ -1,7 +1,8 @@
 """The one table of keys. Screens and widgets make their bindings from it, `?` lists it.
 
 A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
-`list` (any list of cases), `run` (the live run). The Case screen's rows are in `keys_case`.
+`moving` (every list and pane), `list` (lists of cases), `screen` (both screens with a
+list), `run` (the live run). The Case screen's rows are in `keys_case`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,47 @@ class Key:
     words: str
     place: str
     label: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The first of its keys as a person writes it."""
+        return written(self.keys.split(",")[0])
+
+    @property
+    def all_shown(self) -> str:
+        """All of its keys as a person writes them."""
+        return " ".join(written(key) for key in self.keys.split(","))
+
+
+_WRITTEN = {
+    "plus": "+",
+    "right_square_bracket": "]",
+    "left_square_bracket": "[",
+    "right_curly_bracket": "}",
+    "left_curly_bracket": "{",
+    "right_parenthesis": ")",
+    "left_parenthesis": "(",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "asterisk": "*",
+    "full_stop": ".",
+    "escape": "esc",
+    "backspace": "bksp",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "down": "↓",
+    "up": "↑",
+    "left": "←",
+    "right": "→",
+}
+
+
+def written(key: str) -> str:
+    """A key of Textual's names as a person writes it: `question_mark` is `?`."""
+    return _WRITTEN.get(key, key)
 
 
 KEYS: tuple[Key, ...] = (
@@ -50,29 +92,29 @@ KEYS: tuple[Key, ...] = (
     Key("detach", "Q", "detach", "quit at once; the run goes on", "everywhere"),
     Key("copy_or_quit", "ctrl+c", "copy_or_quit", "copy the selection, else ask to quit", "everywhere"),
     # -- lists of cases
-    Key("list.down", "j,down", "move(1)", "down", "list"),
-    Key("list.up", "k,up", "move(-1)", "up", "list"),
-    Key("list.half_down", "ctrl+d", "half(1)", "half a page down", "list"),
-    Key("list.half_up", "ctrl+u", "half(-1)", "half a page up", "list"),
-    Key("list.page_down", "pagedown", "page(1)", "page down", "list"),
-    Key("list.page_up", "pageup", "page(-1)", "page up", "list"),
-    Key("list.top", "g,home", "end(-1)", "to the top", "list"),
-    Key("list.bottom", "G,end", "end(1)", "to the bottom", "list"),
+    Key("list.down", "j,down", "move(1)", "down", "moving"),
+    Key("list.up", "k,up", "move(-1)", "up", "moving"),
+    Key("list.half_down", "ctrl+d", "half(1)", "half a page down", "moving"),
+    Key("list.half_up", "ctrl+u", "half(-1)", "half a page up", "moving"),
+    Key("list.page_down", "pagedown", "page(1)", "page down", "moving"),
+    Key("list.page_up", "pageup", "page(-1)", "page up", "moving"),
+    Key("list.top", "g,home", "end(-1)", "to the top", "moving"),
+    Key("list.bottom", "G,end", "end(1)", "to the bottom", "moving"),
     Key("list.open", "enter", "open", "open the case, unfold a folder", "list", "open"),
     Key("list.unfold", "right", "unfold", "unfold", "list"),
     Key("list.fold", "left", "fold", "fold, or to the parent", "list"),
-    Key("list.find", "slash", "find", "find here", "list"),
-    Key("list.find_next", "n", "find_next(1)", "next match", "list"),
-    Key("list.find_previous", "N", "find_next(-1)", "previous match", "list"),
-    Key("list.filter", "f", "filter", "filter: failed agent:x tag:y text", "list", "filter"),
-    Key("list.clear", "F", "clear_filter", "clear the filter", "list"),
+    Key("list.find", "slash", "find", "find here", "screen"),
+    Key("list.find_next", "n", "find_next(1)", "next match", "screen"),
+    Key("list.find_previous", "N", "find_next(-1)", "previous match", "screen"),
+    Key("list.filter", "f", "filter", "filter: failed agent:x tag:y text", "screen", "filter"),
+    Key("list.clear", "F", "clear_filter", "clear the filter", "screen"),
     Key("list.mark", "space", "mark", "mark the case", "list"),
     Key("list.mark_all", "asterisk", "mark_all", "mark all shown, or none", "list"),
-    Key("list.sort", "s", "sort", "sort by the next column", "list"),
-    Key("list.reverse", "S", "reverse", "reverse the order", "list"),
-    Key("list.failures_first", "i", "failures_first", "failures first, or file order", "list"),
-    Key("pane.next", "tab", "pane(1)", "next pane", "list"),
-    Key("pane.previous", "shift+tab", "pane(-1)", "previous pane", "list"),
+    Key("list.sort", "s", "sort", "sort by the next column", "screen"),
+    Key("list.reverse", "S", "reverse", "reverse the order", "screen"),
+    Key("list.failures_first", "i", "failures_first", "failures first, or file order", "screen"),
+    Key("pane.next", "tab", "pane(1)", "next pane", "screen"),
+    Key("pane.previous", "shift+tab", "pane(-1)", "previous pane", "screen"),
     # -- the live run
     Key("stream.pin", "v", "pin", "pin the case's streaming pane", "run", "pin"),
     Key("stream.zoom", "z", "zoom", "zoom the pane", "run", "zoom"),

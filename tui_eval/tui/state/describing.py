@@ -1,0 +1,233 @@
+"""What the right side of the Suites screen says about the line under the cursor, in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Assertion, Case, Suite
+from tui_eval.tui.state import figures
+from tui_eval.tui.state.case_tree import Entry, Line
+
+Paragraph = tuple[str, str]
+"""A style's name (`title`, `text`, `dim`, `label`, `code`, `good`, `bad`, `warn`) and a text."""
+
+VALUE_LIMIT = 400
+TEXT_LIMIT = 4_000
+LIST_LIMIT = 60
+FORMAT_NAMES = {
+    "nao": "nao",
+    "start_to_agent": "StartToAgent",
+    "promptfoo": "promptfoo",
+    "neuro_san": "neuro-san",
+}
+_WORDS = {
+    "contains": "contains",
+    "icontains": "contains, whatever the case,",
+    "not-contains": "does not contain",
+    "not-icontains": "does not contain, whatever the case,",
+    "equals": "equals",
+    "not-equals": "does not equal",
+    "regex": "matches",
+    "not-regex": "does not match",
+    "starts-with": "starts with",
+    "contains-any": "contains one of",
+    "contains-all": "contains all of",
+    "is-json": "is JSON",
+    "contains-json": "contains JSON",
+    "llm-rubric": "a judge agrees:",
+    "javascript": "JavaScript holds:",
+    "python": "Python holds:",
+    "similar": "is similar to",
+    "cost": "costs at most",
+    "latency": "takes at most (ms)",
+    "sql": "the answer's rows equal those of",
+    "tool_call": "calls the tool",
+    "should_contain": "contains",
+    "should_not_contain": "does not contain",
+    "keywords": "has the keyword",
+    "not_keywords": "lacks the keyword",
+    "value": "equals",
+    "not_value": "does not equal",
+    "gist": "means",
+    "not_gist": "does not mean",
+    "less": "is less than",
+    "greater": "is greater than",
+}
+
+
+def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
+    """A value on one line, as JSON unless it is text."""
+    if value is UNSET or value is None:
+        return "" if value is UNSET else "null"
+    if isinstance(value, str):
+        text = value
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = str(value)
+    return clip(visible(" ".join(text[: limit * 4].split()), newlines=False), limit)
+
+
+def assertion_text(assertion: Assertion) -> str:
+    """An assertion in words: `text contains "refund"`."""
+    words = _WORDS.get(assertion.type, assertion.type.replace("_", " "))
+    target = (
+        "" if assertion.target in ("text", "") or assertion.type in ("sql", "tool_call") else assertion.target
+    )
+    value = value_text(assertion.value)
+    if isinstance(assertion.value, str) and assertion.type not in (
+        "javascript",
+        "python",
+        "sql",
+        "llm-rubric",
+    ):
+        value = f'"{value}"'
+    parts = [visible(target, newlines=False), visible(words, newlines=False), value]
+    if assertion.threshold is not None:
+        parts.append(f"(threshold {assertion.threshold:g})")
+    if assertion.weight is not None:
+        parts.append(f"(weight {assertion.weight:g})")
+    return " ".join(part for part in parts if part)
+
+
+def describe(line: Line, symbols: figures.Symbols, now: float) -> list[Paragraph]:
+    """The paragraphs for a line of the list."""
+    if line.kind == "case" and line.entry is not None:
+        return describe_entry(line.entry, symbols, now)
+    if line.kind == "problem" and line.problem is not None:
+        problem = line.problem
+        place = f"{problem.path}:{problem.line}" if problem.line else problem.path
+        shown: list[Paragraph] = [
+            (
+                "bad" if problem.level == "error" else "warn",
+                "Problem" if problem.level == "error" else "Note",
+            ),
+            ("dim", visible(place, newlines=False)),
+        ]
+        if problem.key:
+            shown.append(("label", visible(problem.key, newlines=False)))
+        shown += [("text", ""), ("text", clip(visible(problem.message), TEXT_LIMIT))]
+        if problem.cure:
+            shown += [
+                ("text", ""),
+                ("label", "What to do"),
+                ("text", clip(visible(problem.cure), TEXT_LIMIT)),
+            ]
+        return [*shown, ("text", ""), ("dim", "e opens the file at this line")]
+    if line.kind == "suite" and line.suite is not None:
+        return _suite(line.suite, line, symbols)
+    return [("title", visible(line.name, newlines=False)), ("dim", _counts(line)), ("text", "")]
+
+
+def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[Paragraph]:
+    """A case: how it stands, why, and what it is."""
+    shown: list[Paragraph] = [("title", visible(entry.name, newlines=False))]
+    case = entry.case
+    place = f"{entry.suite}:{case.line}" if case and case.line else entry.suite
+    parts = [place, FORMAT_NAMES.get(entry.format, entry.format)]
+    parts += [part for part in (entry.agent, entry.model) if part]
+    shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))
+    if entry.status:
+        style = {"passed": "good", "failed": "bad", "error": "warn"}.get(entry.status, "text")
+        facts = [f"{symbols.glyphs.get(entry.status, '')} {entry.status}"]
+        if entry.flaky:
+            facts.append("flaky")
+        if entry.duration_ms is not None:
+            facts.append(figures.duration(entry.duration_ms))
+        if entry.tokens:
+            facts.append(f"{entry.tokens:,} tokens")
+        if entry.cost is not None:
+            facts.append(figures.cost(entry.cost))
+        if entry.finished_at:
+            facts.append(f"{figures.age(now - entry.finished_at)} ago")
+        shown += [("text", ""), (style, symbols.dot.join(facts))]
+        if entry.detail:
+            shown.append(("warn", visible(entry.detail, newlines=False)))
+        if entry.message and entry.status != "passed":
+            shown.append(("text", clip(visible(entry.message), 1_200)))
+    if case is not None:
+        shown += _case(case)
+    return shown
+
+
+def _case(case: Case) -> list[Paragraph]:
+    shown: list[Paragraph] = []
+    if case.description and case.description != case.name:
+        shown += [("text", ""), ("text", clip(visible(case.description), TEXT_LIMIT))]
+    for problem in case.problems:
+        shown.append(("warn", visible(f"line {problem.line}: {problem.message}", newlines=False)))
+    several = len(case.turns) > 1
+    for number, turn in enumerate(case.turns[:LIST_LIMIT], start=1):
+        shown.append(("text", ""))
+        shown.append(("label", f"Turn {number}" if several else "Prompt"))
+        shown.append(("text", clip(visible(turn.text or "(no text)"), TEXT_LIMIT)))
+        shown += _assertions(turn.assertions)
+    if case.assertions:
+        shown += [("text", ""), ("label", "Of the whole conversation" if several else "Expected")]
+        shown += _assertions(case.assertions)
+    if not case.assertions and not any(turn.assertions for turn in case.turns):
+        shown += [("text", ""), ("warn", "nothing asserted: it runs, and proves nothing")]
+    if case.vars:
+        shown += [("text", ""), ("label", "Vars")]
+        for name, value in list(case.vars.items())[:LIST_LIMIT]:
+            shown.append(("code", f"{visible(str(name), newlines=False)}: {value_text(value, 200)}"))
+    if case.metadata:
+        shown += [("text", ""), ("label", "Metadata"), ("code", value_text(case.metadata))]
+    if case.attempts > 1:
+        shown += [("text", ""), ("dim", f"{case.attempts} attempts, {case.required} must pass")]
+    return shown
+
+
+def _assertions(assertions: list[Assertion]) -> list[Paragraph]:
+    shown: list[Paragraph] = []
+    for assertion in assertions[:LIST_LIMIT]:
+        if assertion.type == "sql" and isinstance(assertion.value, str):
+            shown += [("dim", "rows equal those of"), ("code", clip(visible(assertion.value), TEXT_LIMIT))]
+        else:
+            shown.append(("item", assertion_text(assertion)))
+    if len(assertions) > LIST_LIMIT:
+        shown.append(("dim", f"and {len(assertions) - LIST_LIMIT:,} more"))
+    return shown
+
+
+def _suite(suite: Suite, line: Line, symbols: figures.Symbols) -> list[Paragraph]:
+    shown: list[Paragraph] = [
+        ("title", visible(suite.name or suite.path, newlines=False)),
+        (
+            "dim",
+            visible(
+                symbols.dot.join([suite.path, FORMAT_NAMES.get(suite.format, suite.format)]), newlines=False
+            ),
+        ),
+        ("text", ""),
+        ("text", f"{len(suite.cases):,} cases" + (f"{symbols.dot}{_counts(line)}" if _counts(line) else "")),
+    ]
+    if suite.description:
+        shown += [("text", ""), ("text", clip(visible(suite.description), TEXT_LIMIT))]
+    if suite.problems:
+        shown += [("text", ""), ("label", "Problems")]
+        shown += [
+            ("bad" if problem.level == "error" else "warn", clip(visible(str(problem), newlines=False), 600))
+            for problem in suite.problems[:LIST_LIMIT]
+        ]
+    agents = sorted({case.agent for case in suite.cases if case.agent})
+    if agents:
+        shown += [
+            ("text", ""),
+            ("label", "Agents"),
+            ("text", clip(visible(", ".join(agents), newlines=False), 600)),
+        ]
+    return shown
+
+
+def _counts(line: Line) -> str:
+    order = ("failed", "error", "running", "retrying", "waiting", "passed", "cancelled", "skipped")
+    parts = [f"{line.counts[status]:,} {status}" for status in order if line.counts[status]]
+    if line.counts[""]:
+        parts.append(f"{line.counts['']:,} never run")
+    return ", ".join(parts)

@@ -1,0 +1,161 @@
+"""The entries of the two lists of cases: of the suites (with their past) and of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tui_eval.tui.state.app_state import AppState, CaseItem
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.filtering import Subject, tags_of
+from tui_eval.tui.state.run_view import RunView
+
+_STATES = {"waiting": "w", "running": "r", "retrying": "t"}
+ATTEMPT_STATUSES = {
+    "p": "passed",
+    "f": "failed",
+    "e": "error",
+    "c": "cancelled",
+    "s": "skipped",
+    "w": "waiting",
+    "r": "running",
+    "t": "retrying",
+}
+"""What the letters of `Entry.attempts` stand for."""
+
+
+def suite_entries(state: AppState) -> list[Entry]:
+    """One entry per case of the suites, with its last result, or what the run in front makes of it."""
+    run = state.run if state.run is not None and state.run.active else None
+    return [suite_entry(item, run) for item in state.rows]
+
+
+def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
+    """The entry of one case; `run` is the run at work, if any."""
+    entry = Entry(
+        item.case_id,
+        item.case_id,
+        item.name,
+        item.suite,
+        item.format,
+        agent=item.agent or "",
+        model=item.model or "",
+        case=item.case,
+    )
+    last = item.last
+    if last is not None:
+        entry.status = last.outcome
+        entry.flaky = 0 < last.passed < last.attempts
+        entry.trend = tuple(
+            old.passed / old.attempts if old.attempts else 0.0 for old in reversed(item.history)
+        )
+        entry.finished_at = last.finished_at
+        entry.duration_ms = last.duration_ms
+        entry.tokens = last.tokens
+        entry.cost = last.cost
+        entry.message = last.message
+        entry.agent = last.agent or entry.agent
+    if run is not None:
+        ref = run.find(item.case_id)
+        if ref is not None:
+            status = run.status(ref)
+            if status in ("running", "retrying", "waiting") or last is None or last.run_id != run.info.id:
+                _from_run(entry, run, ref)
+    return entry
+
+
+def run_entries(run: RunView, state: AppState) -> list[Entry]:
+    """One entry per case and column of a run."""
+    return [run_entry(run, ref, state) for ref in run.cases]
+
+
+def run_entry(run: RunView, case_ref: int, state: AppState) -> Entry:
+    """The entry of one case of a run as it stands now."""
+    row = run.cases[case_ref]
+    item = state.by_id.get(row.case_id)
+    entry = Entry(
+        f"{case_ref}",
+        row.case_id,
+        row.name,
+        row.suite,
+        row.format,
+        agent=row.agent,
+        model=row.model or "",
+        case=item.case if item else None,
+    )
+    _from_run(entry, run, case_ref)
+    return entry
+
+
+def _from_run(entry: Entry, run: RunView, case_ref: int) -> None:
+    """Put what the run says of a case into its entry."""
+    rows = run.attempts_of(case_ref)
+    entry.case_ref = case_ref
+    entry.status = run.status(case_ref)
+    done = [row for row in rows if row.state == "done"]
+    passed = sum(row.outcome == "passed" for row in done)
+    entry.flaky = 0 < passed < len(done)
+    entry.attempts = "".join(
+        (row.outcome or "c")[0] if row.state == "done" else _STATES[row.state] for row in rows
+    )
+    working = [row for row in rows if row.state in ("running", "retrying")]
+    starts = [row.started_at for row in working if row.started_at]
+    entry.started_at = min(starts) if starts else None
+    times = [row.duration_ms for row in done if row.duration_ms is not None]
+    entry.duration_ms = sum(times) / len(times) if times else None
+    ends = [(row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000 for row in done]
+    entry.finished_at = max(ends, default=0.0) or None
+    tokens = [
+        (row.input_tokens or 0) + (row.output_tokens or 0)
+        for row in rows
+        if row.input_tokens is not None or row.output_tokens is not None
+    ]
+    entry.tokens = sum(tokens) if tokens else None
+    costs = [row.cost for row in rows if row.cost is not None]
+    entry.cost = sum(costs) if costs else None
+    worst = next((row for row in done if row.outcome != "passed"), None)
+    entry.message = (worst or done[0]).message if done else ""
+    entry.detail = next((row.detail for row in working if row.detail), "")
+
+
+def subject(entry: Entry) -> Subject:
+    """What a filter sees of an entry."""
+    case = entry.case
+
+    def tags() -> list[str]:
+        return tags_of(case.metadata) if case else []
+
+    def text() -> str:
+        parts: list[str] = [entry.message]
+        if case is not None:
+            parts.append(case.description)
+            parts.extend(turn.text for turn in case.turns if turn.text)
+            parts.extend(tags())
+        return "\n".join(parts)
+
+    return Subject(
+        entry.status,
+        entry.flaky,
+        entry.name,
+        entry.case_id,
+        entry.suite,
+        entry.format,
+        entry.agent,
+        entry.model,
+        (case.prompt or "") if case else "",
+        tags,
+        text,
+    )
+
+
+def failing(entry: Entry) -> bool:
+    """What `]` and `[` stop at: failed, in error, or flaky."""
+    return entry.status in ("failed", "error") or entry.flaky
+
+
+def not_passed(entries: Iterable[Entry]) -> list[Entry]:
+    """What `R` runs again."""
+    return [
+        entry
+        for entry in entries
+        if entry.flaky or (entry.status in ("failed", "error", "cancelled", "skipped") and entry.status)
+    ]

@@ -1,0 +1,133 @@
+"""The lines of a streaming pane, wrapped as the text arrives.
+
+Pure. Only the last line is ever wrapped again: what stands above it is settled, so that news costs
+what is new and a terminal is sent only the lines that changed.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, chop_cells
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui.state.figures import duration
+from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
+
+LINES_KEPT = 2_000
+VALUE_LIMIT = 300
+Styled = tuple[str, str]
+"""A style's name and one line of text."""
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """One paragraph wrapped at spaces to lines of at most `width` cells; never empty. Joined, the
+    lines give the text back except for the spaces at which it was broken."""
+    width = max(1, width)
+    if len(text) <= width and cell_len(text) <= width:
+        return [text]
+    lines: list[str] = []
+    line, cells = "", 0
+    for word in text.split(" "):
+        size = cell_len(word)
+        joined = cells + 1 + size if line else size
+        if joined <= width and (line or not lines or word):
+            line = f"{line} {word}" if line else word
+            cells = joined
+            continue
+        if line:
+            lines.append(line)
+        if size <= width:
+            line, cells = word, size
+        else:
+            pieces = chop_cells(word, width)
+            lines.extend(pieces[:-1])
+            line, cells = pieces[-1], cell_len(pieces[-1])
+    lines.append(line)
+    return lines
+
+
+class StreamText:
+    """The wrapped lines of one attempt's live text at one width."""
+
+    def __init__(self, width: int) -> None:
+        self.width = max(8, width)
+        self.lines: list[Styled] = []
+        self.cut = 0
+        """Lines that fell away at the front."""
+        self._next = 0
+        self._open: tuple[int, int] | None = None
+        self._started: dict[str, tuple[str, float]] = {}
+        self._speaker = ""
+
+    def feed(self, live: LiveAttempt) -> bool:
+        """Take what is new; says whether any line changed."""
+        changed = False
+        end = live.dropped + len(live.pieces)
+        start = max(self._next - 1 if self._open else self._next, live.dropped)
+        for number in range(start, end):
+            piece = live.pieces[number - live.dropped]
+            if self._open is not None and self._open[0] == number:
+                fresh = piece.text[self._open[1] :]
+                if fresh:
+                    self._append(_style(piece), fresh)
+                    self._open = (number, len(piece.text))
+                    changed = True
+                continue
+            if number < self._next:
+                continue
+            self._begin(piece, number)
+            self._next = number + 1
+            changed = True
+        if len(self.lines) > LINES_KEPT * 2:
+            drop = len(self.lines) - LINES_KEPT
+            del self.lines[:drop]
+            self.cut += drop
+        return changed
+
+    def add(self, style: str, text: str) -> None:
+        """A line of the pane's own (its verdict), wrapped."""
+        self._open = None
+        for paragraph in text.split("\n"):
+            self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+
+    def _begin(self, piece: LivePiece, number: int) -> None:
+        self._open = None
+        if piece.kind in ("assistant", "reasoning"):
+            if piece.agent and piece.agent != self._speaker:
+                self.add("agent", f"{visible(piece.agent, newlines=False)}:")
+            self._speaker = piece.agent
+            self.lines.append((_style(piece), ""))
+            self._append(_style(piece), piece.text)
+            self._open = (number, len(piece.text))
+            return
+        text = clip(visible(" ".join(piece.text[:4000].split()), newlines=False), VALUE_LIMIT)
+        name = visible(piece.name, newlines=False)
+        match piece.kind:
+            case "user":
+                self.add("user", f"> {text}")
+            case "tool_call":
+                self._started[piece.call_id] = (name, piece.at)
+                self.add("tool", f"{name}({text})")
+            case "tool_result":
+                known, since = self._started.pop(piece.call_id, (name, piece.at))
+                took = duration(max(0.0, piece.at - since) * 1000)
+                self.add("result", f"  {known or name} {took}: {text}")
+            case "hand_off":
+                self.add("handoff", f"-> {name or text}")
+            case "retry":
+                self.add("warn", text)
+            case "error":
+                self.add("bad", text)
+            case _:
+                self.add("dim", text)
+
+    def _append(self, style: str, fresh: str) -> None:
+        fresh = visible(fresh).replace("\t", "    ")
+        first, *rest = fresh.split("\n")
+        _, tail = self.lines.pop()
+        self.lines.extend((style, line) for line in wrap(tail + first, self.width))
+        for paragraph in rest:
+            self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+
+
+def _style(piece: LivePiece) -> str:
+    return "reasoning" if piece.kind == "reasoning" else "text"

@@ -1,0 +1,117 @@
+"""The lines at the top and bottom of every screen: facts and keys. Only cells that changed are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui_eval.tui.keys import Key
+from tui_eval.tui.widgets.painting import fit, line
+
+Part = tuple[str, str]
+"""A style's name and a text."""
+
+
+class FactsBar(Widget):
+    """One or more lines of styled parts."""
+
+    NAMES = ("title", "text", "dim", "good", "bad", "warn", "running", "bar", "key")
+    COMPONENT_CLASSES = {f"bar--{name}" for name in NAMES}
+    DEFAULT_CSS = """
+    FactsBar { height: auto; width: 1fr; background: $panel; color: $foreground; padding: 0 1; }
+    FactsBar .bar--title { text-style: bold; color: $primary; }
+    FactsBar .bar--dim { color: $text-muted; }
+    FactsBar .bar--good { color: $text-success; }
+    FactsBar .bar--bad { color: $text-error; text-style: bold; }
+    FactsBar .bar--warn { color: $text-warning; }
+    FactsBar .bar--running { color: $text-primary; }
+    FactsBar .bar--bar { color: $primary; }
+    FactsBar .bar--key { color: $accent; }
+    """
+
+    def __init__(self, lines: int = 1, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.styles.height = lines
+        self._lines: list[list[Part]] = [[] for _ in range(lines)]
+
+    def show(self, *lines: Sequence[Part]) -> None:
+        """Show these parts; repaints from the first character that differs to the last."""
+        for y, parts in enumerate(lines[: len(self._lines)]):
+            fresh = list(parts)
+            old = self._lines[y]
+            if fresh == old:
+                continue
+            self._lines[y] = fresh
+            start, end = _difference(old, fresh)
+            self.refresh(Region(start, y, max(1, min(end, self.size.width) - start), 1))
+
+    def render_line(self, y: int) -> Strip:
+        """One line."""
+        base = self.rich_style
+        parts = [
+            (text, Style() if name == "text" else self.get_component_rich_style(f"bar--{name}", partial=True))
+            for name, text in (self._lines[y] if y < len(self._lines) else [])
+        ]
+        return line(parts, self.size.width, base)
+
+
+def _difference(old: list[Part], new: list[Part]) -> tuple[int, int]:
+    """The cells between which two lines differ, by whole parts at the front."""
+    start = 0
+    for before, after in zip(old, new, strict=False):
+        if before != after:
+            break
+        start += cell_len(after[1])
+    lengths = [sum(cell_len(text) for _, text in parts) for parts in (old, new)]
+    end = max(lengths)
+    if lengths[0] == lengths[1]:
+        for before, after in zip(reversed(old), reversed(new), strict=False):
+            if before != after or end <= start:
+                break
+            end -= cell_len(after[1])
+    return start, max(end, start + 1)
+
+
+class KeyHints(Widget):
+    """The footer: at most seven keys of this place."""
+
+    MOST = 7
+    COMPONENT_CLASSES = {"hints--key", "hints--label"}
+    DEFAULT_CSS = """
+    KeyHints { height: 1; width: 1fr; dock: bottom; background: $panel; padding: 0 1; }
+    KeyHints .hints--key { color: $accent; text-style: bold; }
+    KeyHints .hints--label { color: $text-muted; }
+    """
+
+    def __init__(self, keys: Sequence[Key] = (), *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._keys = list(keys)[: self.MOST]
+
+    def show(self, keys: Sequence[Key]) -> None:
+        """Other keys."""
+        fresh = list(keys)[: self.MOST]
+        if fresh != self._keys:
+            self._keys = fresh
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The keys in a row, as many as fit whole."""
+        key_style = self.get_component_rich_style("hints--key", partial=True)
+        label_style = self.get_component_rich_style("hints--label", partial=True)
+        parts: list[tuple[str, Style]] = []
+        left = self.size.width
+        for key in self._keys:
+            shown, label = key.shown, f" {key.label}   "
+            if cell_len(shown + label) - 2 > left:
+                break
+            left -= cell_len(shown + label)
+            parts += [(shown, key_style), (label, label_style)]
+        return line(parts, self.size.width, self.rich_style)
+
+
+__all__ = ["FactsBar", "KeyHints", "Part", "fit"]

@@ -1,0 +1,111 @@
+"""A pane of wrapped paragraphs that can be scrolled: details, help, the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+from textual.strip import Strip
+
+from tui_eval.tui.state.stream_text import wrap
+from tui_eval.tui.widgets.line_view import LineView
+from tui_eval.tui.widgets.painting import line
+
+STYLES = ("title", "text", "dim", "label", "code", "good", "bad", "warn", "item", "key")
+
+
+class LinesPane(LineView):
+    """Shows paragraphs `(style, text)`; text is wrapped to the width, at most 5,000 lines."""
+
+    has_cursor = False
+    COMPONENT_CLASSES = {f"lines--{name}" for name in STYLES}
+    DEFAULT_CSS = """
+    LinesPane { padding: 0 1; }
+    LinesPane .lines--title { color: $foreground; text-style: bold; }
+    LinesPane .lines--dim { color: $text-muted; }
+    LinesPane .lines--label { color: $accent; }
+    LinesPane .lines--key { color: $accent; }
+    LinesPane .lines--code { color: $secondary; }
+    LinesPane .lines--good { color: $text-success; }
+    LinesPane .lines--bad { color: $text-error; }
+    LinesPane .lines--warn { color: $text-warning; }
+    """
+    LIMIT = 5_000
+
+    def __init__(self, paragraphs: Sequence[tuple[str, str]] = (), *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._paragraphs = list(paragraphs)
+        self._wrapped: list[tuple[str, str]] = []
+        self._width = 0
+
+    def show(self, paragraphs: Sequence[tuple[str, str]]) -> None:
+        """Show other paragraphs, from the top; nothing is repainted where they are the same."""
+        fresh = list(paragraphs)
+        if fresh == self._paragraphs and self._wrapped:
+            return
+        self._paragraphs = fresh
+        before = self._wrapped
+        self._wrap()
+        if self.top:
+            self.top = 0
+            self.refresh()
+            return
+        longest = max(len(before), len(self._wrapped))
+        self.refresh_lines(
+            index
+            for index in range(min(longest, self.size.height))
+            if self._at(before, index) != self._at(self._wrapped, index)
+        )
+
+    @staticmethod
+    def _at(lines: list[tuple[str, str]], index: int) -> tuple[str, str] | None:
+        return lines[index] if index < len(lines) else None
+
+    @property
+    def line_count(self) -> int:
+        """Wrapped lines."""
+        return len(self._wrapped)
+
+    def on_resize(self) -> None:
+        """Wrap anew to another width."""
+        if self.size.width != self._width:
+            self._wrap()
+        self.show_cursor()
+
+    def _wrap(self) -> None:
+        self._width = self.size.width
+        lines: list[tuple[str, str]] = []
+        for style, text in self._paragraphs:
+            for paragraph in text.split("\n"):
+                paragraph = paragraph.expandtabs(4)
+                if style == "item":
+                    first, *rest = wrap(paragraph, self._width - 2)
+                    lines.append((style, f"- {first}"))
+                    lines.extend((style, f"  {text}") for text in rest)
+                elif style == "key":
+                    key, _, words = paragraph.partition("\x00")
+                    lines.append(("key", f"{key:<14}\x00{words}"))
+                else:
+                    lines.extend((style, text) for text in wrap(paragraph, self._width))
+            if len(lines) > self.LIMIT:
+                lines = [*lines[: self.LIMIT], ("dim", "cut here")]
+                break
+        self._wrapped = lines
+
+    def draw(self, index: int, width: int) -> Strip:
+        """One wrapped line."""
+        style, text = self._wrapped[index]
+        base = self.rich_style
+        if style == "key":
+            key, _, words = text.partition("\x00")
+            return line(
+                [(key, self.get_component_rich_style("lines--key", partial=True)), (words, Style())],
+                width,
+                base,
+            )
+        own = (
+            Style()
+            if style in ("text", "item")
+            else self.get_component_rich_style(f"lines--{style}", partial=True)
+        )
+        return line([(text, own)], width, base)

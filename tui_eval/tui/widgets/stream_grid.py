@@ -1,0 +1,417 @@
+"""The streaming panes: what running attempts say, as it arrives, as many as fit.
+
+One widget draws all panes, so that a flush repaints just the lines that changed. A full pane jumps by
+half of its height instead of scrolling line by line.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state import figures, slots
+from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.stream_text import StreamText
+from tui_eval.tui.widgets.line_view import LineView
+from tui_eval.tui.widgets.painting import fit, line
+
+STYLES = ("text", "reasoning", "agent", "user", "tool", "result", "handoff", "warn", "bad", "dim", "good")
+
+
+@dataclass(slots=True)
+class Pane:
+    """One attempt's pane: where it is, its text, and how far it is scrolled."""
+
+    ref: int
+    area: tuple[int, int, int, int]
+    text: StreamText
+    top: int = 0
+    follow: bool = True
+    fed: int = -1
+    ended: bool = False
+    head: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Lines of text that are seen."""
+        return max(1, self.area[3] - 1)
+
+
+class StreamGrid(LineView):
+    """Shows the attempts in `slots`; fed with `flush` and `tick` by the Run screen."""
+
+    has_cursor = False
+    COMPONENT_CLASSES = {
+        *(f"stream--{name}" for name in STYLES),
+        "stream--head",
+        "stream--head-selected",
+        "stream--rule",
+        *(
+            f"stream--{status}"
+            for status in ("passed", "failed", "error", "running", "retrying", "cancelled")
+        ),
+    }
+    DEFAULT_CSS = """
+    StreamGrid { width: 1fr; }
+    StreamGrid .stream--reasoning { color: $text-muted; text-style: italic; }
+    StreamGrid .stream--agent { color: $text-accent; text-style: bold; }
+    StreamGrid .stream--user { color: $text-muted; }
+    StreamGrid .stream--tool { color: $text-secondary; }
+    StreamGrid .stream--result { color: $text-muted; }
+    StreamGrid .stream--handoff { color: $text-accent; }
+    StreamGrid .stream--warn { color: $text-warning; }
+    StreamGrid .stream--bad { color: $text-error; }
+    StreamGrid .stream--good { color: $text-success; }
+    StreamGrid .stream--dim { color: $text-muted; }
+    StreamGrid .stream--head { background: $surface; }
+    StreamGrid .stream--head-selected { background: $surface-lighten-2; text-style: bold; }
+    StreamGrid .stream--rule { color: $surface-lighten-2; }
+    StreamGrid .stream--passed { color: $text-success; }
+    StreamGrid .stream--failed { color: $text-error; }
+    StreamGrid .stream--error { color: $text-warning; }
+    StreamGrid .stream--retrying { color: $text-warning; }
+    StreamGrid .stream--running { color: $text-primary; }
+    StreamGrid .stream--cancelled { color: $text-muted; }
+    StreamGrid:ansi .stream--head { text-style: underline; }
+    StreamGrid:ansi .stream--head-selected { text-style: reverse; }
+    """
+
+    def __init__(self, symbols: figures.Symbols, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.symbols = symbols
+        self.run_view: RunView | None = None
+        self.slots = slots.Slots()
+        self.panes: list[Pane] = []
+        self.zoomed: int | None = None
+        self.selected = 0
+        self.empty: list[str] = []
+        self.now = time.time
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the pane that is scrolled."""
+        pane = self.current_pane
+        return len(pane.text.lines) if pane else 0
+
+    @property
+    def current_pane(self) -> Pane | None:
+        """The pane that keys go to."""
+        if not self.panes:
+            return None
+        return self.panes[min(self.selected, len(self.panes) - 1)]
+
+    # -- what the screen tells it
+
+    def follow_run(self, run: RunView | None) -> None:
+        """Another run."""
+        if run is not self.run_view:
+            self.run_view = run
+            self.slots = slots.Slots()
+            self.panes = []
+            self.zoomed = None
+            self.arrange()
+            self.refresh()
+
+    def arrange(self) -> float | None:
+        """Give the panes to the attempts that run; returns seconds until that may change."""
+        run = self.run_view
+        width, height = self.size.width, self.size.height
+        if run is None or not width or not height or not self.is_on_screen:
+            return None
+        now = time.monotonic()
+        room = slots.capacity(width, height)
+        moved = self.slots.assign([row.id for row in run.running()], room, now)
+        shown = self.slots.shown
+        if self.zoomed is not None and self.zoomed not in shown:
+            self.zoomed = None
+        if self.zoomed is not None:
+            shown = [self.zoomed]
+        areas = slots.grid(len(shown), width, height)
+        wanted = list(zip(shown, areas, strict=True))
+        if [(pane.ref, pane.area) for pane in self.panes] != wanted:
+            self._place(wanted)
+        elif moved:
+            self.refresh()
+        for pane in self.panes:
+            self._feed(pane)
+        return self.slots.next_change(now)
+
+    def flush(self, attempts: set[int]) -> None:
+        """More text for these attempts; only lines that changed are repainted."""
+        for pane in self.panes:
+            if pane.ref in attempts:
+                self._feed(pane)
+
+    def tick(self) -> None:
+        """Once a second: the running times."""
+        for pane in self.panes:
+            self._repaint_head(pane)
+
+    def changed(self) -> None:
+        """Attempts changed their state: verdicts for panes that ended, places for new ones."""
+        self.arrange()
+        for pane in self.panes:
+            self._feed(pane)
+            self._repaint_head(pane)
+
+    def pin(self, ref: int) -> bool:
+        """Keep this attempt's pane, or let it go; says whether it is pinned now."""
+        self.slots.pinned ^= {ref}
+        self.arrange()
+        for pane in self.panes:
+            self._repaint_head(pane)
+        return ref in self.slots.pinned
+
+    def zoom(self, ref: int | None) -> bool:
+        """Give one pane the whole place, or all of them theirs again."""
+        if self.zoomed is not None or ref is None:
+            self.zoomed = None
+        elif ref in self.slots.shown:
+            self.zoomed = ref
+        self.selected = 0
+        self.arrange()
+        self.refresh()
+        return self.zoomed is not None
+
+    def select(self, step: int) -> bool:
+        """The next pane gets the keys; False past the last."""
+        target = self.selected + step
+        if not 0 <= target < len(self.panes):
+            self.selected = 0 if step > 0 else max(0, len(self.panes) - 1)
+            return False
+        self.selected = target
+        self._heads()
+        return True
+
+    def toggle_follow(self) -> bool:
+        """Follow the tail, or stay."""
+        pane = self.current_pane
+        if pane is None:
+            return False
+        pane.follow = not pane.follow
+        if pane.follow:
+            pane.top = self._tail(pane)
+            self._repaint(pane)
+        self._repaint_head(pane)
+        return pane.follow
+
+    def scroll_by(self, lines: int) -> None:
+        """Scroll the pane that keys go to; it no longer follows unless its end is in sight."""
+        pane = self.current_pane
+        if pane is None:
+            return
+        most = max(0, len(pane.text.lines) - pane.rows)
+        top = min(max(0, pane.top + lines), most)
+        if top != pane.top:
+            pane.top = top
+            pane.follow = top >= most
+            self._repaint(pane)
+            self._repaint_head(pane)
+
+    def action_half(self, direction: int) -> None:
+        """Half of the pane."""
+        pane = self.current_pane
+        if pane:
+            self.scroll_by(direction * max(1, pane.rows // 2))
+
+    def action_page(self, direction: int) -> None:
+        """The pane's height."""
+        pane = self.current_pane
+        if pane:
+            self.scroll_by(direction * max(1, pane.rows - 1))
+
+    def on_resize(self) -> None:
+        """Other room."""
+        self.arrange()
+
+    def show_cursor(self, index: int | None = None) -> None:
+        """There is none."""
+
+    def watch_has_focus(self, _: bool) -> None:
+        """The selected pane looks different."""
+        self._heads()
+
+    # -- inside
+
+    def _place(self, wanted: list[tuple[int, tuple[int, int, int, int]]]) -> None:
+        old = {pane.ref: pane for pane in self.panes}
+        panes: list[Pane] = []
+        for ref, area in wanted:
+            pane = old.get(ref)
+            if pane is None or pane.area[2] != area[2]:
+                keep = pane
+                pane = Pane(ref, area, StreamText(area[2] - 1))
+                if keep is not None and keep.ended:
+                    pane.text, pane.ended = keep.text, True
+                    pane.fed = keep.fed
+            pane.area = area
+            panes.append(pane)
+        self.panes = panes
+        for pane in panes:
+            self._feed(pane)
+            pane.top = self._tail(pane)
+        self.selected = min(self.selected, max(0, len(panes) - 1))
+        self.refresh()
+
+    def _tail(self, pane: Pane) -> int:
+        return max(0, len(pane.text.lines) - pane.rows)
+
+    def _feed(self, pane: Pane) -> None:
+        run = self.run_view
+        if run is None:
+            return
+        live = run.live.get(pane.ref)
+        before, cut = len(pane.text.lines), pane.text.cut
+        changed = False
+        if live is not None and live.version != pane.fed:
+            pane.fed = live.version
+            changed = pane.text.feed(live)
+        row = run.attempts.get(pane.ref)
+        if row is not None and row.state == "done" and not pane.ended:
+            pane.ended = True
+            self._verdict(pane, row)
+            changed = True
+        if not changed:
+            return
+        shift = pane.text.cut - cut
+        if shift:
+            pane.top = max(0, pane.top - shift)
+        count = len(pane.text.lines)
+        if pane.follow and count > pane.top + pane.rows:
+            jump = max(1, pane.rows // 2)
+            pane.top = max(0, count - pane.rows + (jump if count - before < jump else 0))
+            pane.top = min(pane.top, max(0, count - 1))
+            self._repaint(pane)
+        elif shift:
+            self._repaint(pane)
+        else:
+            self._repaint(pane, max(pane.top, before - 1), count)
+
+    def _verdict(self, pane: Pane, row: AttemptRow) -> None:
+        outcome = row.outcome or "cancelled"
+        style = {"passed": "good", "failed": "bad"}.get(outcome, "warn")
+        facts = [f"{self.symbols.glyphs[outcome]} {outcome}", figures.duration(row.duration_ms)]
+        pane.text.add(style, self.symbols.dot.join(fact for fact in facts if fact))
+        if outcome != "passed" and row.message:
+            pane.text.add("text", clip(visible(row.message), 600))
+
+    def _repaint(self, pane: Pane, start: int | None = None, end: int | None = None) -> None:
+        x, y, width, _ = pane.area
+        first = 0 if start is None else max(0, start - pane.top)
+        last = pane.rows if end is None else min(pane.rows, end - pane.top)
+        if last > first:
+            self.refresh(Region(x, y + 1 + first, width, last - first))
+
+    def _repaint_head(self, pane: Pane) -> None:
+        fresh = self._head_text(pane)
+        if fresh != pane.head:
+            start = next((at for at, (a, b) in enumerate(zip(pane.head, fresh, strict=False)) if a != b), 0)
+            if not fresh.isascii() and any(ord(letter) > 0x1100 for letter in fresh):
+                start = 0
+            pane.head = fresh
+            x, y, width, _ = pane.area
+            self.refresh(Region(x + start, y, max(1, width - start), 1))
+
+    def _heads(self) -> None:
+        for pane in self.panes:
+            x, y, width, _ = pane.area
+            self.refresh(Region(x, y, width, 1))
+
+    def _head_text(self, pane: Pane) -> str:
+        """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first."""
+        run = self.run_view
+        row = run.attempts.get(pane.ref) if run else None
+        if run is None or row is None:
+            return ""
+        case = run.cases.get(row.case_ref)
+        width = pane.area[2]
+        status = (row.outcome or "cancelled") if row.state == "done" else row.state
+        facts: list[str] = []
+        if case is not None and case.agent and width >= 50:
+            facts.append(clip(visible(case.agent, newlines=False), 18))
+        if row.turn:
+            facts.append(f"turn {row.turn}" if width >= 50 else f"t{row.turn}")
+        live = run.live.get(pane.ref)
+        output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
+        if output:
+            facts.append(f"{output:,} tok" if row.output_tokens else f"~{output:,} tok")
+        if row.state == "done":
+            facts.append(figures.duration(row.duration_ms))
+        elif row.started_at:
+            facts.append(figures.clock(self.now() - row.started_at))
+        if pane.ref in self.slots.pinned:
+            facts.append("pinned")
+        if not pane.follow:
+            facts.append("t follows")
+        tail = self.symbols.dot.join(facts)
+        name = visible(case.name, newlines=False) if case else ""
+        if row.attempt > 1 or (case and case.attempts > 1):
+            name = f"{name} #{row.attempt}"
+        if status == "retrying" and row.detail:
+            tail = f"{visible(row.detail, newlines=False)}{self.symbols.dot}{tail}"
+        room = width - 4 - len(tail)
+        if room < 8:
+            tail = clip(tail, max(0, width - 12))
+            room = width - 4 - len(tail)
+        return f"{self.symbols.glyphs.get(status, ' ')} {fit(name, room)}  {tail}"
+
+    def draw(self, index: int, width: int) -> Strip:
+        """Not used: `render_line` draws all panes side by side."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen, across the panes."""
+        width = self.size.width
+        base = self.rich_style
+        if not self.panes:
+            number = y - 1
+            text = self.empty[number] if 0 <= number < len(self.empty) else ""
+            return line([("  " + fit(text, width - 2), self._style("dim"))], width, base)
+        strips: list[Strip] = []
+        used = 0
+        rule = Strip([Segment(self.symbols.column, base + self._style("rule"))])
+        for number, pane in enumerate(self.panes):
+            x, top, wide, high = pane.area
+            if not top <= y < top + high:
+                continue
+            if x > used:
+                strips.append(rule if x - used == 1 else Strip.blank(x - used, base))
+            strips.append(self._pane_line(pane, y - top, wide, number == self.selected and self.has_focus))
+            used = x + wide
+        return Strip.join(strips).adjust_cell_length(width, base)
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"stream--{name}", partial=True)
+
+    def _pane_line(self, pane: Pane, y: int, width: int, selected: bool) -> Strip:
+        base = self.rich_style
+        if y == 0:
+            head = base + self._style("head-selected" if selected else "head")
+            text = pane.head = self._head_text(pane)
+            run = self.run_view
+            row = run.attempts.get(pane.ref) if run else None
+            status = (
+                "running" if row is None else (row.outcome or "error") if row.state == "done" else row.state
+            )
+            known = (
+                status
+                if status in ("passed", "failed", "error", "running", "retrying", "cancelled")
+                else "dim"
+            )
+            return line([(text[:1], self._style(known)), (text[1:], Style())], width, head)
+        index = pane.top + y - 1
+        if index >= len(pane.text.lines):
+            return Strip.blank(width, base)
+        style, text = pane.text.lines[index]
+        return line(
+            [(" " + text if width > 60 else text, Style() if style == "text" else self._style(style))],
+            width,
+            base,
+        )
