@@ -218,8 +218,7 @@ async def test_cancelling_closes_the_connection(server: OpenAIServer, planned: P
     server.plan.append(planned)
     it = agent("openai", base_url=server.base, model="m")
     task = asyncio.create_task(talk(it, "x"))
-    while not server.requests:
-        await asyncio.sleep(0.005)
+    assert await asyncio.to_thread(server.asked.wait, 5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

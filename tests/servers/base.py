@@ -70,6 +70,7 @@ class Server:
         self.plan: deque[Planned] = deque(plan)
         self.requests: list[Seen] = []
         self.disconnected = threading.Event()
+        self.asked = threading.Event()
         self.log = log
         self.port = 0
         if default is not None:
@@ -101,6 +102,7 @@ class Server:
         seen = Seen(request.method, request.path, dict(request.headers), text, body)
         if self.log:
             self.requests.append(seen)
+        self.asked.set()
         return seen
 
     def next(self, seen: Seen) -> Planned:
