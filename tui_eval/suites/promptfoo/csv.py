@@ -1,0 +1,196 @@
+"""Tests from CSV files: every column whose name begins with `__` (formats/promptfoo.md 4.2).
+
+What a header means is settled once, into a plan; a row then costs little more than its mapping.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tui_eval.model import Assertion
+from tui_eval.suites.promptfoo import shorthand
+from tui_eval.suites.promptfoo.reading import Reading
+from tui_eval.suites.promptfoo.rows import CsvError, rows
+from tui_eval.suites.promptfoo.tests import Test
+
+SPECIAL = ("expected", "prefix", "suffix", "description", "providerOutput", "metric", "threshold", "metadata", "config")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_CONFIG = re.compile(r"__config:__expected(\d*):(.*)\Z", re.DOTALL)
+_UNESCAPED_COMMA = re.compile(r"(?<!\\),")
+
+
+class Plan:
+    """What each column of one header is for, as indices into the row."""
+
+    def __init__(self, reading: Reading, path: str, header: list[str]) -> None:
+        self.reading, self.path = reading, path
+        self.width = len(header)
+        self.header = [name.strip() for name in header]
+        self.vars: list[tuple[str, int]] = []
+        self.expected: list[int] = []
+        self.options: list[tuple[str, int]] = []
+        self.metadata: list[tuple[str, int, bool]] = []
+        self.config: list[tuple[int, int]] = []
+        self.bare_metadata: int | None = None
+        self.description = self.output = self.metric = self.threshold = -1
+        # A header given twice: the last column counts, in the place of the first.
+        last = {name: index for index, name in enumerate(self.header)}
+        if len(last) < self.width:
+            twice = sorted({name for name in self.header if self.header.count(name) > 1})
+            reading.problem(path, 1, twice[0], "column given twice; the last one counts", level="note")
+        for name, index in last.items():
+            self._column(name, index)
+        self.plain = not (self.expected or self.options or self.metadata or self.config) and (
+            self.bare_metadata is None and max(self.output, self.metric, self.threshold) < 0
+        )
+
+    def _column(self, name: str, index: int) -> None:
+        if not name.startswith("__"):
+            if name.startswith("_") and name[1:].partition(":")[0].rstrip("0123456789") in SPECIAL:
+                self._note(name, "kept as a variable", f"did you mean _{name}?")
+            self.vars.append((name, index))
+        elif name.startswith("__expected"):
+            self.expected.append(index)
+        elif name in ("__prefix", "__suffix"):
+            self.options.append((name[2:], index))
+        elif name == "__description":
+            self.description = index
+        elif name == "__providerOutput":
+            self.output = index
+        elif name == "__metric":
+            self.metric = index
+        elif name == "__threshold":
+            self.threshold = index
+        elif name.startswith("__metadata:"):
+            key = name[len("__metadata:") :]
+            self.metadata.append((key.removesuffix("[]"), index, key.endswith("[]")))
+        elif name == "__metadata":
+            self._note(name, "names no key and is ignored", "write __metadata:key")
+            self.bare_metadata = index
+        elif name.startswith("__config:"):
+            self._config(name, index)
+        else:
+            self.vars.append((name, index))
+
+    def _config(self, name: str, index: int) -> None:
+        found = _CONFIG.match(name)
+        if not found:
+            self._note(name, "is ignored", "write __config:__expected1:threshold")
+        elif found.group(2) != "threshold":
+            raise CsvError(f'Invalid config key "{found.group(2)}" in __config column', 1)
+        elif found.group(1) and int(found.group(1)[:9]) == 0:
+            raise CsvError(f'Invalid index in "{name}": assertions count from 1', 1)
+        else:
+            self.config.append((int(found.group(1)[:9] or 1) - 1, index))
+
+    def _note(self, name: str, message: str, cure: str) -> None:
+        self.reading.problem(self.path, 1, name, message, cure, level="note")
+
+    def test(self, row: list[str], number: int, line: int) -> Test:
+        """The test of one row; `number` counts from 1."""
+        test = Test(self.path, line, {name: row[index] for name, index in self.vars}, [])
+        described = row[self.description] if self.description >= 0 else ""
+        if described:
+            test.description = described
+        else:
+            test.row = f"Row #{number}"
+        if self.plain:
+            return test
+        if self.expected:
+            test.assertions = self._assertions(row, line, test)
+        if self.options:
+            test.options = {name: row[index] for name, index in self.options}
+        if self.output >= 0 and row[self.output]:
+            test.provider_output = row[self.output]
+        if self.threshold >= 0:
+            test.threshold = _number(row[self.threshold])
+        if self.metric >= 0:
+            for assertion in test.assertions:
+                assertion.metric = row[self.metric]
+        if self.metadata:
+            test.metadata = self._metadata(row) or None
+        if self.config:
+            self._configure(row, line, test)
+        if self.bare_metadata is not None and number > 1 and self.reading.reference:
+            test.vars["__metadata"] = row[self.bare_metadata]  # the tool forgets to skip it from row 2 on
+        return test
+
+    def _assertions(self, row: list[str], line: int, test: Test) -> list[Assertion]:
+        result: list[Assertion] = []
+        for index in self.expected:
+            cell = row[index].strip()
+            if not cell:
+                continue
+            try:
+                result.append(shorthand.parse(cell, reference=self.reading.reference, line=line))
+            except shorthand.ListError as error:
+                self._row_problem(test, line, self.header[index], str(error), "double the quotes within a quoted text")
+        return result
+
+    def _row_problem(self, test: Test, line: int, key: str, message: str, cure: str) -> None:
+        problem = self.reading.problem(self.path, line, key, message, cure)
+        self.reading.problems.pop()
+        test.problems = [*test.problems, problem]
+
+    def _metadata(self, row: list[str]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, index, listed in self.metadata:
+            cell = row[index]
+            if not cell.strip():
+                continue
+            if listed:
+                parts = _UNESCAPED_COMMA.split(cell) if "," in cell else [cell]
+                result[key] = [part.strip().replace("\\,", ",") for part in parts]
+            else:
+                result[key] = cell
+        return result
+
+    def _configure(self, row: list[str], line: int, test: Test) -> None:
+        for place, index in self.config:
+            cell = row[index].strip()
+            if not cell:
+                continue
+            value = _number(cell)
+            if value is None:
+                self._row_problem(test, line, self.header[index], "Invalid numeric value for threshold", "give a number")
+            elif place >= len(test.assertions):
+                # The tool counts the assertions that are not empty, and leaves the rest alone.
+                continue
+            else:
+                test.assertions[place].threshold = value
+                test.metadata = {**(test.metadata or {}), "threshold": value}
+
+
+def _number(cell: str) -> float | None:
+    plain = cell.strip()
+    return shorthand.as_number(plain) if plain and _NUMBER.match(plain) else None
+
+
+def read(reading: Reading, path: str, text: str) -> Iterator[Test]:
+    """The tests of a CSV text. A text that the tool refuses gives none, and a problem with the line."""
+    delimiter = os.environ.get("PROMPTFOO_CSV_DELIMITER") or ","
+    strict = os.environ.get("PROMPTFOO_CSV_STRICT", "").lower() in ("1", "true", "yes")
+    tests: list[Test] = []
+    plan: Plan | None = None
+    try:
+        if len(delimiter) != 1:
+            raise CsvError("PROMPTFOO_CSV_DELIMITER must be one character", 0)
+        for line, row in rows(text.removeprefix("\ufeff"), delimiter, strict=strict):
+            if plan is None:
+                plan = Plan(reading, path, row)
+                width = plan.width
+                make = plan.test
+                continue
+            if len(row) != width:
+                raise CsvError(
+                    f"Invalid Record Length: columns length is {width}, got {len(row)} on line {line}", line
+                )
+            tests.append(make(row, len(tests) + 1, line))
+    except CsvError as error:
+        cure = "the file is not read; mend this line"
+        reading.problem(path, error.line, "", str(error), cure)
+        return
+    yield from tests

@@ -1,0 +1,210 @@
+"""The prompts of a suite: literal, from files of all kinds, or made by a function (section 6)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.suites import yaml_lines
+from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
+from tui_eval.suites.promptfoo.types import JAVASCRIPT
+
+TEXT_FILES = frozenset({"txt", "json", "yaml", "yml", "jsonl", "md", "j2", "csv"})
+FILES = TEXT_FILES | JAVASCRIPT | {"py", "sh", "bash", "exe", "bat", "cmd", "ps1", "rb", "pl"}
+_REFERENCE = re.compile(r"(?:file://)?(.*?\.([A-Za-z0-9]+))(?::(\w+))?\Z", re.DOTALL)
+
+
+class Prompt(msgspec.Struct):
+    """One column of prompts. `given` is the label or id that the person wrote, None if made up here.
+    `function` is `{path, function}` where a function of the suite makes the prompt."""
+
+    raw: str
+    label: str
+    given: str | None = None
+    id: str | None = None
+    config: Any = None
+    function: dict[str, Any] | None = None
+
+
+def read(reading: Reading, value: Any, line_of: LineOf) -> list[Prompt]:
+    """All prompts under `prompts`: a text, a list, or a mapping of path and label."""
+    if value is None:
+        return []
+    if isinstance(value, dict) and not ({"raw", "id", "label"} & value.keys()):
+        entries: list[Any] = [{"id": k, "label": v} for k, v in value.items()]
+        places: list[Any] = [("prompts", k) for k in value]
+    else:
+        entries = value if isinstance(value, list) else [value]
+        places = [("prompts", i) for i in range(len(entries))]
+    result: list[Prompt] = []
+    for entry, at in zip(entries, places, strict=True):
+        try:
+            result.extend(_read_one(reading, entry))
+        except Missing as error:
+            if str(error):
+                reading.problem(reading.name, line_of(*at), dotted_key(at), str(error), "paths are relative to the configuration's folder")  # fmt: skip
+    return result
+
+
+def _read_one(reading: Reading, entry: Any) -> list[Prompt]:
+    if isinstance(entry, str):
+        return _from_text(reading, entry, None, None, None)
+    if not isinstance(entry, dict):
+        raise Missing(f"a prompt must be text or a mapping, not {brief(entry)}")
+    label = _text_or_none(entry.get("label"))
+    own = _text_or_none(entry.get("id"))
+    raw, config = entry.get("raw"), entry.get("config")
+    if isinstance(raw, (list, dict)):
+        raw = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
+    if raw is not None:
+        if str(raw).startswith("file://"):
+            return _from_text(reading, str(raw), label, own, config)
+        return [Prompt(str(raw), label or str(raw), label or own, own, config)]
+    if own is None:
+        raise Missing("a prompt without raw or id")
+    return _from_text(reading, own, label, None, config)
+
+
+def _text_or_none(value: Any) -> str | None:
+    return str(value) if isinstance(value, (str, int, float)) and value != "" else None
+
+
+def _from_text(reading: Reading, text: str, label: str | None, own: str | None, config: Any) -> list[Prompt]:
+    if text.startswith("exec:"):
+        raise Missing("a prompt made by a command (exec:) is not supported yet; write it to a file")
+    found = _REFERENCE.match(text.strip())
+    outright = text.startswith("file://")
+    if not outright and not _looks_like_file(reading, text, found):
+        return [Prompt(text, label or text, label or own, own, config)]
+    plain = text.strip().removeprefix("file://")
+    folder = reading.base / plain
+    try:
+        if not is_pattern(plain) and folder.is_dir():
+            plain = plain.rstrip("/") + "/*"
+    except (OSError, ValueError):
+        raise Missing(f"{brief(plain)} cannot be a path") from None
+    if is_pattern(plain):
+        paths = [p for p in reading.glob(plain) if p.suffix[1:].lower() in FILES]
+        if not paths:
+            raise Missing(f"no file matches {plain}")
+        return [p for path in paths for p in _file(reading, path, _shown(reading, path), None, label, own, config)]
+    if found is None or found.group(2).lower() not in FILES:
+        path = reading.find(plain)
+        return _file(reading, path, plain, None, label, own, config)
+    path = reading.find(found.group(1))
+    return _file(reading, path, plain, found.group(3), label, own, config)
+
+
+def _looks_like_file(reading: Reading, text: str, found: re.Match[str] | None) -> bool:
+    """A bare path: one line, ends in a known way, and is there (or is a pattern or a plain name)."""
+    if found is None or "\n" in text or "{{" in text or len(text) > 1000 or found.group(2).lower() not in FILES:
+        return False
+    if " " not in text.strip():
+        return True
+    try:
+        return (reading.base / found.group(1)).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _shown(reading: Reading, path: Path) -> str:
+    return Path(os.path.relpath(path, reading.base)).as_posix()
+
+
+def _file(
+    reading: Reading, path: Path, shown: str, function: str | None, label: str | None, own: str | None, config: Any
+) -> list[Prompt]:
+    kind = path.suffix[1:].lower()
+    if kind == "py":
+        if function is None:
+            raise Missing(f"{shown} names no function; write file://{shown}:function")
+        raw = reading.text(path)
+        made = {"path": str(path), "function": function}
+        return [Prompt(raw, label or shown, label or own, own, config, made)]
+    if kind in JAVASCRIPT:
+        raise Missing(f"{shown}: prompts made by JavaScript files are not supported yet; use Python or text")
+    if kind in FILES - TEXT_FILES:
+        raise Missing(f"{shown}: prompts made by scripts are not supported yet; use Python or text")
+    text = reading.text(path)
+    parts: list[tuple[str, str | None]]
+    if kind == "txt":
+        parts = [(part, None) for part in _split(text)]
+    elif kind == "jsonl":
+        parts = [(line, None) for line in text.splitlines() if line.strip()]
+    elif kind in ("json", "yaml", "yml"):
+        parts = [(_compact(reading, text, path), None)]
+    elif kind == "csv":
+        parts = _table(text)
+    else:
+        parts = [(text, None)]
+    if not parts:
+        raise Missing(f"{shown} holds no prompt")
+    result: list[Prompt] = []
+    for index, (raw, named) in enumerate(parts):
+        if named:
+            result.append(Prompt(raw, named, named, own, config))
+        elif label:
+            mine = label if len(parts) == 1 else f"{label}: {raw}"
+            result.append(Prompt(raw, mine, mine, own, config))
+        else:
+            result.append(Prompt(raw, _file_label(shown, kind, raw, index), own, own, config))
+    return result
+
+
+def _file_label(shown: str, kind: str, raw: str, index: int) -> str:
+    if kind == "md":
+        return f"{shown}: {raw[:50]}..."
+    return f"Prompt {index + 1} - {raw}" if kind == "csv" else f"{shown}: {raw}"
+
+
+def _split(text: str) -> list[str]:
+    separator = os.environ.get("PROMPTFOO_PROMPT_SEPARATOR") or "---"
+    parts: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.strip() == separator:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return [whole for part in parts if (whole := "\n".join(part).strip())]
+
+
+def _compact(reading: Reading, text: str, path: Path) -> str:
+    """A JSON or YAML prompt written again as one line; one that is no JSON yet (a template) stays."""
+    if path.suffix == ".json":
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    else:
+        document = yaml_lines.load(text, reading.relative(path), core=True)
+        if document.problems:
+            return text
+        value = document.value
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError):
+        return text
+
+
+def _table(text: str) -> list[tuple[str, str | None]]:
+    """A column `prompt` (and `label`), or one prompt a line."""
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    except csv.Error:
+        return [(line, None) for line in text.splitlines() if line.strip()]
+    header = [name.strip() for name in rows[0]] if rows else []
+    if "prompt" in header:
+        at, label = header.index("prompt"), header.index("label") if "label" in header else -1
+        return [
+            (row[at], row[label] if 0 <= label < len(row) and row[label] else None)
+            for row in rows[1:]
+            if at < len(row) and row[at]
+        ]
+    return [(line.strip(), None) for line in text.splitlines() if line.strip()]

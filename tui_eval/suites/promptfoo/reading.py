@@ -1,0 +1,208 @@
+"""What the parts of the reader share: where we are, what went wrong, and files opened safely."""
+
+from __future__ import annotations
+
+import glob as globbing
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tui_eval.config import Config
+from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Compat, Problem
+from tui_eval.suites import yaml_lines
+from tui_eval.suites.spelling import close_to
+
+if TYPE_CHECKING:
+    from tui_eval.scripting.python_host import PythonHost
+
+LARGEST_FILE = 512 * 1024 * 1024
+MOST_GLOBBED = 100_000
+
+Level = Literal["error", "note"]
+LineOf = Callable[..., int]
+"""`line_of(*key path)` → line of that key in its file, 0 if unknown."""
+
+
+def no_line(*_: Any) -> int:
+    """Where lines are not known."""
+    return 0
+
+
+class Missing(Exception):
+    """A file that cannot be had; the text says why, in one line."""
+
+
+class Reading:
+    """One suite file being read: its place, its problems, the files read for it."""
+
+    def __init__(self, name: str, config: Config, trust: Trust, compat: Compat) -> None:
+        self.name = name
+        self.root = config.root
+        self.path = Path(os.path.abspath(config.root / name))
+        self.base = self.path.parent
+        self.config = config
+        self.trust = trust
+        self.compat: Compat = compat
+        self.problems: list[Problem] = []
+        self.files: list[str] = []
+        self.env: dict[str, str] = {}
+        self._host: PythonHost | None = None
+        self.saw(self.path)
+
+    @property
+    def reference(self) -> bool:
+        """Whether the original tool's behaviour is wanted to the letter."""
+        return self.compat == "reference"
+
+    def relative(self, path: Path) -> str:
+        """A path as problems and case ids name it: from the root, else absolute."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return str(path)
+
+    def saw(self, path: Path) -> None:
+        """Remember a file that this suite depends on."""
+        if str(path) not in self.files:
+            self.files.append(str(path))
+
+    def problem(
+        self, path: str, line: int, key: str, message: str, cure: str = "", level: Level = "error"
+    ) -> Problem:
+        """Note a problem; returns it, so that it can be hung on a case too."""
+        found = Problem(path, line, key, message, cure, level)
+        self.problems.append(found)
+        return found
+
+    def find(self, reference: str, base: Path | None = None) -> Path:
+        """The file that a reference (with or without `file://`) names.
+
+        Raises:
+            Missing: it is outside the root without trust, or no file.
+        """
+        plain = reference.removeprefix("file://")
+        try:
+            path = confine(self.root, plain, self.trust, base or self.base)
+            if path.is_dir():
+                raise Missing(f"{plain} is a folder")
+            if not path.exists():
+                raise Missing(f"there is no file {plain}")
+        except NeedsTrust as error:
+            raise Missing(str(error)) from None
+        except (OSError, ValueError) as error:
+            raise Missing(f"{plain}: {getattr(error, 'strerror', None) or error}") from None
+        return path
+
+    def text(self, path: Path) -> str:
+        """The text of a file found by `find`, its byte order mark dropped.
+
+        Raises:
+            Missing: it cannot be read, is too large or not UTF-8.
+        """
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise Missing(f"{path.name} is larger than {LARGEST_FILE // 2**20} MB")
+            data = path.read_bytes()
+        except OSError as error:
+            raise Missing(f"{path.name}: {error.strerror or error}") from None
+        self.saw(path)
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise Missing(f"{path.name} is not UTF-8 text (byte {error.start})") from None
+
+    def glob(self, reference: str, base: Path | None = None) -> list[Path]:
+        """The files that a pattern matches, sorted by path (the tool leaves the order to the disk).
+
+        Raises:
+            Missing: the pattern reaches outside the root without trust.
+        """
+        plain = reference.removeprefix("file://")
+        start = base or self.base
+        fixed = Path(*[p for p in _before_wildcard(Path(plain).parts)])
+        try:
+            confine(self.root, fixed, self.trust, start)
+            found = globbing.iglob(plain, root_dir=start, recursive=True)
+            matches = [p for p, _ in zip(found, range(MOST_GLOBBED), strict=False)]
+            paths = sorted({confine(self.root, p, self.trust, start) for p in matches})
+            return [p for p in paths if p.is_file()]
+        except NeedsTrust as error:
+            raise Missing(str(error)) from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise Missing(f"{plain}: {error}") from None
+
+    def parsed(self, path: Path) -> tuple[Any, LineOf]:
+        """A YAML or JSON file as a value, with a way to find lines. Its problems are noted.
+
+        Raises:
+            Missing: it cannot be read or is not YAML/JSON at all.
+        """
+        document = yaml_lines.load(self.text(path), self.relative(path), core=True)
+        self.problems.extend(document.problems)
+        if document.value is None and document.problems:
+            raise Missing("")
+        return document.value, document.lines.at
+
+    def python(self) -> PythonHost:
+        """The process that runs the suite's Python, started when first needed."""
+        if self._host is None:
+            from tui_eval.scripting.python_host import PythonHost
+
+            self._host = PythonHost(self.root)
+        return self._host
+
+    def close(self) -> None:
+        """End the process of the suite's Python, if there is one."""
+        if self._host is not None:
+            self._host.close()
+            self._host = None
+
+    def check_keys(
+        self, value: dict[Any, Any], known: Iterable[str], path: str, line_of: LineOf, prefix: tuple[Any, ...] = ()
+    ) -> None:
+        """Unknown keys: a slip for a known one is an error, any other a note."""
+        names = frozenset(known)
+        for key in value:
+            if key in names:
+                continue
+            dotted = dotted_key((*prefix, key))
+            meant = close_to(key, names) if isinstance(key, str) else None
+            if meant and meant not in value:
+                self.problem(path, line_of(*prefix, key), dotted, "unknown key", f"did you mean {meant}?")
+            else:
+                self.problem(
+                    path, line_of(*prefix, key), dotted, "unknown key", "nothing reads it", level="note"
+                )
+
+
+def dotted_key(path: Iterable[Any]) -> str:
+    """`tests[0].assert[1].type` of a key path."""
+    result = ""
+    for part in path:
+        result += f"[{part}]" if isinstance(part, int) else f".{part}" if result else str(part)
+    return result
+
+
+def is_pattern(reference: str) -> bool:
+    """Whether a reference holds wildcards."""
+    return any(c in reference for c in "*?[")
+
+
+def _before_wildcard(parts: tuple[str, ...]) -> Iterable[str]:
+    for part in parts:
+        if is_pattern(part):
+            return
+        yield part
+
+
+def brief(value: Any) -> str:
+    """A value in a few words, for a message."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,119 @@
+"""The one-line assertions of `__expected` cells (formats/promptfoo.md 4.3). Case-sensitive."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.model import Assertion
+from tui_eval.suites.promptfoo.types import BASE_TYPES, WITH_THRESHOLD
+
+LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
+RAW = frozenset({"is-json", "contains-json"})
+_GRAMMAR = re.compile(
+    r"(not-)?("
+    + "|".join(re.escape(name) for name in sorted(BASE_TYPES, key=len, reverse=True))
+    + r")(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?\Z",
+    re.DOTALL | re.ASCII,
+)
+_SCRIPT = re.compile(r"file://.*\.(?:js|cjs|mjs|ts|cts|mts)\Z")
+_PYTHON = re.compile(r"file://.*\.py(?::\w+)?\Z")
+_CODE = ("javascript:", "fn:", "eval:")
+_JUDGED = ("grade:", "llm-rubric:")
+
+
+class ListError(ValueError):
+    """A list of texts that cannot be split; the text is one line."""
+
+
+def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
+    """The assertion that a cell means; what fits no rule is `equals` with the whole cell.
+
+    Args:
+        cell: trimmed and not empty.
+        reference: as the tool does it: the value of a `file://….py` cell loses its `file://` (and so
+            becomes inline code that never works). By default the file is kept.
+
+    Raises:
+        ListError: the value of `contains-any` and its like cannot be split.
+    """
+    head, colon, rest = cell.partition(":")
+    if colon:
+        for prefix in _CODE:
+            if cell.startswith(prefix):
+                return Assertion("javascript", cell[len(prefix) :].strip(), line=line)
+        if head in ("grade", "llm-rubric"):
+            return Assertion("llm-rubric", rest, line=line)
+        if head == "python":
+            return Assertion("python", rest.strip(), line=line)
+        if head == "file":
+            if _SCRIPT.match(cell):
+                return Assertion("javascript", cell, line=line)
+            if _PYTHON.match(cell):
+                return Assertion("python", cell[len("file://") :] if reference else cell, line=line)
+    found = _GRAMMAR.match(cell)
+    if found is None:
+        return Assertion("equals", cell, line=line)
+    negation, base, number, value = found.groups()
+    expected: Any = UNSET
+    if value is not None:
+        if base in LISTS:
+            expected = split_list(value.strip()) if value.strip() else ""
+        else:
+            expected = value if base in RAW else value.strip()
+    threshold = None
+    if base in WITH_THRESHOLD:
+        threshold = as_number(number) if number else 0.8 if base == "similar" else 0.75
+    return Assertion(f"{negation or ''}{base}", expected, threshold=threshold, line=line)
+
+
+def as_number(text: str) -> int | float:
+    """A decimal literal as a number, whole ones as integers."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def split_list(text: str) -> list[str]:
+    """Texts between commas: trimmed, empty ones ignored; `"a,b"` with `""` or `\\"` inside.
+
+    Raises:
+        ListError: text after a closing quote, or a quote not closed.
+    """
+    parts: list[str] = []
+    at, size = 0, len(text)
+    while at < size:
+        if text[at] in " \t\r\n,":
+            at += 1
+            continue
+        if text[at] != '"':
+            end = text.find(",", at)
+            end = size if end < 0 else end
+            parts.append(text[at:end].strip())
+            at = end
+            continue
+        at += 1
+        field: list[str] = []
+        while True:
+            if at >= size:
+                raise ListError("a quote is not closed")
+            if text[at] == "\\" and at + 1 < size and text[at + 1] in '"\\':
+                field.append(text[at + 1])
+                at += 2
+            elif text[at] == '"':
+                if at + 1 < size and text[at + 1] == '"':
+                    field.append('"')
+                    at += 2
+                    continue
+                at += 1
+                break
+            else:
+                field.append(text[at])
+                at += 1
+        parts.append("".join(field))
+        while at < size and text[at] in " \t\r\n":
+            at += 1
+        if at < size and text[at] != ",":
+            raise ListError("text after a closing quote")
+    return parts

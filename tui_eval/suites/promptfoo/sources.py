@@ -1,0 +1,174 @@
+"""Where tests come from: the configuration itself, and files of all kinds (formats/promptfoo.md 4).
+
+`tests: file://x` and `tests: [file://x]` are read by different rules in the tool (4.1); where that
+changes what a test is, so here (`listed`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tui_eval.suites.promptfoo import csv, generators
+from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern, no_line
+from tui_eval.suites.promptfoo.tests import Test, TestReader
+from tui_eval.suites.promptfoo.types import JAVASCRIPT
+
+_FUNCTION = re.compile(r"(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):(\w+)\Z")
+_REMOTE = ("http://", "https://", "huggingface://", "az://", "s3://", "gs://", "sharepoint://")
+DEEPEST = 8
+
+
+class Sources:
+    """Collects the tests of one suite in the order in which the file names them."""
+
+    def __init__(self, reading: Reading, line_of: LineOf) -> None:
+        self.reading = reading
+        self.line_of = line_of
+
+    def read(self, value: Any, at: tuple[Any, ...]) -> list[Test]:
+        """The tests under a key of the configuration: a path, a list, or a generator."""
+        if value is None:
+            return []
+        if isinstance(value, str):
+            return self._reference(value, None, at, listed=False)
+        if isinstance(value, dict):
+            if isinstance(value.get("path"), str):
+                return self._reference(value["path"], value.get("config"), at, listed=False)
+            return self._wrong(at, f"must be a list of tests or a file, not {brief(value)}")
+        if not isinstance(value, list):
+            return self._wrong(at, f"must be a list of tests or a file, not {brief(value)}")
+        reader = TestReader(self.reading, self.reading.name, self.line_of)
+        result: list[Test] = []
+        for index, entry in enumerate(value):
+            place = (*at, index)
+            if isinstance(entry, str):
+                result.extend(self._reference(entry, None, place, listed=True))
+            elif isinstance(entry, dict) and isinstance(entry.get("path"), str):
+                result.extend(self._reference(entry["path"], entry.get("config"), place, listed=True))
+            elif (test := reader.test(entry, place)) is not None:
+                result.append(test)
+        return result
+
+    def _wrong(self, at: tuple[Any, ...], message: str, cure: str = "") -> list[Test]:
+        self.reading.problem(self.reading.name, self.line_of(*at), dotted_key(at), message, cure)
+        return []
+
+    def _reference(self, text: str, config: Any, at: tuple[Any, ...], *, listed: bool) -> list[Test]:
+        if text.startswith(_REMOTE):
+            return self._wrong(at, f"tests from {brief(text)} are not supported yet", "save them as a CSV file")
+        plain = text.removeprefix("file://")
+        function = None
+        if found := _FUNCTION.match(plain):
+            plain, function = found.groups()
+        try:
+            if is_pattern(plain):
+                paths = self.reading.glob(plain)
+                if not paths:
+                    raise Missing(f"no file matches {plain}")
+            else:
+                sheet = re.match(r"(.+\.xlsx?)#", plain, re.IGNORECASE)
+                paths = [self.reading.find(sheet.group(1) if sheet else plain)]
+            result: list[Test] = []
+            for path in paths:
+                result.extend(self._file(path, function, config, listed=listed, depth=0))
+            return result
+        except Missing as error:
+            return self._wrong(at, str(error)) if str(error) else []
+
+    def _file(self, path: Path, function: str | None, config: Any, *, listed: bool, depth: int) -> list[Test]:
+        kind = path.suffix[1:].lower()
+        name = self.reading.relative(path)
+        if depth > DEEPEST:
+            raise Missing(f"{name}: files that name files too deeply")
+        if kind == "csv":
+            return list(csv.read(self.reading, name, self.reading.text(path)))
+        if kind == "py":
+            values = generators.run(self.reading, path, function, self._config(config))
+            return self._values(values, name, no_line, listed=listed, depth=depth)
+        if kind in JAVASCRIPT:
+            raise Missing(f"{name}: tests made by JavaScript are not supported yet; use Python, CSV, YAML or JSON")
+        if kind in ("xlsx", "xls"):
+            raise Missing(f"{name}: spreadsheets are not supported yet; save it as CSV")
+        if kind == "jsonl":
+            return self._lines(path, name, listed=listed)
+        if kind == "json":
+            return self._json(path, name, listed=listed, depth=depth)
+        if kind in ("yaml", "yml"):
+            value, lines = self.reading.parsed(path)
+            if value is None:
+                raise Missing(f"{name} is empty")
+            return self._values(value, name, lines, listed=True, depth=depth)
+        raise Missing(f"{name}: unsupported kind of test file; use CSV, JSON, JSONL, YAML or Python")
+
+    def _config(self, config: Any) -> Any:
+        """A generator's `config`, whose values may be YAML or JSON files."""
+        if not isinstance(config, dict):
+            return config
+        result = {}
+        for key, value in config.items():
+            if isinstance(value, str) and value.startswith("file://"):
+                path = self.reading.find(value)
+                if path.suffix in (".yaml", ".yml", ".json"):
+                    value = self.reading.parsed(path)[0]
+                else:
+                    value = self.reading.text(path)
+            result[key] = value
+        return result
+
+    def _values(self, value: Any, name: str, line_of: LineOf, *, listed: bool, depth: int) -> list[Test]:
+        reader = TestReader(self.reading, name, line_of)
+        whole = isinstance(value, list)
+        result: list[Test] = []
+        for index, entry in enumerate(value if whole else [value]):
+            at = (index,) if whole else ()
+            if isinstance(entry, str) and entry.startswith("file://"):
+                found = self.reading.find(entry)
+                result.extend(self._file(found, None, None, listed=listed, depth=depth + 1))
+            elif (test := reader.test(entry, at, needs_some=listed)) is not None:
+                result.append(test)
+        return result
+
+    def _json(self, path: Path, name: str, *, listed: bool, depth: int) -> list[Test]:
+        """As a list entry strict JSON; as the whole of `tests` the YAML parser, and rows get numbers."""
+        text = self.reading.text(path)
+        if listed:
+            try:
+                json.loads(text)
+            except ValueError as error:
+                line = getattr(error, "lineno", 0)
+                self.reading.problem(name, line, "", f"not valid JSON: {str(error).splitlines()[0]}")
+                return []
+            except RecursionError:
+                raise Missing(f"{name} is nested too deeply") from None
+        value, lines = self.reading.parsed(path)
+        tests = self._values(value if value is not None else [], name, lines, listed=listed, depth=depth)
+        return tests if listed else _numbered(tests)
+
+    def _lines(self, path: Path, name: str, *, listed: bool) -> list[Test]:
+        result: list[Test] = []
+        for number, line in enumerate(self.reading.text(path).split("\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                self.reading.problem(name, number, "", f"not valid JSON: {str(error).splitlines()[0]}")
+                continue
+            reader = TestReader(self.reading, name, _always(number))
+            if (test := reader.test(value, (), needs_some=listed)) is not None:
+                result.append(test)
+        return result if listed else _numbered(result)
+
+
+def _always(number: int) -> LineOf:
+    return lambda *_: number
+
+
+def _numbered(tests: list[Test]) -> list[Test]:
+    for number, test in enumerate(tests, 1):
+        if not test.description:
+            test.row = f"Row #{number}"
+    return tests

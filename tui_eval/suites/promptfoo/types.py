@@ -1,0 +1,61 @@
+"""The names that promptfoo knows: assertion types and keys (0.121.20; formats/promptfoo.md 1, 3, 5)."""
+
+from __future__ import annotations
+
+BASE_TYPES = frozenset(
+    """
+    equals contains icontains contains-any contains-all icontains-any icontains-all starts-with regex
+    levenshtein rouge-n bleu gleu meteor word-count cost latency perplexity perplexity-score
+    finish-reason is-refusal guardrails
+    is-json contains-json is-xml contains-xml is-sql contains-sql is-html contains-html
+    is-valid-openai-tools-call is-valid-openai-function-call is-valid-function-call tool-call-f1
+    skill-used trajectory:tool-used trajectory:tool-sequence trajectory:tool-args-match
+    trajectory:step-count trace-span-count trace-span-duration trace-error-spans
+    llm-rubric g-eval factuality model-graded-factuality model-graded-closedqa answer-relevance
+    context-faithfulness context-recall context-relevance conversation-relevance classifier moderation
+    pi search-rubric agent-rubric similar similar:cosine similar:dot similar:euclidean
+    trajectory:goal-success
+    javascript python ruby webhook
+    """.split()
+)
+SPECIAL_TYPES = frozenset({"select-best", "max-score", "human", "assert-set"})
+ALL_TYPES = BASE_TYPES | SPECIAL_TYPES | frozenset(f"not-{name}" for name in BASE_TYPES)
+
+WITH_THRESHOLD = frozenset(
+    """
+    answer-relevance classifier context-faithfulness context-recall context-relevance cost latency
+    levenshtein perplexity perplexity-score rouge-n similar starts-with
+    """.split()
+)
+"""Types whose shorthand stores a threshold (4.3)."""
+
+TOP_KEYS = frozenset(
+    """
+    description tags prompts providers targets tests defaultTest scenarios env evaluateOptions
+    commandLineOptions nunjucksFilters derivedMetrics outputPath extensions metadata sharing
+    writeLatestResults tracing redteam plugins strategies $schema assertionTemplates
+    """.split()
+)
+TEST_KEYS = frozenset(
+    """
+    description vars assert threshold options metadata provider providers prompts providerOutput
+    assertScoringFunction
+    """.split()
+)
+ASSERTION_KEYS = frozenset(
+    """
+    type value threshold weight metric transform contextTransform provider rubricPrompt config
+    alpha beta gamma
+    """.split()
+)
+SET_KEYS = frozenset({"type", "assert", "threshold", "weight", "metric", "config"})
+REQUIRED_SOME = ("assert", "vars", "options", "metadata", "provider", "providerOutput", "threshold")
+"""A test of a list must have one of these."""
+
+MEDIA = frozenset(
+    """
+    jpg jpeg png gif bmp webp svg ico avif tiff tif heic mp4 webm ogg mov avi wmv mkv m4v mp3 wav flac
+    aac m4a opus pdf
+    """.split()
+)
+JAVASCRIPT = frozenset({"js", "cjs", "mjs", "ts", "cts", "mts"})
