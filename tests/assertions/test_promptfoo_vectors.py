@@ -1,0 +1,68 @@
+"""promptfoo's recorded verdicts of single assertions: pass, score, reason, or that it throws."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from tests.assertions.promptfoo_cases import evidence_for
+from tui_eval.assertions import judge
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+VECTORS = Path(__file__).parent.parent / "vectors"
+ROWS = [json.loads(line) for line in (VECTORS / "promptfoo_assert.jsonl").read_text("utf-8").splitlines()]
+
+
+def _not_yet() -> dict[str, str]:
+    lines = (VECTORS / "promptfoo_assert_not_yet.txt").read_text("utf-8").splitlines()
+    pairs = (line.partition(": ") for line in lines if line and not line.startswith("#"))
+    return {kind: why for kind, _, why in pairs}
+
+
+NOT_YET = _not_yet()
+
+
+def base(row: dict[str, Any]) -> str:
+    return row["assertion"]["type"].removeprefix("not-")
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if base(row) not in NOT_YET], ids=lambda row: row["id"])
+async def test_recorded_verdict(row: dict[str, Any], services: Any) -> None:
+    evidence = evidence_for(row, services)
+    judgement = await judge(evidence)
+    verdict = judgement.verdicts[0]
+    if "error" in row:
+        assert verdict.passed is None, verdict
+        assert judgement.outcome == "error"
+        return
+    assert verdict.passed is row["pass"], verdict
+    if row["assertion"].get("config") != {"purpose": "redteam"}:
+        assert judgement.outcome == ("passed" if row["pass"] else "failed")
+    if row["score"] is not None and row["assertion"].get("weight") != 0:
+        assert math.isclose(verdict.score, row["score"], rel_tol=1e-9, abs_tol=1e-12), verdict
+    if base(row) in ("is-json", "contains-json", "regex", "javascript", "python", "is-xml", "contains-xml"):
+        words = row["reason"].split(":")[0].split("\n")[0]
+        assert verdict.reason.startswith(words), verdict
+    elif not base(row).endswith(("sql", "html")):
+        assert verdict.reason == row["reason"]
+    for name, score in row.get("result_namedScores", {}).items():
+        assert judgement.named_scores[name] == pytest.approx(score)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if base(row) in NOT_YET], ids=lambda row: row["id"])
+async def test_what_is_not_judged_yet_is_an_error(row: dict[str, Any], services: Any) -> None:
+    judgement = await judge(evidence_for(row, services))
+    assert judgement.outcome == "error"
+    assert judgement.verdicts[0].passed is None
+    assert "not judged by this version" in judgement.message
+
+
+async def test_unset_is_undefined() -> None:
+    from tui_eval.assertions.promptfoo import js
+
+    assert js.string(UNSET) == "undefined"

@@ -1,0 +1,241 @@
+"""From promptfoo's verdicts to the row: weights, thresholds, assert-sets, named scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
+from tui_eval.assertions.judging import (
+    assertions_of,
+    clip_actual,
+    error_verdict,
+    expected_of,
+    handler_for,
+    judge_one,
+)
+from tui_eval.assertions.outcome import message_of
+from tui_eval.assertions.promptfoo import js, one, table, values
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Assertion, Outcome, Verdict
+
+ASSERT_SET = "assert-set"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Scores and weights added up; `named` keeps (score·weight, weight) by metric."""
+
+    threshold: float | None = None
+    score: float = 0.0
+    weight: float = 0.0
+    count: int = 0
+    failed: bool = False
+    error: bool = False
+    forced: bool = False
+    reason: str = ""
+    error_weight: float = 0.0
+    named: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one verdict (of an assertion, or of a whole set)."""
+        self.count += 1
+        self.score += verdict.score * verdict.weight
+        self.weight += verdict.weight
+        if verdict.passed is None:
+            self.error = True
+            self.error_weight += verdict.weight
+        elif not verdict.passed:
+            self.failed = True
+            self.reason = verdict.reason
+        if verdict.metric:
+            self.name(verdict.metric, verdict.score, verdict.weight)
+
+    def name(self, metric: str, score: float, weight: float) -> None:
+        """Count a score under a name."""
+        total = self.named.setdefault(metric, [0.0, 0.0])
+        total[0] += score * weight
+        total[1] += weight
+
+    @property
+    def mean(self) -> float:
+        """Σ(score·weight) / Σweight; 0 where all weights are 0."""
+        return self.score / self.weight if self.weight else 0.0
+
+    @property
+    def best(self) -> float:
+        """The mean if everything that could not be judged had scored 1."""
+        return (self.score + self.error_weight) / self.weight if self.weight else 0.0
+
+    @property
+    def named_scores(self) -> dict[str, float]:
+        """The weighted mean of each name."""
+        return {name: total / weight if weight else 0.0 for name, (total, weight) in self.named.items()}
+
+    @property
+    def passed(self) -> bool | None:
+        """With a threshold the mean alone decides, else that nothing failed.
+
+        What could not be judged never makes a pass: None, unless even a full score there would
+        have failed.
+        """
+        if self.forced and not self.error:
+            return True
+        if self.threshold is not None:
+            if self.error:
+                return None if self.best >= self.threshold else False
+            return self.mean >= self.threshold
+        if self.failed:
+            return False
+        return None if self.error else True
+
+    @property
+    def text(self) -> str:
+        """Why, in promptfoo's words."""
+        if self.threshold is not None and not self.error:
+            sign = "≥" if self.mean >= self.threshold else "<"
+            return f"Aggregate score {self.mean:.2f} {sign} {js.number_text(self.threshold)} threshold"
+        return self.reason if self.failed else "All assertions passed"
+
+
+async def judge_case(evidence: Evidence) -> Judgement:
+    """Judge all assertions of a promptfoo case and add them up (formats/promptfoo.md 8)."""
+    assertions = list(assertions_of(evidence.case))
+    judgement = Judgement()
+    try:
+        output = await case_output(evidence)
+    except (CannotJudge, NeedsTrust) as error:
+        return _not_judged(assertions, judgement, str(error))
+    reply = evidence.reply()
+    if reply is None or output is not (reply.text if reply.output is None else reply.output):
+        judgement.response_text = js.text_of(output)
+        judgement.output = None if isinstance(output, str) else output
+    if not assertions:
+        judgement.message = "No assertions" if evidence.reference else message_of([])
+        return judgement
+    tally = Tally(evidence.case.threshold)
+    sets: dict[int, Tally] = {}
+    for index, assertion in enumerate(assertions):
+        if assertion.type == ASSERT_SET:
+            sets[index] = Tally(_number(assertion.threshold))
+            judgement.verdicts.append(_set_verdict(assertion, sets[index]))
+            continue
+        inner = None if assertion.set is None else sets.get(assertion.set)
+        verdict, named, forced = await _judge_in_row(assertion, evidence, output, judgement)
+        judgement.verdicts.append(verdict)
+        target = tally if inner is None else inner
+        target.add(verdict)
+        if inner is not None and verdict.metric:
+            tally.name(verdict.metric, verdict.score, verdict.weight)
+        for name, score in named.items():
+            tally.name(name, score, verdict.weight)
+        tally.forced = tally.forced or forced
+    for index, inner in sets.items():
+        verdict = _finish_set(judgement.verdicts[index], assertions[index], inner)
+        tally.add(verdict)
+    return _finish(judgement, tally, evidence.reference)
+
+
+async def case_output(evidence: Evidence) -> Any:
+    """The reply after the provider's transform and then the test's (`transform`, else `postprocess`).
+
+    Raises:
+        CannotJudge: there is no reply, or a transform throws or gives nothing.
+        NeedsTrust: a transform is code in a folder that is not trusted.
+    """
+    reply = evidence.reply()
+    if reply is None:
+        raise CannotJudge("No output: the agent gave no reply")
+    output: Any = reply.text if reply.output is None else reply.output
+    for transform in _transforms(evidence):
+        output = await values.transformed(transform, output, evidence)
+    return output
+
+
+def _transforms(evidence: Evidence) -> list[str]:
+    provider, options = evidence.case.provider, evidence.case.options
+    found = []
+    if isinstance(provider, dict):
+        inner = provider.get("transform")
+        if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
+            inner = only.get("transform")
+        found.append(inner)
+    found.append(options.get("transform") or options.get("postprocess"))
+    return [transform for transform in found if isinstance(transform, str) and transform]
+
+
+async def _judge_in_row(
+    assertion: Assertion, evidence: Evidence, output: Any, judgement: Judgement
+) -> tuple[Verdict, dict[str, float], bool]:
+    """A verdict, the named scores a script gave, and whether it makes the whole test pass."""
+    kind, _ = table.split(assertion.type)
+    named: dict[str, float] = {}
+    forced = False
+
+    async def built_in(assertion: Assertion, evidence: Evidence, _: Judgement) -> Verdict:
+        nonlocal named, forced
+        verdict, result = await one.judge_output(assertion, evidence, output)
+        named, forced = result.named_scores, result.forces_pass
+        return verdict
+
+    handler = built_in if table.check_for(kind) else handler_for("promptfoo", assertion.type)
+    verdict = await judge_one(handler, assertion, evidence, judgement)
+    return verdict or error_verdict(assertion, f"{assertion.type}: not judged"), named, forced
+
+
+def _set_verdict(assertion: Assertion, tally: Tally) -> Verdict:
+    weight = 1.0 if assertion.weight is None else assertion.weight
+    return Verdict(
+        type=ASSERT_SET,
+        passed=None,
+        target=assertion.target,
+        expected=tally.threshold if tally.threshold is not None else expected_of(assertion),
+        weight=weight,
+        metric=assertion.metric,
+        turn=assertion.turn,
+        line=assertion.line,
+    )
+
+
+def _finish_set(verdict: Verdict, assertion: Assertion, inner: Tally) -> Verdict:
+    verdict.score = inner.mean
+    verdict.actual = clip_actual(inner.mean)
+    verdict.passed = inner.passed if inner.count else True
+    verdict.reason = inner.text if inner.count else "No assertions"
+    if inner.count == 0:
+        verdict.score = 1.0
+    if verdict.passed is None:
+        verdict.reason = "an assertion of this set could not be judged"
+    return verdict
+
+
+def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
+    passed = tally.passed
+    judgement.score = tally.mean
+    judgement.named_scores = tally.named_scores
+    outcome: Outcome = "error" if passed is None else "passed" if passed else "failed"
+    if reference and tally.error:
+        # promptfoo keeps nothing of a row in which an assertion threw.
+        outcome, judgement.score = "error", 0.0
+    judgement.outcome = outcome
+    if reference:
+        errors = [verdict.reason for verdict in judgement.verdicts if verdict.passed is None]
+        judgement.message = errors[0] if errors else tally.text
+        return judgement
+    texts = [] if tally.threshold is None or tally.error else [tally.text]
+    if outcome != "passed":
+        # A set repeats what its members say, unless its threshold decided.
+        shown = [v for v in judgement.verdicts if v.type != ASSERT_SET or v.reason.startswith("Aggregate")]
+        texts.append(message_of(shown))
+    judgement.message = "; ".join(text for text in texts if text != "passed") or "passed"
+    return judgement
+
+
+def _not_judged(assertions: list[Assertion], judgement: Judgement, why: str) -> Judgement:
+    judgement.verdicts = [error_verdict(assertion, why) for assertion in assertions]
+    judgement.outcome, judgement.score, judgement.message = "error", 0.0, why
+    return judgement
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,137 @@
+"""Assertions on what a reply took or came with: time, money, probabilities, finish reason, guardrails."""
+
+from __future__ import annotations
+
+import math
+
+from tui_eval.assertions.evidence import CannotJudge
+from tui_eval.assertions.promptfoo import js
+from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+
+
+def latency(call: Call) -> Result:
+    """Milliseconds from request to reply against `threshold`."""
+    threshold = call.threshold
+    if threshold is None:
+        raise CannotJudge("Latency assertion must have a threshold in milliseconds")
+    taken = call.reply.latency_ms
+    if taken is None:
+        taken = call.evidence.duration_ms
+    if taken is None:
+        raise CannotJudge("Latency assertion needs the reply's latency, which the agent did not report")
+    shown, limit = js.number_text(taken), js.number_text(threshold)
+    return call.result(
+        taken <= threshold,
+        f"Latency {shown}ms is greater than threshold {limit}ms",
+        f"Latency {shown}ms is less than or equal to threshold {limit}ms",
+        actual=taken,
+    )
+
+
+def cost(call: Call) -> Result:
+    """USD of the reply against `threshold`."""
+    threshold = call.threshold
+    if threshold is None:
+        raise CannotJudge("Cost assertion must have a threshold")
+    spent = call.reply.cost
+    if spent is None:
+        spent = call.evidence.cost
+    if spent is None:
+        raise CannotJudge(
+            "Cost assertion does not support providers that do not return cost "
+            "(the agent reports none; a price under `prices:` in tui_eval.yaml would do)"
+        )
+    shown, limit = _two_digits(spent), js.number_text(threshold)
+    return call.result(
+        spent <= threshold,
+        f"Cost {shown} is greater than threshold {limit}",
+        f"Cost {shown} is less than or equal to threshold {limit}",
+        actual=spent,
+    )
+
+
+def _two_digits(value: float) -> str:
+    """`toPrecision(2)`."""
+    if value == 0:
+        return "0.0"
+    exponent = math.floor(math.log10(abs(value)))
+    if exponent < -6 or exponent >= 2:
+        mantissa, _, power = f"{value:.1e}".partition("e")
+        return f"{mantissa}e{'+' if int(power) > 0 else ''}{int(power)}"
+    return f"{value:.{max(0, 1 - exponent)}f}"
+
+
+def _mean_log_prob(call: Call) -> float:
+    probabilities = call.reply.log_probs
+    if not probabilities:
+        name = "Perplexity" if call.kind == "perplexity" else call.kind
+        raise CannotJudge(f"{name} assertion does not support providers that do not return logProbs")
+    return sum(probabilities) / len(probabilities)
+
+
+def perplexity(call: Call) -> Result:
+    """exp(−mean log probability) against `threshold`; without one it passes."""
+    measured = math.exp(-_mean_log_prob(call))
+    threshold = call.threshold
+    if not threshold:
+        return Result(True, 1.0, PASSED, actual=measured)
+    limit = js.number_text(threshold)
+    return call.result(
+        measured <= threshold,
+        f"Perplexity {measured:.2f} is greater than threshold {limit}",
+        f"Perplexity {measured:.2f} is less than or equal to threshold {limit}",
+        actual=measured,
+    )
+
+
+def perplexity_score(call: Call) -> Result:
+    """1 / (1 + perplexity), which is the score; `not-` scores one minus it."""
+    measured = 1 / (1 + math.exp(-_mean_log_prob(call)))
+    score = 1 - measured if call.inverse else measured
+    threshold = call.threshold
+    passed = True if not threshold else (measured >= threshold) != call.inverse
+    if passed:
+        return Result(True, score, PASSED, actual=measured)
+    compared = "greater than or equal to" if call.inverse else "less than"
+    reason = f"Perplexity score {measured:.2f} is {compared} threshold {js.number_text(threshold or 0)}"
+    return Result(False, score, reason, actual=measured)
+
+
+def finish_reason(call: Call) -> Result:
+    """Why the model stopped, ignoring case."""
+    value = call.value
+    invariant(isinstance(value, str), f'"{call.kind}" assertion type must have a string value')
+    given = call.reply.finish_reason
+    if not given:
+        return call.result(False, "Provider did not supply stop/finish reason", "", actual="")
+    return call.result(
+        given.lower() == value.lower(),
+        f'Expected finish reason "{value}" but got "{given}"',
+        f'Expected finish reason not "{value}" but got "{given}"',
+        actual=given,
+    )
+
+
+def guardrails(call: Call) -> Result:
+    """What the reply's guardrails flagged; none said is none flagged.
+
+    With `config.purpose: redteam` a blocked reply is what is wanted, so the whole test passes.
+    """
+    said = call.reply.guardrails or {}
+    if not said.get("flagged"):
+        if call.inverse:
+            return Result(
+                False, 0.0, "Content was not blocked by guardrails (expected to be blocked)", actual=said
+            )
+        return Result(True, 1.0, "Content passed safety checks", actual=said)
+    if said.get("flaggedInput"):
+        reason = "Prompt failed safety checks"
+    elif said.get("flaggedOutput"):
+        reason = "Output failed safety checks"
+    else:
+        reason = "Content failed safety checks"
+    reason = said.get("reason") or reason
+    if call.inverse:
+        return Result(True, 1.0, f"Guardrail correctly blocked: {reason}", actual=said)
+    redteam = isinstance(call.assertion.config, dict) and call.assertion.config.get("purpose") == "redteam"
+    return Result(False, 0.0, reason, actual=said, forces_pass=redteam)

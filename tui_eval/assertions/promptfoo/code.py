@@ -1,0 +1,318 @@
+"""Assertions that are code: JavaScript in the isolate, Python in the host process with trust."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.evidence import CannotJudge, Evidence
+from tui_eval.assertions.promptfoo import js
+from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+
+_JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
+_PY_SHAPE = "Python assertion must return a boolean, number, or {pass, score, reason} object. Instead got:\n"
+_JS_FILES = (".js", ".cjs", ".mjs")
+
+
+class ScriptFailed(Exception):
+    """A script threw; the text is one line."""
+
+
+async def javascript(call: Call) -> Result:
+    """A JavaScript expression or body over `output` and `context`; what it throws is a failure."""
+    value = call.value
+    if not call.from_script:
+        invariant(isinstance(value, str) and value, '"javascript" assertion type must have a string value')
+        variables = {"output": call.output, "context": context_of(call.evidence, call.assertion.config)}
+        try:
+            value = await run_javascript(call.value, variables, call.evidence)
+        except ScriptFailed as error:
+            return Result(False, 0.0, f"Custom function threw error: {error}\n{call.value}", actual=call.text)
+    shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
+    if isinstance(value, bool | int | float):
+        return _simple(call, value, "Custom function", shown)
+    if _is_grading(value):
+        return _grading(call, value, "Custom function returned true")
+    kind, text = _js_kind(value)
+    return Result(
+        False, 0.0, f"Custom function threw error: {_JS_SHAPE} {kind}: {text}\n{shown}", actual=call.text
+    )
+
+
+def _js_kind(value: Any) -> tuple[str, str]:
+    if value is UNSET:
+        return "undefined", "undefined"
+    return ("string" if isinstance(value, str) else "object"), js.json_text(value)
+
+
+def _simple(call: Call, value: bool | int | float, name: str, shown: Any) -> Result:
+    if isinstance(value, bool):
+        holds = value
+    else:
+        holds = value > 0 if call.threshold is None else value >= call.threshold
+    passed = holds != call.inverse
+    score = float(passed) if isinstance(value, bool) else _finite(value)
+    reason = PASSED if passed else f"{name} returned {'true' if holds else 'false'}\n{shown}"
+    return Result(passed, score, reason, actual=call.text)
+
+
+def _grading(call: Call, value: dict[str, Any], inverse_reason: str) -> Result:
+    passed = value["pass"] != call.inverse
+    reason = value.get("reason") or PASSED
+    if call.inverse:
+        reason = PASSED if passed else inverse_reason
+    named = value.get("namedScores")
+    scores = {
+        str(name): float(score)
+        for name, score in (named.items() if isinstance(named, dict) else ())
+        if isinstance(score, int | float)
+    }
+    return Result(passed, _finite(value["score"]), str(reason), actual=call.text, named_scores=scores)
+
+
+def _is_grading(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("pass"), bool)
+        and isinstance(value.get("score"), int | float)
+        and isinstance(value.get("reason"), str)
+    )
+
+
+def _finite(value: float) -> float:
+    return float(value) if math.isfinite(value) else 0.0
+
+
+async def python(call: Call) -> Result:
+    """A Python expression or body over `output` and `context`, rendered by templates before.
+
+    Raises:
+        NeedsTrust: the folder is not trusted.
+    """
+    value = call.value
+    shown = call.assertion.value if call.from_script else call.value
+    if not call.from_script:
+        invariant(isinstance(value, str) and value, '"python" assertion type must have a string value')
+        arguments = [call.output, context_of(call.evidence, call.assertion.config)]
+        try:
+            value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
+        except ScriptFailed as error:
+            return Result(False, 0.0, f"Python code execution failed: {error}", actual=call.text)
+    if isinstance(value, str):
+        value = _from_text(value)
+    if isinstance(value, bool | int | float):
+        return _simple(call, value, "Python code", shown)
+    if isinstance(value, dict):
+        value = {_PYTHON_KEYS.get(key, key): item for key, item in value.items()}
+        value.setdefault("reason", "")
+        if _is_grading(value):
+            return _lowered(call, value)
+    text = value if isinstance(value, str) else js.json_text(value)
+    return Result(False, 0.0, f"Python code execution failed: {_PY_SHAPE}{text}", actual=call.text)
+
+
+_PYTHON_KEYS = {"pass_": "pass", "named_scores": "namedScores", "component_results": "componentResults"}
+
+
+def _lowered(call: Call, value: dict[str, Any]) -> Result:
+    threshold = call.threshold
+    if threshold is not None and value["pass"] and value["score"] < threshold:
+        score, limit = js.number_text(value["score"]), js.number_text(threshold)
+        value["pass"] = False
+        value["reason"] = f"Python score {score} is less than threshold {limit}: {value['reason']}"
+    return _grading(call, value, "Python code returned true")
+
+
+def _from_text(value: str) -> Any:
+    lowered = value.strip().lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    if value.strip().startswith("{"):
+        try:
+            return js.parse_json(value)
+        except ValueError:
+            return value
+    number = js.to_number(value) if value.strip() else math.nan
+    return value if math.isnan(number) else number
+
+
+def _inline(code: str) -> str:
+    lines = code.rstrip("\n")
+    body = lines if "\n" in lines else f"return {lines.strip()}"
+    return f"import json\n\n\ndef main(output, context):\n{textwrap.indent(body, '    ')}\n"
+
+
+def context_of(evidence: Evidence, config: Any = None) -> dict[str, Any]:
+    """The `context` that scripts get."""
+    reply, case = evidence.reply(), evidence.case
+    response: dict[str, Any] = {}
+    if reply is not None:
+        response = {
+            "output": reply.text if reply.output is None else reply.output,
+            "cost": evidence.cost if reply.cost is None else reply.cost,
+            "latencyMs": reply.latency_ms,
+            "finishReason": reply.finish_reason,
+            "metadata": reply.metadata,
+            "guardrails": reply.guardrails,
+            "raw": reply.raw if isinstance(reply.raw, str | dict | list) else None,
+        }
+        if reply.usage is not None:
+            prompt, completion = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
+            response["tokenUsage"] = {
+                "prompt": prompt,
+                "completion": completion,
+                "total": prompt + completion,
+            }
+    context: dict[str, Any] = {
+        "prompt": evidence.prompt_sent,
+        "vars": evidence.vars,
+        "test": {
+            "description": case.description or None,
+            "vars": case.vars,
+            "metadata": case.metadata or None,
+            "options": case.options or None,
+            "threshold": case.threshold,
+        },
+        "logProbs": reply.log_probs if reply else None,
+        "provider": {"id": case.agent} if case.agent else None,
+        "providerResponse": {key: value for key, value in response.items() if value is not None},
+        "metadata": reply.metadata if reply else None,
+        "config": config,
+    }
+    context["test"] = {key: value for key, value in context["test"].items() if value is not None}
+    return {key: value for key, value in context.items() if value is not None}
+
+
+async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidence) -> Any:
+    """Run a JavaScript expression or body in the isolate.
+
+    Raises:
+        ScriptFailed: it threw, or took too long.
+        CannotJudge: there is no isolate.
+    """
+    host = evidence.services.javascript
+    if host is None:
+        raise CannotJudge("JavaScript is needed here, and the isolate for it is not available")
+    from tui_eval.scripting.javascript import JavaScriptError
+
+    try:
+        return await host.evaluate(code, variables)
+    except JavaScriptError as error:
+        raise ScriptFailed(str(error)) from error
+
+
+async def run_python(
+    source: str, function: str, arguments: Sequence[Any], evidence: Evidence, *, shown: str
+) -> Any:
+    """Run Python that a suite holds inline, from a file of its own.
+
+    Raises:
+        ScriptFailed: it raised, or took too long.
+        NeedsTrust: the folder is not trusted.
+    """
+    line = " ".join(shown.split())
+    evidence.services.trust.require(f"run inline Python of {evidence.case.suite}: {line[:80]}")
+    path = _inline_folder() / f"inline_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+    if not path.exists():
+        path.write_text(source, "utf-8")
+    return await _call_python(path, function, arguments, evidence)
+
+
+@cache
+def _inline_folder() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="tui-eval-inline-")
+    # Kept with the path, so that the folder lives as long as the process.
+    _KEPT.append(folder)
+    return Path(folder.name)
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+
+
+async def call_file(
+    path: Path, function: str | None, evidence: Evidence, output: Any, config: Any, *, default: str
+) -> Any:
+    """Call a suite's script with the output and the context; a script's failure is its result.
+
+    Raises:
+        CannotJudge: the script failed.
+        NeedsTrust: Python of a folder that is not trusted.
+    """
+    arguments = [output, context_of(evidence, config)]
+    try:
+        return await call_file_with(
+            path, function or default, evidence, arguments, module_default=function is None
+        )
+    except ScriptFailed as error:
+        raise CannotJudge(f"{path.name}: {error}") from error
+
+
+async def call_file_with(
+    path: Path, function: str, evidence: Evidence, arguments: Sequence[Any], *, module_default: bool
+) -> Any:
+    """Call a function of a `.py` or `.js` file; a JavaScript module may export just the function.
+
+    Raises:
+        ScriptFailed: it threw.
+        CannotJudge: a language that is not run here.
+        NeedsTrust: Python of a folder that is not trusted.
+    """
+    if path.suffix == ".py":
+        evidence.services.trust.require(f"run {path.name}")
+        return await _call_python(path, function, arguments, evidence)
+    if path.suffix in _JS_FILES:
+        from tui_eval.assertions.promptfoo.values import read
+
+        body = _MODULE.replace("/*SOURCE*/", _common_js(read(path)))
+        variables = {
+            "output": arguments[0],
+            "context": arguments[1],
+            "wanted": None if module_default else function,
+        }
+        return await run_javascript(body, {"output": variables["output"], "context": variables}, evidence)
+    raise CannotJudge(f"{path.name}: files of this kind are not run here (.py and .js are)")
+
+
+# The isolate has no module loader, so the file becomes the body of a function.
+_MODULE = """
+const module = {exports: {}};
+(function (module, exports) {
+/*SOURCE*/
+})(module, module.exports);
+const exported = module.exports;
+const chosen = context.wanted ? exported[context.wanted] : (typeof exported === "function" ? exported : exported.default);
+if (typeof chosen !== "function") {
+  throw new Error("the file exports no function" + (context.wanted ? " " + context.wanted : ""));
+}
+return chosen(context.output, context.context);
+"""
+
+
+def _common_js(source: str) -> str:
+    return "\n".join(
+        f"module.exports.default = {line[len('export default ') :]}"
+        if line.startswith("export default ")
+        else line
+        for line in source.splitlines()
+    )
+
+
+async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: Evidence) -> Any:
+    host = evidence.services.python
+    if host is None:
+        raise CannotJudge("Python is needed here, and the process for it is not available")
+    from tui_eval.scripting.python_host import ScriptError
+
+    try:
+        return (await host.call(path, function, json.loads(json.dumps(list(arguments), default=str)))).value
+    except ScriptError as error:
+        raise ScriptFailed(str(error)) from error

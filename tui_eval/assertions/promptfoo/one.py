@@ -1,0 +1,94 @@
+"""Judging one promptfoo assertion: transform, value, check, verdict."""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
+from tui_eval.assertions.judging import clip_actual, error_verdict
+from tui_eval.assertions.promptfoo import js, table, values
+from tui_eval.assertions.promptfoo.call import Call, Result
+from tui_eval.model import Assertion, Reply, Verdict
+
+_SCRIPTS = ("javascript", "python", "ruby")
+
+
+async def judge(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> Verdict:
+    """A handler for the registry: one assertion on the reply as the case's transforms leave it."""
+    from tui_eval.assertions.promptfoo.aggregate import case_output
+
+    verdict, _ = await judge_output(assertion, evidence, await case_output(evidence))
+    return verdict
+
+
+async def judge_output(assertion: Assertion, evidence: Evidence, output: Any) -> tuple[Verdict, Result]:
+    """One assertion on an output; a handler's error is raised.
+
+    Raises:
+        CannotJudge: an unknown type, one not judged here, one that is not written as it must be.
+        NeedsTrust: it runs code or reads a file of a folder that is not trusted.
+    """
+    kind, inverse = table.split(assertion.type)
+    check = table.check_for(kind)
+    if check is None:
+        raise CannotJudge(_why_not(assertion.type, kind))
+    reply = evidence.reply() or Reply(turn=1)
+    if assertion.transform:
+        output = await values.transformed(assertion.transform, output, evidence)
+    value, from_script = assertion.value, False
+    if value is not UNSET:
+        if values.is_file(value) and "{{" in value:
+            value = values.rendered(value, evidence)
+        if values.is_file(value):
+            value, from_script = await values.from_file(value, evidence, output, assertion.config)
+        else:
+            value = values.rendered(value, evidence)
+    call = Call(assertion, evidence, kind, inverse, output, js.text_of(output), value, reply, from_script)
+    answer = check(call)
+    result = await answer if isawaitable(answer) else answer
+    return verdict_from(call, result), result
+
+
+def verdict_from(call: Call, result: Result) -> Verdict:
+    """The verdict of a result. A weight of 0 always passes and keeps its score, as promptfoo's does."""
+    assertion = call.assertion
+    if result.passed is None:
+        return error_verdict(assertion, result.reason, actual=result.actual)
+    weight = 1.0 if assertion.weight is None else assertion.weight
+    expected = call.value
+    if expected is UNSET:
+        expected = assertion.threshold
+    return Verdict(
+        type=assertion.type,
+        passed=True if weight == 0 else result.passed,
+        target=assertion.target,
+        expected=clip_actual(expected),
+        actual=clip_actual(result.actual if result.actual is not None else call.text),
+        score=result.score,
+        reason=result.reason,
+        weight=weight,
+        metric=_metric(assertion.metric, call.evidence),
+        turn=assertion.turn,
+        set=assertion.set,
+        judge=result.judge,
+        line=assertion.line,
+    )
+
+
+def _metric(metric: str | None, evidence: Evidence) -> str | None:
+    if not metric or "{" not in metric:
+        return metric
+    return values.rendered(metric, evidence)
+
+
+def _why_not(full: str, kind: str) -> str:
+    if kind in table.NOT_YET:
+        return f"{full} is not judged by this version: it would need {table.NOT_YET[kind]}"
+    if full in table.COLUMNS:
+        return f"{full} {table.COLUMNS[full]}"
+    if kind.startswith("promptfoo:redteam:"):
+        return f"{full} is promptfoo's red team, which is not judged here"
+    return f"Unknown assertion type: {full}"

@@ -1,0 +1,108 @@
+"""Which function judges which type, and which types exist without being judged here."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from tui_eval.assertions.promptfoo.call import Check
+
+_HERE = "tui_eval.assertions.promptfoo"
+
+# `module:function` below this package, imported when first needed.
+_CHECKS: dict[str, Check | str] = {
+    "equals": "text:equals",
+    "contains": "text:contains",
+    "icontains": "text:contains",
+    "contains-any": "text:contains_any",
+    "icontains-any": "text:contains_any",
+    "contains-all": "text:contains_all",
+    "icontains-all": "text:contains_all",
+    "starts-with": "text:starts_with",
+    "word-count": "text:word_count",
+    "regex": "regex:regex",
+    "levenshtein": "similarity:levenshtein",
+    "rouge-n": "similarity:rouge_n",
+    "bleu": "similarity:bleu",
+    "gleu": "similarity:gleu",
+    "latency": "budget:latency",
+    "cost": "budget:cost",
+    "perplexity": "budget:perplexity",
+    "perplexity-score": "budget:perplexity_score",
+    "finish-reason": "budget:finish_reason",
+    "guardrails": "budget:guardrails",
+    "is-refusal": "refusal:is_refusal",
+    "is-json": "json_schema:is_json",
+    "contains-json": "json_schema:contains_json",
+    "javascript": "code:javascript",
+    "python": "code:python",
+    "llm-rubric": "graded:llm_rubric",
+}
+
+NOT_YET: dict[str, str] = {
+    "meteor": "METEOR scores; promptfoo's own release throws for every meteor assertion",
+    "is-xml": "an XML reader",
+    "contains-xml": "an XML reader",
+    "is-sql": "an SQL parser",
+    "contains-sql": "an SQL parser",
+    "is-html": "an HTML reader",
+    "contains-html": "an HTML reader",
+    "is-valid-openai-tools-call": "the provider's tool definitions",
+    "is-valid-openai-function-call": "the provider's function definitions",
+    "is-valid-function-call": "the provider's function definitions",
+    "tool-call-f1": "the reply's tool calls",
+    "skill-used": "the reply's skill calls",
+    "trajectory:tool-used": "a trace",
+    "trajectory:tool-sequence": "a trace",
+    "trajectory:tool-args-match": "a trace",
+    "trajectory:step-count": "a trace",
+    "trajectory:goal-success": "a trace and a grader",
+    "trace-span-count": "a trace",
+    "trace-span-duration": "a trace",
+    "trace-error-spans": "a trace",
+    "ruby": "a Ruby interpreter",
+    "webhook": "requests to a host of the suite's choosing",
+    "similar": "an embedding model",
+    "similar:cosine": "an embedding model",
+    "similar:dot": "an embedding model",
+    "similar:euclidean": "an embedding model",
+    "classifier": "a classification model",
+    "moderation": "a moderation model",
+    "pi": "the Pi scorer",
+    "g-eval": "a grader of this kind",
+    "factuality": "a grader of this kind",
+    "model-graded-factuality": "a grader of this kind",
+    "model-graded-closedqa": "a grader of this kind",
+    "answer-relevance": "a grader of this kind",
+    "context-faithfulness": "a grader of this kind",
+    "context-recall": "a grader of this kind",
+    "context-relevance": "a grader of this kind",
+    "conversation-relevance": "a grader of this kind",
+    "search-rubric": "a grader that searches the web",
+    "agent-rubric": "a grader that is an agent",
+}
+"""Known types that are not judged here, and what is missing: an error, never a pass."""
+
+NEVER_INVERTED = frozenset(("select-best", "max-score", "human", "assert-set"))
+"""Special types that take no `not-`."""
+
+COLUMNS = {
+    "select-best": "compares the columns of one test after all have run, which this version does not",
+    "max-score": "compares the columns of one test after all have run, which this version does not",
+}
+
+
+def split(kind: str) -> tuple[str, bool]:
+    """The base type, and whether `not-` stands before it."""
+    if kind.startswith("not-") and kind[4:] not in NEVER_INVERTED:
+        return kind[4:], True
+    return kind, False
+
+
+def check_for(kind: str) -> Check | None:
+    """The function that judges a base type, None where there is none here."""
+    found = _CHECKS.get(kind)
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = _CHECKS[kind] = cast(Check, getattr(importlib.import_module(f"{_HERE}.{module}"), name))
+    return found

@@ -1,0 +1,200 @@
+"""Assertions that look at the text alone: equality, containment, prefixes, counts of words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.promptfoo import js
+from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+
+
+def equals(call: Call) -> Result:
+    """Deep equality with an object, list or null; else the value as text, untrimmed."""
+    value = call.value
+    if isinstance(value, dict | list) or value is None:
+        shown = js.json_text(value)
+        try:
+            holds = _deep_equal(js.parse_json(call.text), value)
+        except ValueError:
+            holds = False
+    else:
+        shown = js.string(value)
+        holds = call.text == shown
+    return call.result(
+        holds,
+        f'Expected output "{call.text}" to equal "{shown}"',
+        f'Expected output "{call.text}" to not equal "{shown}"',
+    )
+
+
+def _deep_equal(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_deep_equal(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_deep_equal, left, right))
+    return left == right
+
+
+def contains(call: Call) -> Result:
+    """`contains`, `icontains`: a substring; a number is taken as its text."""
+    value, text = call.value, call.text
+    invariant(
+        (isinstance(value, str) and value)
+        or (isinstance(value, int | float) and not isinstance(value, bool)),
+        f'"{call.kind}" assertion type must have a string or number value',
+    )
+    shown = js.string(value)
+    holds = shown.lower() in text.lower() if call.kind == "icontains" else shown in text
+    return call.result(
+        holds, f'Expected output to contain "{shown}"', f'Expected output to not contain "{shown}"'
+    )
+
+
+def contains_any(call: Call) -> Result:
+    """`contains-any`, `icontains-any`: one of a list, or of a text split at commas."""
+    values = _values(call)
+    text = call.text
+    if call.kind == "icontains-any":
+        lowered = text.lower()
+        holds = any(value.lower() in lowered for value in values)
+    else:
+        holds = any(value in text for value in values)
+    shown = ", ".join(values)
+    return call.result(
+        holds,
+        f'Expected output to contain one of "{shown}"',
+        f'Expected output to not contain one of "{shown}"',
+    )
+
+
+def contains_all(call: Call) -> Result:
+    """`contains-all`, `icontains-all`: every one of a list, or of a text split at commas."""
+    values = _values(call)
+    text = call.text
+    if call.kind == "icontains-all":
+        lowered = text.lower()
+        missing = [value for value in values if value.lower() not in lowered]
+    else:
+        missing = [value for value in values if value not in text]
+    shown, gone = ", ".join(values), ", ".join(missing)
+    return call.result(
+        not missing,
+        f"Expected output to contain all of [{shown}]. Missing: [{gone}]",
+        f"Expected output to not contain all of [{shown}]. Missing: [{gone}]",
+    )
+
+
+def _values(call: Call) -> list[str]:
+    value = call.value
+    if isinstance(value, str) and value:
+        return split_list(value)
+    invariant(isinstance(value, list), f'"{call.kind}" assertion type must have an array value')
+    return [js.string(item) for item in value]
+
+
+def split_list(text: str) -> list[str]:
+    """Split at commas: fields trimmed, empty ones dropped, double-quoted ones kept as they are.
+
+    Within quotes `""` and `\\"` are a quote and `\\\\` is a backslash.
+
+    Raises:
+        CannotJudge: a quote that does not end, or text after a closing one.
+    """
+    fields: list[str] = []
+    place, end = 0, len(text)
+    while place < end:
+        while place < end and (text[place].isspace() or text[place] == ","):
+            place += 1
+        if place >= end:
+            break
+        if text[place] != '"':
+            stop = text.find(",", place)
+            stop = end if stop < 0 else stop
+            fields.append(text[place:stop].strip())
+            place = stop
+            continue
+        field, place = _quoted(text, place + 1)
+        fields.append(field)
+        while place < end and text[place].isspace():
+            place += 1
+        invariant(
+            place >= end or text[place] == ",",
+            "Expected comma after quoted field in contains assertion value",
+        )
+    return fields
+
+
+def _quoted(text: str, place: int) -> tuple[str, int]:
+    kept: list[str] = []
+    while place < len(text):
+        two = text[place : place + 2]
+        if two in ('""', '\\"', "\\\\"):
+            kept.append(two[1])
+            place += 2
+        elif two[0] == '"':
+            return "".join(kept), place + 1
+        else:
+            kept.append(two[0])
+            place += 1
+    invariant(False, "Unterminated quoted field in contains assertion value")
+    return "", place
+
+
+def starts_with(call: Call) -> Result:
+    """A prefix, case-sensitive."""
+    value = call.value
+    invariant(isinstance(value, str) and value, f'"{call.kind}" assertion type must have a string value')
+    return call.result(
+        call.text.startswith(value),
+        f'Expected output to start with "{value}"',
+        f'Expected output to not start with "{value}"',
+    )
+
+
+def word_count(call: Call) -> Result:
+    """Words between white space: exactly a number, or within `{min, max}`."""
+    value = call.value
+    invariant(value is not UNSET and value is not None, '"word-count" assertion must have a value')
+    count = len(call.text.split())
+    if isinstance(value, dict):
+        return _within(call, count, value)
+    expected: Any = js.to_number(value) if isinstance(value, str) else value
+    invariant(
+        isinstance(expected, int | float) and not isinstance(value, bool) and not math.isnan(expected),
+        '"word-count" assertion value must be a number or an object with min/max properties',
+    )
+    shown = js.number_text(expected)
+    return call.result(
+        count == expected,
+        f"Word count {count} does not equal expected {shown}",
+        f"Expected word count to not equal {shown}, but got {count}",
+        actual=count,
+    )
+
+
+def _within(call: Call, count: int, bounds: dict[str, Any]) -> Result:
+    low: Any = bounds.get("min")
+    high: Any = bounds.get("max")
+    invariant(low is not None or high is not None, '"word-count" assertion object must have min and/or max')
+    invariant(
+        low is None or high is None or low <= high,
+        '"word-count" assertion: min must be less than or equal to max',
+    )
+    if low is not None and high is not None:
+        bad = f"Word count {count} is not between {js.string(low)} and {js.string(high)}"
+        inverse = (
+            f"Expected word count to not be between {js.string(low)} and {js.string(high)}, but got {count}"
+        )
+        return call.result(low <= count <= high, bad, inverse, actual=count)
+    if low is not None:
+        bad = f"Word count {count} is less than minimum {js.string(low)}"
+        inverse = f"Expected word count to be less than {js.string(low)}, but got {count}"
+        return call.result(count >= low, bad, inverse, actual=count)
+    bad = f"Word count {count} is greater than maximum {js.string(high)}"
+    inverse = f"Expected word count to be greater than {js.string(high)}, but got {count}"
+    return call.result(high is not None and count <= high, bad, inverse, actual=count)

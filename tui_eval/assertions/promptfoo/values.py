@@ -1,0 +1,143 @@
+"""What an assertion expects, after templates, files and scripts; and transforms of the output."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.evidence import CannotJudge, Evidence
+from tui_eval.assertions.promptfoo import code, js
+from tui_eval.guard.paths import confine
+from tui_eval.scripting.templates import TemplateError, is_partial, render_value
+
+_FILE = "file://"
+_OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".rb")
+_MAX_FILE = 20_000_000
+
+
+def rendered(value: Any, evidence: Evidence) -> Any:
+    """Texts, and texts within a list, rendered with the case's vars; objects stay as they are.
+
+    Raises:
+        CannotJudge: a template that cannot be rendered.
+    """
+    if not isinstance(value, str | list):
+        return value
+    texts = [value] if isinstance(value, str) else value
+    for text in texts:
+        # A prompt with an unbalanced tag is printed as it is; an assertion's value is not.
+        if isinstance(text, str) and "{" in text and is_partial(text):
+            raise CannotJudge(f"Template render error: a tag is not closed in {_short(text)}")
+    try:
+        return render_value(value, evidence.vars, env=evidence.services.env)
+    except TemplateError as error:
+        raise CannotJudge(f"Template render error: {error}") from error
+
+
+async def from_file(reference: str, evidence: Evidence, output: Any, config: Any) -> tuple[Any, bool]:
+    """What `file://…` stands for: the value, and whether a script computed it.
+
+    A `.py` or `.js` file (`:function` after it) is called with the output and the context;
+    `.json` and `.yaml` are parsed; anything else is the file's text without white space around it.
+
+    Raises:
+        CannotJudge: the file cannot be read or its script fails.
+        NeedsTrust: it lies outside the project root, or is Python in a folder not trusted.
+    """
+    path, function = split_reference(reference)
+    target = place(path, evidence)
+    if target.suffix in _OUR_SCRIPTS:
+        return await code.call_file(target, function, evidence, output, config, default="get_assert"), True
+    text = await asyncio.to_thread(read, target)
+    if target.suffix == ".json":
+        try:
+            return js.parse_json(text), False
+        except ValueError as error:
+            raise CannotJudge(f"{path}: not JSON: {error}") from error
+    if target.suffix in (".yaml", ".yml"):
+        import yaml
+
+        try:
+            return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), False
+        except yaml.YAMLError as error:
+            raise CannotJudge(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    return text.strip(), False
+
+
+def split_reference(reference: str) -> tuple[str, str | None]:
+    """The path and the function of `file://path:function`; a drive letter is no function."""
+    path = reference.removeprefix(_FILE)
+    head, colon, function = path.rpartition(":")
+    if colon and len(head) > 1 and Path(head).suffix in _OUR_SCRIPTS:
+        return head, function
+    return path, None
+
+
+def place(path: str, evidence: Evidence) -> Path:
+    """The confined absolute path of a file that an assertion names, relative to the suite's folder."""
+    services = evidence.services
+    try:
+        return confine(services.root, path, services.trust, services.base)
+    except OSError as error:
+        raise CannotJudge(f"{path}: {error.strerror or error}") from error
+
+
+def read(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        CannotJudge: it cannot be read, is not UTF-8 or larger than 20 MB.
+    """
+    try:
+        if path.stat().st_size > _MAX_FILE:
+            raise CannotJudge(f"{path.name}: larger than 20 MB")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotJudge(f"{path.name}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def is_file(value: Any) -> bool:
+    """Whether a value names a file."""
+    return isinstance(value, str) and value.startswith(_FILE)
+
+
+async def transformed(transform: str, output: Any, evidence: Evidence) -> Any:
+    """The output after a transform: a JavaScript expression or body, or `file://…`.
+
+    Raises:
+        CannotJudge: it throws, or gives null or undefined.
+        NeedsTrust: as `from_file`.
+    """
+    shown = _short(transform)
+    reply = evidence.reply()
+    context = {
+        "vars": evidence.vars,
+        "prompt": {"raw": evidence.prompt_sent or "", "label": evidence.case.prompt or ""},
+        "metadata": (reply.metadata if reply else None) or {},
+    }
+    try:
+        if is_file(transform):
+            path, function = split_reference(transform)
+            target = place(path, evidence)
+            value = await code.call_file_with(
+                target,
+                function or "get_transform",
+                evidence,
+                [output, context],
+                module_default=function is None,
+            )
+        else:
+            value = await code.run_javascript(transform, {"output": output, "context": context}, evidence)
+    except code.ScriptFailed as error:
+        raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}") from error
+    if value is None or value is UNSET:
+        raise CannotJudge(f"Transform function did not return a value: {shown}")
+    return value
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else f"{line[:200]}…"
