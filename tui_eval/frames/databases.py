@@ -1,0 +1,265 @@
+"""Opening the databases of a project read-only, with nothing outside them in reach.
+
+A DuckDB file is opened for one query (an open handle locks the agent out); SQLite tables and folders
+of files are loaded into memory first, so that external access can be off and no extension is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.config import DatabaseSpec
+
+if TYPE_CHECKING:
+    import duckdb
+
+_LOCK_TRIES = 6
+_LOCK_PAUSE = 0.15
+_CLOSED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "temp_directory": "",
+}
+
+
+class SqlError(Exception):
+    """SQL that could not be executed, or a database that could not be opened; one clear line."""
+
+
+def one_line(problem: BaseException | str) -> str:
+    """The first line of a database's error, without the picture of where it happened."""
+    lines = [line.strip() for line in str(problem).strip().splitlines() if line.strip()]
+    return (lines[0] if lines else type(problem).__name__)[:500]
+
+
+@contextlib.contextmanager
+def opened(database: DatabaseSpec, sql: str | None, memory_mb: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A locked DuckDB connection holding the database; `sql` tells which tables are needed.
+
+    Raises:
+        SqlError: it does not exist, cannot be opened, or its type is unknown.
+    """
+    if database.type == "duckdb":
+        with _duckdb_file(database, memory_mb) as connection:
+            yield connection
+        return
+    if database.type not in ("sqlite", "files"):
+        raise SqlError(
+            f"database {database.name!r}: type {database.type!r} cannot be queried here; "
+            "use duckdb, sqlite, files or postgres"
+        )
+    import duckdb
+
+    path = _existing(database)
+    connection = duckdb.connect(":memory:", config={"memory_limit": f"{memory_mb}MB", **_CLOSED})
+    try:
+        if database.type == "sqlite":
+            _load_sqlite(connection, database, path, sql)
+        else:
+            _load_files(connection, database, path)
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+    finally:
+        connection.close()
+
+
+def _existing(database: DatabaseSpec) -> Path:
+    if not database.path:
+        raise SqlError(f"database {database.name!r} has no path")
+    path = Path(database.path)
+    if not path.exists():
+        raise SqlError(f"database {database.name!r}: there is no {path}")
+    return path
+
+
+@contextlib.contextmanager
+def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
+    path = _existing(database)
+    config = {
+        "memory_limit": f"{memory_mb}MB",
+        "enable_external_access": "false",
+        "lock_configuration": "true",
+        **_CLOSED,
+    }
+    folder: str | None = None
+    connection: duckdb.DuckDBPyConnection | None = None
+    try:
+        for attempt in range(_LOCK_TRIES):
+            try:
+                connection = duckdb.connect(str(path), read_only=True, config=dict(config))
+                break
+            except duckdb.Error as problem:
+                busy = "lock" in str(problem).lower() or "different configuration" in str(problem).lower()
+                if not busy:
+                    raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
+                if attempt + 1 < _LOCK_TRIES:
+                    time.sleep(_LOCK_PAUSE)
+        if connection is None:
+            folder = tempfile.mkdtemp(prefix="tui-eval-db-")
+            copy = Path(folder) / path.name
+            try:
+                shutil.copyfile(path, copy)
+                wal = path.with_name(path.name + ".wal")
+                if wal.exists():
+                    shutil.copyfile(wal, copy.with_name(copy.name + ".wal"))
+                    duckdb.connect(str(copy)).close()  # a copy may take in its write-ahead log
+                connection = duckdb.connect(str(copy), read_only=True, config=dict(config))
+            except (OSError, duckdb.Error) as problem:
+                raise SqlError(
+                    f"database {database.name!r} is locked by another process and could not be copied: "
+                    f"{one_line(problem)}"
+                ) from None
+        yield connection
+    finally:
+        if connection is not None:
+            connection.close()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def quoted(name: str) -> str:
+    """An identifier in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, folder: Path) -> None:
+    import duckdb
+
+    readers = {
+        ".csv": "read_csv",
+        ".tsv": "read_csv",
+        ".parquet": "read_parquet",
+        ".json": "read_json",
+        ".jsonl": "read_json",
+        ".ndjson": "read_json",
+    }
+    files = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    loaded = 0
+    for file in files:
+        reader = readers.get(file.suffix.lower())
+        if reader is None or not file.is_file():
+            continue
+        try:
+            connection.execute(f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}(?)", [str(file)])
+        except duckdb.Error as problem:
+            raise SqlError(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
+        loaded += 1
+    if not loaded:
+        raise SqlError(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
+
+
+def _load_sqlite(
+    connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, path: Path, sql: str | None
+) -> None:
+    import duckdb
+
+    try:
+        wanted = {name.lower() for name in connection.get_table_names(sql)} if sql else None
+    except duckdb.Error:
+        wanted = None
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as source:
+            source.text_factory = lambda data: data.decode("utf-8", "replace")
+            names = [
+                row[0]
+                for row in source.execute(
+                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+                )
+            ]
+            for name in names:
+                if wanted is None or name.lower() in wanted:
+                    _load_table(connection, source, name)
+    except sqlite3.Error as problem:
+        raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
+    except duckdb.Error as problem:
+        raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
+
+
+class _Capsule:
+    """A frame handed over by the Arrow capsule alone: DuckDB takes polars itself only with pyarrow."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+def _load_table(connection: duckdb.DuckDBPyConnection, source: sqlite3.Connection, name: str) -> None:
+    import polars as pl
+
+    cursor = source.execute(f"SELECT * FROM {quoted(name)}")
+    names = [entry[0] for entry in cursor.description]
+    declared = {row[1]: str(row[2] or "").upper() for row in source.execute(f"PRAGMA table_info({quoted(name)})")}
+    values: list[list[Any]] = [[] for _ in names]
+    while rows := cursor.fetchmany(10_000):
+        for target, column in zip(values, zip(*rows, strict=True), strict=True):
+            target.extend(column)
+    frame: dict[str, pl.Series] = {}
+    casts: list[str] = []
+    for column, cells in zip(names, values, strict=True):
+        series, cast = _typed(cells, declared.get(column, ""))
+        frame[column] = series
+        reference = quoted(column)
+        casts.append(f"CAST({reference} AS {cast}) AS {reference}" if cast else reference)
+    view = "tui_eval_loading"
+    connection.register(view, _Capsule(pl.DataFrame(frame)))
+    connection.execute(f"CREATE TABLE {quoted(name)} AS SELECT {', '.join(casts)} FROM {view}")
+    connection.unregister(view)
+
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
+
+
+def _typed(cells: list[Any], declared: str) -> tuple[Any, str]:
+    """A column by what it holds, read by its declared type where all values agree; a DuckDB type to
+    cast it to, or nothing."""
+    import polars as pl
+
+    types = set(map(type, cells))
+    types.discard(type(None))
+    if types <= {int}:
+        cast = "BOOLEAN" if "BOOL" in declared and all(cell in (0, 1, None) for cell in cells) else ""
+        return pl.Series(cells, dtype=pl.Int64), cast or _empty_cast(types, declared)
+    if types <= {int, float}:
+        return pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64), ""
+    if types == {bytes}:
+        return pl.Series(cells, dtype=pl.Binary), ""
+    texts = [
+        None
+        if cell is None
+        else cell.decode("utf-8", "replace")
+        if isinstance(cell, bytes)
+        else str(cell)
+        for cell in cells
+    ]
+    cast = ""
+    if types == {str} and "DATE" in declared and all(cell is None or _DAY.fullmatch(cell) for cell in cells):
+        cast = "DATE" if "TIME" not in declared else "TIMESTAMP"
+    elif (
+        types == {str}
+        and "TIME" in declared
+        and all(cell is None or _MOMENT.fullmatch(cell) for cell in cells)
+    ):
+        cast = "TIMESTAMP"
+    return pl.Series(texts, dtype=pl.String), cast
+
+
+def _empty_cast(types: set[type], declared: str) -> str:
+    if types:
+        return ""
+    if any(word in declared for word in ("CHAR", "TEXT", "CLOB")):
+        return "VARCHAR"
+    return "DOUBLE" if any(word in declared for word in ("REAL", "FLOA", "DOUB")) else ""
