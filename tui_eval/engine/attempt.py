@@ -22,10 +22,11 @@ from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.events import Event
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Outcome, Reply
-from tui_eval.scripting.errors import ScriptError
+from tui_eval.scripting.python_host import ScriptError
 from tui_eval.scripting.templates import TemplateError
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.writer import RunWriter
+from tui_eval.suites.promptfoo.render import RenderError
 
 
 class _Failed(Exception):
@@ -54,7 +55,7 @@ async def execute(
         judgement = await run.go(deadline)
     except _Failed as failure:
         error = str(failure)
-    except (AgentError, ConfigError, NeedsTrust, TemplateError, ScriptError) as failure:
+    except (AgentError, ConfigError, NeedsTrust, TemplateError, RenderError, ScriptError) as failure:
         error = str(failure)
         collector.failed(error, getattr(failure, "answer", ""))
     except (OSError, ValueError, RuntimeError, TypeError, KeyError, AttributeError) as failure:

@@ -13,7 +13,7 @@ import msgspec
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
 from tui_eval.assertions.evidence import JudgeAnswer
-from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, fill, secrets
+from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
 from tui_eval.events import Finished
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
@@ -85,7 +85,7 @@ class Environment:
             self._javascript = JavaScriptHost()
         return self._javascript
 
-    async def sql(self, database: str | None, query: str) -> SqlResult:
+    async def sql(self, name: str | None, query: str) -> SqlResult:
         """Run a query read-only in a thread; interrupted when the caller is cancelled.
 
         Raises:
@@ -94,7 +94,7 @@ class Environment:
         """
         from tui_eval.frames.sql import execute
 
-        spec = self._database(database)
+        spec = self._database(name)
         cancel = threading.Event()
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(
@@ -115,11 +115,11 @@ class Environment:
 
     def _database(self, name: str | None) -> DatabaseSpec:
         databases = self.config.databases
-        if name is not None and name in databases:
-            return databases[name]
-        if len(databases) == 1 and (name is None or self.config.nao is not None):
+        if name not in databases and len(databases) == 1 and self.config.nao is not None:
             # nao takes its only database whatever the test calls it (nao-core 0.3.29).
-            return next(iter(databases.values()))
+            name = None
+        if name in databases or (name is None and len(databases) == 1):
+            return database(self.config, name, self.trust)
         known = ", ".join(databases) or "none is configured"
         wanted = f"database {name!r}" if name else "a database"
         raise ConfigError(
@@ -127,11 +127,11 @@ class Environment:
             f"path: FILE}}}}` into tui_eval.yaml, or `database: NAME` for the suite"
         )
 
-    async def _tool_sql(self, database: str, query: str) -> dict[str, Any]:
+    async def _tool_sql(self, name: str, query: str) -> dict[str, Any]:
         from tui_eval.frames.sql import SqlError, rows
 
         try:
-            result = await self.sql(database or None, query)
+            result = await self.sql(name or None, query)
         except (SqlError, ConfigError) as error:
             raise ValueError(str(error)) from None
         records = rows(result, _TOOL_ROWS)
@@ -140,10 +140,10 @@ class Environment:
             answer["truncated"] = f"{len(records)} of {result.frame.height} rows"
         return answer
 
-    async def _schema_text(self, database: str) -> str:
+    async def _schema_text(self, name: str) -> str:
         from tui_eval.frames.sql import schema_text
 
-        spec = self._database(database or None)
+        spec = self._database(name or None)
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: schema_text(spec))
 
     def _recorded(self, run: str, case_id: str, attempt: int) -> Attempt | None:

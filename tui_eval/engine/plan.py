@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from tui_eval.store.summary import required_for
 class Job(msgspec.Struct):
     """One case with one agent. `spec` is None where no agent could be found; `problem` says why.
 
-    `base` is the suite's folder, `timeout` seconds for one attempt, `deadline_all` seconds for all
+    `base` is the suite's folder, `settings` what its file says about all of it, `timeout` seconds for one attempt, `deadline_all` seconds for all
     its attempts together (neuro-san).
     """
 
@@ -46,6 +46,7 @@ class Job(msgspec.Struct):
     problem: str = ""
     first_attempt: int = 1
     deadline_all: float | None = None
+    settings: dict[str, Any] = {}
 
 
 def plan(
@@ -53,8 +54,11 @@ def plan(
     config: Config,
     request: RunRequest,
     latest: Callable[[], dict[str, list[CaseHistory]]],
+    settings: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[Job]:
     """The jobs of a request, in the order of suite and case, columns of one case together.
+
+    `settings` are those of the suites by path.
 
     Raises:
         SelectionError: a selection matches nothing.
@@ -72,6 +76,7 @@ def plan(
         for spec, problem in specs:
             for model in _models(case, spec, config, request):
                 job = _job(case, spec, model, problem, config, request)
+                job.settings = (settings or {}).get(case.suite, {})
                 if pairs is None or (case.case_id, job.agent) in pairs:
                     jobs.append(job)
     return jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ async def conversation_of(job: Job, environment: Environment) -> Conversation:
     """The requests of a job's case.
 
     Raises:
-        TemplateError, ScriptError, NeedsTrust: the prompt cannot be rendered.
+        RenderError, ScriptError, NeedsTrust: the prompt cannot be rendered.
     """
     case = job.case
     if case.format == "promptfoo":
@@ -60,8 +61,22 @@ async def conversation_of(job: Job, environment: Environment) -> Conversation:
         for number, turn in enumerate(case.turns, 1)
     ]
     limits = {number: turn.timeout for number, turn in enumerate(case.turns, 1) if turn.timeout is not None}
-    whole = case.format == "start_to_agent" and bool(case.options.get("messages"))
+    whole = case.format == "start_to_agent" and (len(requests) > 1 or bool(case.options.get("messages")))
     return Conversation(requests=requests, whole=whole, limits=limits, vars=case.vars)
+
+
+async def _rendered(job: Job, environment: Environment) -> Conversation:
+    """promptfoo's prompt with the case's variables; chat messages where the prompt is a list of them."""
+    from tui_eval.suites.promptfoo.render import finish, resolve_case
+
+    case, trust, root = job.case, environment.trust, environment.config.root
+    rendered = await asyncio.to_thread(resolve_case, case, job.base, root, trust, env=job.settings.get("env"))
+    if rendered.function is not None:
+        made = rendered.function
+        answer = await environment.python.call(made.file, made.function, [made.context])
+        rendered = finish(rendered, answer.value, case)
+    request = Request(turn=1, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
+    return Conversation(requests=[request], prompt=rendered.prompt, vars=rendered.vars)
 
 
 def _sql(case: Case) -> str | None:

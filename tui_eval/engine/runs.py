@@ -29,7 +29,11 @@ from tui_eval.store.writer import RunWriter
 
 
 class NothingToRun(Exception):
-    """The selection holds no case; one clear line."""
+    """The selection holds no case; one clear line, and the problems of files that may be why."""
+
+    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems = list(problems)
 
 
 class SuiteCache:
@@ -118,7 +122,8 @@ class ActiveRun:
                 self.writer.update_info()
                 writer, root = self.writer, self.config.root
                 await asyncio.to_thread(writer.close)
-                await asyncio.to_thread(Index(root).record, writer.folder)
+                if writer.folder.is_relative_to(Store(root).runs_folder):
+                    await asyncio.to_thread(Index(root).record, writer.folder)
 
 
 def prepare(
@@ -126,7 +131,7 @@ def prepare(
     *,
     config: Config | None = None,
     cache: SuiteCache | None = None,
-    keep: bool = True,
+    store: Store | None = None,
     on_start: Callable[[Job, int, int], None] | None = None,
     on_done: Callable[[Job, int, Attempt], None] | None = None,
 ) -> ActiveRun:
@@ -146,19 +151,21 @@ def prepare(
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
     cases = [case for suite in loaded for case in suite.cases]
     if not cases:
-        raise NothingToRun(_nothing(paths, problems))
-    jobs = plan(cases, config, request, Index(config.root).latest)
+        raise NothingToRun(_nothing(paths, problems), problems)
+    settings = {suite.path: suite.settings for suite in loaded}
+    jobs = plan(cases, config, request, Index(config.root).latest, settings)
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
     environment = Environment(config, trust)
-    writer = _new_writer(config, request, jobs, environment) if keep else None
+    writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.plan()
     return active
 
 
-def _new_writer(config: Config, request: RunRequest, jobs: list[Job], environment: Environment) -> RunWriter:
-    store = Store(config.root)
+def _new_writer(
+    store: Store, config: Config, request: RunRequest, jobs: list[Job], environment: Environment
+) -> RunWriter:
     run_id = new_run_id()
     info = RunInfo(
         id=run_id,
@@ -212,11 +219,15 @@ def resume(
         request, case_ids=None, pairs=None, select=[], filter_pattern=None, filter_metadata=[],
         filter_first_n=None, failed_only=False,
     )  # fmt: skip
+    settings = {
+        path: suites.load(config.root / path, config, trust).settings
+        for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
+    }
     jobs: list[Job] = []
     references: list[list[int]] = []
     for ref, case in cases.items():
         row = rows[ref]
-        again = plan([case], config, whole, dict)
+        again = plan([case], config, whole, dict, settings)
         job = next((job for job in again if (job.agent, job.model) == (row.agent, row.model)), None)
         if job is None:
             raise SelectionError(f"run {info.id}: its agent {row.agent} is no longer configured")

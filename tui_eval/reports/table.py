@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.schema import AttemptRow, CaseRow
@@ -84,10 +86,12 @@ def failures(
     cases: Sequence[CaseRow],
     summaries: Sequence[CaseSummary],
     reasons: Callable[[CaseRow], list[str]],
-    root_arguments: str = "",
+    root: Path,
+    arguments: str = "",
 ) -> str:
     """What did not pass, why, and the command that runs it again. `reasons` gives the lines of a
-    case's first attempt that did not pass."""
+    case's first attempt that did not pass; `root` is the project's, `arguments` those of this run that
+    the command needs."""
     parts: list[str] = []
     for case, item in zip(cases, summaries, strict=True):
         if item.outcome in ("passed", None):
@@ -99,15 +103,17 @@ def failures(
         for reason in reasons(case) or [item.message]:
             text = visible(clip(reason, 1000))
             lines.extend(f"    {line}" for line in text.splitlines() or [""])
-        lines.append(f"    again: {rerun_command(case, root_arguments)}")
+        lines.append(f"    again: {rerun_command(case, root, arguments)}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
-def rerun_command(case: CaseRow, arguments: str = "") -> str:
-    """The command line that runs this case again."""
+def rerun_command(case: CaseRow, root: Path, arguments: str = "") -> str:
+    """The command line that runs this case again, from the current folder."""
     extra = f" {arguments}" if arguments else ""
-    return f"tui-eval run {shlex.quote(case.suite)} -s {shlex.quote(case.case_id)}{extra}"
+    path = os.path.relpath(root / case.suite)
+    name = case.case_id.partition("::")[2] or case.case_id
+    return f"tui-eval run {shlex.quote(path)} -s {shlex.quote(name)}{extra}"
 
 
 def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], note: str = "") -> str:

@@ -1,0 +1,332 @@
+"""The command line: what it understands; `tui_eval.commands` does it.
+
+Everything heavier than reading arguments is imported inside the command that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tui_eval import __version__
+
+_EXIT_USAGE, _EXIT_INTERNAL = 4, 3
+_N_MEANS = (
+    "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
+    "--repeat N), in promptfoo the first N tests (here --filter-first-n N); give the one you mean"
+)
+
+
+class _AppByDefault(click.Group):
+    """`tui-eval PATH` is the app; a first word that is a command's name is that command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next((arg for arg in args if not arg.startswith("-")), None)
+        wants_group = args and args[0] in ("--help", "-h", "--version")
+        if first not in self.commands and not wants_group:
+            args = ["app", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_AppByDefault, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tui-eval")
+def cli() -> None:
+    """Debug the evaluations of AI agents: nao, StartToAgent, promptfoo and neuro-san suites.
+
+    `tui-eval [PATH...]` opens the app on the suites of the current folder, or of PATHs; the
+    commands below work without it.
+    """
+
+
+def _paths(function: Any) -> Any:
+    return click.argument("paths", nargs=-1, type=click.Path())(function)
+
+
+def _config_option(function: Any) -> Any:
+    return click.option("--config", "config_file", metavar="FILE", help="the tui_eval.yaml to use")(function)
+
+
+def _trust_option(function: Any) -> Any:
+    return click.option(
+        "--trust", is_flag=True, help="run the suites' own code and let them read the environment"
+    )(function)
+
+
+def _display_option(function: Any) -> Any:
+    return click.option(
+        "--display", type=click.Choice(["plain", "json", "none"]), default="plain", show_default=True,
+        help="progress on stderr and tables; one JSON line per attempt on stdout; nothing",
+    )(function)  # fmt: skip
+
+
+def _output_option(function: Any) -> Any:
+    return click.option(
+        "-o", "--output", "outputs", multiple=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+        help="write results; the ending says which kind (.json, .jsonl); repeatable",
+    )(function)  # fmt: skip
+
+
+@cli.command(name="app", hidden=True)
+@_paths
+@_config_option
+@_trust_option
+@click.option("--local", is_flag=True, help="leave the slow-line profile: full frame rate, animations")
+def app_command(paths: tuple[str, ...], config_file: str | None, trust: bool, local: bool) -> int:
+    """The app."""
+    from tui_eval.commands.app import open_app
+
+    return open_app(paths, config_file=config_file, trust=trust, local=local)
+
+
+def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
+    if value is not None:
+        raise click.UsageError(_N_MEANS)
+
+
+@cli.command(name="run")
+@_paths
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="AGENT",
+    help="a configured name, FILE.py:function, http(s)://…, provider:model; repeatable: columns",
+)
+@click.option(
+    "-m", "--model", "models", multiple=True, metavar="PROVIDER:MODEL", help="model; repeatable: columns"
+)
+@click.option(
+    "--attempts",
+    "--runs",
+    "--repeat",
+    "-k",
+    "--k",
+    "attempts",
+    type=click.IntRange(1),
+    metavar="N",
+    help="execute each case N times (also --runs, --repeat, -k)",
+)
+@click.option(
+    "--threshold",
+    "--fail-threshold",
+    "threshold",
+    type=click.FloatRange(0, 1),
+    metavar="R",
+    help="share of attempts that must pass; without it all (also --fail-threshold)",
+)
+@click.option(
+    "-j",
+    "--concurrency",
+    "-t",
+    "--threads",
+    "concurrency",
+    type=click.IntRange(1),
+    metavar="N",
+    help="attempts at once (also -t, --threads)",
+)
+@click.option("-s", "--select", multiple=True, metavar="NAME|ID|STEM|FOLDER", help="repeatable, commas")
+@click.option("--filter-pattern", metavar="REGEX", help="cases whose description or name matches")
+@click.option("--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable")
+@click.option("--filter-first-n", type=click.IntRange(1), metavar="N", help="the first N cases")
+@click.option("--failed", is_flag=True, help="what did not pass last time")
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
+)
+@_trust_option
+@click.option("--judge", metavar="NAME", help="the agent that judges what no rule can")
+@click.option(
+    "--compat", type=click.Choice(["documented", "reference"]), help="whose verdicts where tools err"
+)
+@_output_option
+@_display_option
+@click.option("--no-store", is_flag=True, help="keep nothing")
+@click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass")
+@click.option("--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost")
+@_config_option
+@click.option("-n", "refused", hidden=True, callback=_refuse_n, expose_value=False)
+def run_command(
+    paths: tuple[str, ...],
+    outputs: tuple[Path, ...],
+    display: str,
+    no_store: bool,
+    failed: bool,
+    **options: Any,
+) -> int:
+    """Run suites headless: progress on stderr, tables on stdout, exit code 0 when all passed."""
+    from tui_eval.commands.run import run
+    from tui_eval.engine.request import RunRequest
+
+    for key in ("agents", "models", "select", "filter_metadata"):
+        options[key] = list(options[key])
+    options["command"] = " ".join(sys.argv)
+    request = RunRequest(paths=[str(Path(path)) for path in paths], failed_only=failed, **options)
+    return run(request, display, outputs, keep=not no_store)
+
+
+@cli.command(name="list")
+@_paths
+@click.option("--json", "as_json", is_flag=True, help="one object per case")
+@_config_option
+@_trust_option
+def list_command(paths: tuple[str, ...], as_json: bool, config_file: str | None, trust: bool) -> int:
+    """What would run."""
+    from tui_eval.commands.listing import list_cases
+
+    return list_cases(paths, config_file, as_json, trust)
+
+
+@cli.command(name="check")
+@_paths
+@_config_option
+@_trust_option
+def check_command(paths: tuple[str, ...], config_file: str | None, trust: bool) -> int:
+    """Every problem in the files, with line and cure."""
+    from tui_eval.commands.listing import check
+
+    return check(paths, config_file, trust)
+
+
+@cli.command(name="runs")
+@click.option("--json", "as_json", is_flag=True)
+def runs_command(as_json: bool) -> int:
+    """Runs with state, counts and cost."""
+    from tui_eval.commands.runs import list_runs
+
+    return list_runs(as_json)
+
+
+@cli.command(name="show")
+@click.argument("run", default="last")
+@click.argument("case", required=False)
+def show_command(run: str, case: str | None) -> int:
+    """Print a run, or one case of it with its transcript and verdicts."""
+    from tui_eval.commands.runs import show
+
+    return show(run, case)
+
+
+@cli.command(name="attach")
+@click.argument("run", default="last")
+@click.option("--display", type=click.Choice(["app", "plain"]), default=None, help="the app, or plain lines")
+def attach_command(run: str, display: str | None) -> int:
+    """Follow a run that another process executes; gives the run's exit code."""
+    if display == "plain" or (display is None and not (sys.stdin.isatty() and sys.stdout.isatty())):
+        from tui_eval.commands.runs import follow
+
+        return follow(run)
+    from tui_eval.commands.app import attach
+
+    return attach(run)
+
+
+@cli.command(name="resume")
+@click.argument("run", default="last")
+@click.option("-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S")
+@click.option("--judge", metavar="NAME")
+@_trust_option
+@_output_option
+@_display_option
+def resume_command(run: str, outputs: tuple[Path, ...], display: str, **options: Any) -> int:
+    """Go on with an interrupted run: only what has no result is executed."""
+    from tui_eval.commands.run import resume_run
+    from tui_eval.engine.request import RunRequest
+
+    return resume_run(run, RunRequest(**options), display, outputs)
+
+
+@cli.command(name="cancel")
+@click.argument("run", default="last")
+def cancel_command(run: str) -> int:
+    """Cancel a run that another process executes."""
+    from tui_eval.commands.runs import cancel
+
+    return cancel(run)
+
+
+@cli.command(name="export")
+@click.argument("run", default="last")
+@click.option(
+    "-o", "--output", "output", required=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
+)
+def export_command(run: str, output: Path) -> int:
+    """Write a run to a file; its ending says which kind (.json, .jsonl)."""
+    from tui_eval.commands.runs import export_run
+
+    return export_run(run, output)
+
+
+@cli.command(name="init")
+@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--format",
+    "case_format",
+    default="start_to_agent",
+    show_default=True,
+    type=click.Choice(["start_to_agent", "nao", "promptfoo", "neuro_san"]),
+)
+@click.option("--agent", metavar="AGENT", help="as for `run`; without it a scripted agent to begin with")
+def init_command(folder: Path, case_format: str, agent: str | None) -> int:
+    """Write a first suite and a tui_eval.yaml."""
+    from tui_eval.commands.init import init
+
+    return init(folder, case_format, agent)
+
+
+@cli.command(name="help")
+@click.argument("topic", required=False)
+def help_command(topic: str | None) -> int:
+    """The user's documentation, a page each."""
+    from tui_eval.commands.manual import manual
+
+    return manual(topic)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The program's entry: exits with the codes of design.md (Command line)."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    from tui_eval.commands.output import CommandError, warn
+
+    try:
+        code = cli.main(args=arguments, prog_name="tui-eval", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        where = f" ({context.command_path} --help says more)" if context is not None else ""
+        warn(f"{error.format_message()}{where}")
+        return _EXIT_USAGE
+    except CommandError as error:
+        warn(str(error))
+        return error.code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else _EXIT_INTERNAL
+    except Exception as error:
+        return _internal_error(error)
+
+
+def _internal_error(error: Exception) -> int:
+    """One line for the person; the traceback, without variables, into a file to report."""
+    from tui_eval.commands.output import warn
+    from tui_eval.guard.trust_store import state_home
+
+    path = state_home() / "crash.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="replace")
+        where = f"; details in {path}"
+    except OSError:
+        where = ""
+    if os.environ.get("TUI_EVAL_TRACEBACK"):
+        traceback.print_exception(error)
+    warn(f"internal error: {type(error).__name__}: {error}{where}; please report it")
+    return _EXIT_INTERNAL

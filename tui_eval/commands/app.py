@@ -1,0 +1,61 @@
+"""Opening the app, or saying why it cannot be opened here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui_eval.commands.output import CommandError
+from tui_eval.commands.run import find_run
+from tui_eval.store.runs import DATABASE, StoreError
+
+
+def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, local: bool) -> int:
+    """The app on suites, or on a run whose folder is given.
+
+    Without a terminal that can show it, `tui-eval run` does the same job in plain lines.
+    """
+    for path in paths:
+        if not Path(path).exists():
+            raise CommandError(
+                f"{path}: no such file, folder or command (`tui-eval --help` lists the commands)"
+            )
+    if len(paths) == 1 and (Path(paths[0]) / DATABASE).is_file():
+        return _show(Path(paths[0]).resolve(), config_file=config_file, trust=trust, local=local)
+    if not _terminal():
+        from tui_eval.commands.output import warn
+        from tui_eval.commands.run import run
+        from tui_eval.engine.request import RunRequest
+
+        warn("no terminal to show the app in: running in plain lines instead, as `tui-eval run` does")
+        return run(
+            RunRequest(paths=list(paths), config_file=config_file, trust=trust), "plain", (), keep=True
+        )
+    from tui_eval.tui.app import run_app
+
+    return run_app([Path(path) for path in paths], config_file=config_file, local=local, trust=trust)
+
+
+def attach(reference: str) -> int:
+    """The app on a run."""
+    try:
+        folder = find_run(reference)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    return _show(folder)
+
+
+def _show(folder: Path, config_file: str | None = None, trust: bool = False, local: bool = False) -> int:
+    if not _terminal():
+        from tui_eval.commands.runs import follow
+
+        return follow(str(folder))
+    from tui_eval.tui.app import run_app
+
+    return run_app([], config_file=config_file, local=local, trust=trust, open_run=folder)
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", None, "")

@@ -1,0 +1,105 @@
+"""`tui-eval list` and `tui-eval check`: what would run, and what is wrong with the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval import suites
+from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, report_problems, say, say_json
+from tui_eval.config import Config, load
+from tui_eval.guard.trust_store import trust_for
+from tui_eval.model import Assertion, Case, Problem, Suite
+
+
+def load_paths(
+    paths: Sequence[str], config_file: str | None, trust: bool = False
+) -> tuple[Config, list[Suite], list[Problem]]:
+    """The configuration, every suite of the paths, and all problems of both."""
+    named = [Path(path).absolute() for path in paths or ["."]]
+    config = load(named, config_file)
+    loaded = suites.load_all(named, config, trust_for(config.root, trust))
+    problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
+    problems.extend(problem for suite in loaded for case in suite.cases for problem in case.problems)
+    return config, loaded, problems
+
+
+def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, trust: bool) -> int:
+    """Print the cases; problems go to stderr, and readable cases print whatever the others are."""
+    _, loaded, problems = load_paths(paths, config_file, trust)
+    cases = [case for suite in loaded for case in suite.cases]
+    errors = report_problems(problems)
+    if as_json:
+        say_json([describe(case) for case in cases])
+    else:
+        suite = None
+        for case in cases:
+            if case.suite != suite:
+                suite = case.suite
+                say(f"{suite}  ({case.format})")
+            extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
+            agent = f"  [{case.agent}]" if case.agent else ""
+            say(f"  {case.name}{agent}{extra}")
+        say(f"{len(cases)} case{'' if len(cases) == 1 else 's'} in {len({c.suite for c in cases})} suites")
+    if errors:
+        return EXIT_USAGE
+    return EXIT_OK if cases else EXIT_NOTHING
+
+
+def check(paths: Sequence[str], config_file: str | None, trust: bool) -> int:
+    """Print every problem as `path:line: key: what is wrong, what to do`."""
+    _, loaded, problems = load_paths(paths, config_file, trust)
+    unique = list(dict.fromkeys(problems))
+    for problem in unique:
+        say(f"{problem}" if problem.level == "error" else f"{problem} (note)")
+    errors = sum(problem.level == "error" for problem in unique)
+    cases = sum(len(suite.cases) for suite in loaded)
+    files = sum(1 for suite in loaded if suite.path)
+    say(
+        f"{files} file{'' if files == 1 else 's'}, {cases} cases: {errors} errors, {len(unique) - errors} notes"
+    )
+    if errors:
+        return EXIT_USAGE
+    return EXIT_OK if cases else EXIT_NOTHING
+
+
+def describe(case: Case) -> dict[str, Any]:
+    """One row of `list --json` (design.md, Command line)."""
+    return {
+        "case_id": case.case_id,
+        "name": case.name,
+        "description": case.description,
+        "suite": case.suite,
+        "format": case.format,
+        "line": case.line,
+        "agent": case.agent,
+        "prompt": case.prompt,
+        "turns": [
+            {"text": turn.text, "assertions": [_assertion(item) for item in turn.assertions]}
+            for turn in case.turns
+        ],
+        "vars": case.vars,
+        "metadata": case.metadata,
+        "threshold": case.threshold,
+        "options": case.options,
+        "provider_output": case.provider_output,
+        "attempts": case.attempts,
+        "required": case.required,
+        "assertions": [_assertion(item) for turn in case.turns for item in turn.assertions]
+        + [_assertion(item) for item in case.assertions],
+    }
+
+
+def _assertion(item: Assertion) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": item.type, "target": item.target}
+    if item.value is not msgspec.UNSET:
+        entry["value"] = item.value
+    for key in ("turn", "threshold", "weight", "metric", "transform", "provider", "config", "set"):
+        given = getattr(item, key)
+        if given is not None:
+            entry[key] = given
+    entry.update(item.extra or {})
+    return entry

@@ -1,0 +1,61 @@
+"""Saying things on stdout and stderr: control characters visible, letters where there is no UTF-8."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from tui_eval.guard.text import storable, visible
+from tui_eval.model import Problem
+from tui_eval.reports.table import plain_letters
+
+EXIT_OK, EXIT_FAILED, EXIT_INTERNAL, EXIT_USAGE, EXIT_NOTHING = 0, 1, 3, 4, 5
+
+
+class CommandError(Exception):
+    """A command that cannot do what was asked: one clear line and an exit code."""
+
+    def __init__(self, message: str, code: int = EXIT_USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Print text that may come from outside; a reader that has gone away ends the program quietly."""
+    stream = stream if stream is not None else sys.stdout
+    text = visible(text)
+    encoding = (getattr(stream, "encoding", None) or "ascii").lower()
+    if "utf" not in encoding:
+        text = plain_letters(text).encode(encoding, "replace").decode(encoding)
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        # The pipe's reader (head, less) has enough.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def warn(text: str) -> None:
+    """Print on stderr."""
+    say(text, sys.stderr)
+
+
+def say_json(value: Any) -> None:
+    """Print one JSON document, ASCII."""
+    say(json.dumps(storable(value), indent=2, default=str))
+
+
+def report_problems(problems: Iterable[Problem], notes: bool = False) -> int:
+    """Print problems on stderr, each once; how many of them are errors."""
+    errors = 0
+    for text, level in dict.fromkeys((str(problem), problem.level) for problem in problems):
+        if level == "error":
+            errors += 1
+        if level == "error" or notes:
+            warn(text)
+    return errors

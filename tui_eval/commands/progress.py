@@ -1,0 +1,56 @@
+"""Plain progress on stderr, and results as JSON lines on stdout: one line for each ended attempt."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from tui_eval.commands.output import say, warn
+from tui_eval.engine.plan import Job
+from tui_eval.guard.text import clip, storable, visible
+from tui_eval.model import Attempt
+
+_WORDS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
+
+
+class Progress:
+    """`display` is `plain`, `json` or `none`."""
+
+    def __init__(self, display: str) -> None:
+        self.display = display
+        self.total = 0
+        self.done = 0
+        self._begun = time.monotonic()
+
+    def start(self, total: int, agents: list[str], scripted: bool, run_id: str) -> None:
+        """Say what begins."""
+        self.total = total
+        if self.display == "plain":
+            note = " (scripted: no model is asked)" if scripted else ""
+            kept = f", run {run_id}" if run_id else ""
+            warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{kept}")
+
+    def ended(self, job: Job, number: int, attempt: Attempt) -> None:
+        """One attempt has ended."""
+        self.done += 1
+        if self.display == "plain":
+            width = len(str(self.total))
+            which = f" #{number}" if job.attempts > 1 else ""
+            reason = (
+                ""
+                if attempt.outcome == "passed"
+                else f": {clip(visible(attempt.message, newlines=False), 160)}"
+            )
+            name = visible(job.case.name, newlines=False)
+            seconds = (attempt.duration_ms or 0) / 1000
+            warn(
+                f"[{self.done:>{width}}/{self.total}] {_WORDS[attempt.outcome]} {attempt.outcome:<9} "
+                f"{seconds:6.2f} s  {name}{which} [{job.agent}]{reason}"
+            )
+        elif self.display == "json":
+            line = {
+                "case_id": attempt.case_id, "attempt": number, "agent": attempt.agent, "model": attempt.model,
+                "outcome": attempt.outcome, "message": attempt.message, "score": attempt.score,
+                "duration_ms": attempt.duration_ms, "cost": attempt.cost,
+            }  # fmt: skip
+            say(json.dumps(storable(line), default=str))

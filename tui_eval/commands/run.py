@@ -1,0 +1,220 @@
+"""`tui-eval run` and `tui-eval resume`: the engine in the foreground, tables at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tui_eval.agents.base import AgentError
+from tui_eval.commands.output import (
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    CommandError,
+    report_problems,
+    say,
+    warn,
+)
+from tui_eval.commands.progress import Progress
+from tui_eval.config import ConfigError, state_dir
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import ActiveRun, NothingToRun, prepare, resume
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt
+from tui_eval.reports import results, table
+from tui_eval.reports.export import ExportError, export, writer_for
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.schema import CaseRow
+from tui_eval.store.summary import CaseSummary, summarise_run
+
+
+def run(request: RunRequest, display: str, outputs: Sequence[Path], keep: bool) -> int:
+    """Execute a request; the exit code of design.md (Command line)."""
+    progress = Progress(display)
+    with contextlib.ExitStack() as stack:
+        store = None
+        if not keep:
+            # Everything reads a run's folder; without a store it is one that goes at the end.
+            store = Store(Path(stack.enter_context(_temporary_folder())))
+        return _execute(
+            lambda: prepare(request, store=store, on_done=progress.ended), progress, outputs, keep=keep
+        )
+
+
+def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:
+    """Go on with an interrupted run."""
+    progress = Progress(display)
+    try:
+        folder = find_run(reference)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    return _execute(
+        lambda: resume(folder, overrides=overrides, on_done=progress.ended), progress, outputs, keep=True
+    )
+
+
+def find_run(reference: str) -> Path:
+    """The folder of a run of the current project, or of a path.
+
+    Raises:
+        StoreError: there is none.
+    """
+    from tui_eval.config import find_root
+
+    root, _ = find_root([Path.cwd()])
+    return Store(root).find(reference)
+
+
+def _execute(
+    prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path], keep: bool
+) -> int:
+    for path in outputs:
+        try:
+            writer_for(path)
+        except ExportError as error:
+            raise CommandError(str(error)) from None
+    try:
+        active = prepare_run()
+    except NothingToRun as error:
+        unreadable = report_problems(error.problems)
+        warn(str(error))
+        return EXIT_USAGE if unreadable else EXIT_NOTHING
+    except (SelectionError, ConfigError, StoreError, AgentError) as error:
+        raise CommandError(str(error)) from None
+    unreadable = report_problems(active.problems)
+    assert active.writer is not None
+    folder = active.writer.folder
+    root = active.config.root
+    if keep and state_dir(root) != root / ".tui-eval":
+        warn(f"{root} cannot be written: the run is kept in {folder}")
+    info = active.writer.info
+    progress.start(len(active.tickets), info.agents, info.scripted, info.id if keep else "")
+    number = asyncio.run(_until_done(active))
+    if active.writer.error:
+        warn(f"the run could not be kept: {active.writer.error}")
+    reader = RunReader(folder)
+    try:
+        summaries = _report(reader, progress.display, active)
+        for path in outputs:
+            export(reader, path)
+        if keep and number is None:
+            _nao_outputs(reader, active)
+    except ExportError as error:
+        raise CommandError(str(error)) from None
+    finally:
+        reader.close()
+    if number is not None:
+        if keep:
+            warn(f"interrupted; go on with: tui-eval resume {info.id}")
+        return 128 + number
+    if unreadable:
+        return EXIT_USAGE
+    return code_of(summaries, active.runner.stopped_because)
+
+
+def code_of(summaries: Sequence[CaseSummary], stopped: str | None) -> int:
+    """1 where something did not pass or a limit ended the run, 5 where nothing ran, else 0."""
+    if stopped or any(item.outcome != "passed" for item in summaries):
+        return EXIT_FAILED
+    return EXIT_OK if summaries else EXIT_NOTHING
+
+
+async def _until_done(active: ActiveRun) -> int | None:
+    """Run; the number of the signal that ended it, if one did."""
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+    interrupting: list[asyncio.Future[None]] = []
+
+    def stop(number: int) -> None:
+        if received:
+            raise SystemExit(128 + number)
+        received.append(number)
+        warn("stopping: what has finished is kept (once more to leave at once)")
+        interrupting.append(asyncio.ensure_future(active.runner.interrupt()))
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop, number)
+    await active.execute()
+    return received[0] if received else None
+
+
+def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSummary]:
+    cases, attempts = reader.cases(), reader.attempts()
+    summaries = summarise_run(cases, attempts)
+    if display != "plain":
+        return summaries
+    say(table.table(cases, attempts, summaries))
+    first_bad: dict[int, int] = {}
+    for row in attempts:
+        if row.state == "done" and row.outcome != "passed":
+            first_bad.setdefault(row.case_ref, row.id)
+
+    def reasons(case: CaseRow) -> list[str]:
+        attempt = reader.attempt(first_bad[case.id]) if case.id in first_bad else None
+        return reasons_of(attempt) if attempt is not None else []
+
+    text = table.failures(cases, summaries, reasons, active.config.root, _again(active.request))
+    if text:
+        say(f"\n{text}")
+    stopped = active.runner.stopped_because
+    say(f"\n{table.totals(summaries, attempts, f'stopped: {stopped}' if stopped else '')}")
+    return summaries
+
+
+def reasons_of(attempt: Attempt) -> list[str]:
+    """Why an attempt did not pass: its error, the verdicts that failed or erred, rows that differ."""
+    lines = [attempt.error] if attempt.error else []
+    for verdict in attempt.verdicts:
+        if verdict.passed is True:
+            continue
+        turn = f"turn {verdict.turn}: " if verdict.turn else ""
+        word = "" if verdict.passed is False else "error: "
+        lines.append(f"{turn}{word}{verdict.reason or verdict.type}")
+    if attempt.data is not None and attempt.data.comparison:
+        lines.append(attempt.data.comparison)
+    return lines or [attempt.message]
+
+
+def _again(request: RunRequest) -> str:
+    import shlex
+
+    words = [part for agent in request.agents for part in ("--agent", agent)]
+    words += [part for model in request.models for part in ("-m", model)]
+    if request.trust:
+        words.append("--trust")
+    return shlex.join(words)
+
+
+def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
+    """nao keeps its results beside its tests; its viewer and scripts read them there."""
+    folders: dict[Path, None] = {}
+    for job in active.jobs:
+        if job.case.format != "nao":
+            continue
+        parts = Path(job.case.suite).parts
+        if "tests" in parts[:-1]:
+            folders[active.config.root.joinpath(*parts[: parts.index("tests") + 1])] = None
+    stamp = time.strftime("%Y%m%d_%H%M%S")
+    for folder in folders:
+        try:
+            (folder / "outputs").mkdir(exist_ok=True)
+            results.write(reader, folder / "outputs" / f"results_{stamp}.json")
+        except OSError as error:
+            warn(f"{folder / 'outputs'}: {error.strerror or error}; nao's own results file was not written")
+
+
+@contextlib.contextmanager
+def _temporary_folder():
+    folder = tempfile.mkdtemp(prefix="tui-eval-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

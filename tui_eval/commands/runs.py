@@ -1,0 +1,178 @@
+"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import msgspec
+
+from tui_eval.commands.output import EXIT_FAILED, EXIT_NOTHING, EXIT_OK, CommandError, say, say_json, warn
+from tui_eval.commands.run import code_of, find_run, reasons_of
+from tui_eval.config import find_root
+from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.guard.text import clip
+from tui_eval.model import Attempt
+from tui_eval.reports import table
+from tui_eval.reports.export import ExportError, export
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import StoreError
+from tui_eval.store.summary import summarise_run
+
+_ENDED = ("finished", "cancelled", "interrupted")
+
+
+def list_runs(as_json: bool) -> int:
+    """The runs of this project, newest first."""
+    root, _ = find_root([Path.cwd()])
+    found = Index(root).runs()
+    if as_json:
+        say_json([msgspec.to_builtins(item) for item in found])
+        return EXIT_OK if found else EXIT_NOTHING
+    if not found:
+        say(f"no runs yet in {root}; start one with `tui-eval run PATH`")
+        return EXIT_NOTHING
+    for item in found:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(item.started_at))
+        cost = "" if item.cost is None else f"  ${item.cost:.4f}"
+        counts = f"{item.passed}/{item.total} passed, {item.failed} failed, {item.errors} errors"
+        say(f"{item.id}  {when}  {item.state:<11}  {counts}{cost}  {item.agents}  {item.what}")
+    return EXIT_OK
+
+
+def show(reference: str, case_name: str | None) -> int:
+    """One run as a table, or one case of it with transcript and verdicts."""
+    with_reader = _reader(reference)
+    try:
+        cases, attempts = with_reader.cases(), with_reader.attempts()
+        summaries = summarise_run(cases, attempts)
+        if case_name is None:
+            info = with_reader.info()
+            say(f"run {info.id}: {info.state}, {', '.join(info.agents)}")
+            say(table.table(cases, attempts, summaries))
+            say(table.totals(summaries, attempts, info.note))
+            return code_of(summaries, None)
+        meant = [
+            case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
+        ]
+        if not meant:
+            some = ", ".join(case.name for case in cases[:8])
+            raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
+        for case in meant:
+            for row in (row for row in attempts if row.case_ref == case.id):
+                attempt = with_reader.attempt(row.id)
+                if attempt is not None:
+                    say(attempt_text(attempt, case.name))
+        return EXIT_OK
+    finally:
+        with_reader.close()
+
+
+def attempt_text(attempt: Attempt, name: str) -> str:
+    """An attempt for reading: outcome, transcript, verdicts."""
+    lines = [
+        f"{name}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})",
+        "",
+    ]
+    for entry in attempt.transcript:
+        who = f" {entry.agent}" if entry.agent else ""
+        match entry.kind:
+            case "tool_call":
+                text = f"{entry.name} {encode_json(entry.arguments).decode()}"
+            case "tool_result":
+                text = entry.error if entry.error is not None else encode_json(entry.result).decode()
+            case "hand_off":
+                text = f"to {entry.name}"
+            case _:
+                text = entry.text
+        body = clip(text, 20_000).splitlines() or [""]
+        lines.append(f"[{entry.turn}] {entry.kind}{who}: {body[0]}")
+        lines.extend(f"    {line}" for line in body[1:])
+    lines.append("")
+    for verdict in attempt.verdicts:
+        word = {True: "✓", False: "✗", None: "!"}[verdict.passed]
+        lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}")
+    if attempt.outcome != "passed":
+        lines.extend(["", *reasons_of(attempt)])
+    return "\n".join(lines) + "\n"
+
+
+def follow(reference: str) -> int:
+    """Follow a run in plain lines until it ends; the run's exit code."""
+    reader = _reader(reference)
+    try:
+        names = {case.id: case.name for case in reader.cases()}
+        info = reader.info()
+        say(f"run {info.id}: {info.state}")
+        seen = 0
+        while True:
+            state = reader.info().state
+            changes = reader.changes(seen)
+            for row in changes:
+                seen = max(seen, row.changed)
+                if row.state == "done":
+                    say(
+                        f"{row.outcome:<9} {names.get(row.case_ref, '?')} #{row.attempt}: {clip(row.message, 160)}"
+                    )
+            if state in _ENDED and not changes:
+                break
+            if not changes:
+                time.sleep(0.2)
+        summaries = summarise_run(reader.cases(), reader.attempts())
+        say(table.totals(summaries, reader.attempts()))
+        if state == "interrupted":
+            warn(f"the run was interrupted; go on with: tui-eval resume {info.id}")
+            return EXIT_FAILED
+        return code_of(summaries, None)
+    finally:
+        reader.close()
+
+
+def cancel(reference: str) -> int:
+    """Cancel a run that another process executes."""
+    folder = _find(reference)
+
+    async def ask() -> int:
+        client = EngineClient(folder.parents[2])
+        await client.attach(folder)
+        try:
+            return await client.cancel(folder.name)
+        finally:
+            await client.close()
+
+    try:
+        count = asyncio.run(ask())
+    except EngineError as error:
+        raise CommandError(str(error)) from None
+    say(f"run {folder.name}: {count} attempts cancelled")
+    return EXIT_OK
+
+
+def export_run(reference: str, path: Path) -> int:
+    """Write a run to a file; its ending says which kind."""
+    reader = _reader(reference)
+    try:
+        export(reader, path)
+    except ExportError as error:
+        raise CommandError(str(error)) from None
+    finally:
+        reader.close()
+    say(f"written: {path}")
+    return EXIT_OK
+
+
+def _find(reference: str) -> Path:
+    try:
+        return find_run(reference)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+
+
+def _reader(reference: str) -> RunReader:
+    try:
+        return RunReader(_find(reference))
+    except StoreError as error:
+        raise CommandError(str(error)) from None
