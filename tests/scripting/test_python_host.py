@@ -45,7 +45,7 @@ def alive(pid: int) -> bool:
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - it looks at another process
             await asyncio.sleep(0.01)
 
 
@@ -210,7 +210,7 @@ async def test_killing_one_call_harms_no_other(host: PythonHost, script: Write) 
         return (await host.call(file, "pid")).value != first
 
     async with asyncio.timeout(10):
-        while not await renewed():
+        while not await renewed():  # noqa: ASYNC110 - it looks at another process
             await asyncio.sleep(0.02)
     gate.touch()
     assert (await slow).value == first

@@ -1,0 +1,112 @@
+"""The child process in which JavaScript isolates live; started by `javascript`, run as a script.
+
+Requests and answers are JSON lines on stdin and stdout. Each request gets an isolate of its own
+without any access to the host; nothing stays for the next one. What is passed in and out is JSON
+with every character beyond ASCII escaped, so lone surrogates survive the way.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from typing import Any
+
+import quickjs
+
+PRELUDE = r"""
+(() => {
+  const {stringify, parse} = JSON, Make = Function, Vow = Promise, text = String;
+  const show = (error) => {
+    if (error !== null && typeof error === 'object' && 'message' in error)
+      return text(error.name || 'Error') + ': ' + text(error.message);
+    return typeof error === 'object' ? stringify(error) : text(error);
+  };
+  let state = '';
+  const fail = (error) => {
+    let shown = 'an error that cannot be shown';
+    try { shown = show(error); } catch {}
+    state = stringify({kind: 'error', message: shown});
+  };
+  const done = (value) => {
+    try {
+      if (value === undefined) state = stringify({kind: 'undefined'});
+      else if (typeof value === 'number' && !isFinite(value)) state = stringify({kind: 'number', value: text(value)});
+      else if (typeof value === 'function' || typeof value === 'symbol')
+        state = stringify({kind: 'error', message: 'gives a ' + typeof value + ', which JSON cannot hold'});
+      else state = stringify({kind: 'value', value});
+    } catch (error) { fail(error); }
+  };
+  const settle = (value) => {
+    if (value !== null && typeof value === 'object' && typeof value.then === 'function')
+      Vow.resolve(value).then(done, fail);
+    else done(value);
+  };
+  const quiet = () => {};
+  globalThis.console = {log: quiet, info: quiet, warn: quiet, error: quiet, debug: quiet, trace: quiet};
+  globalThis.__start = (request) => {
+    try {
+      const {names, body, input, source, pick, args} = parse(request);
+      if (source === undefined) return settle(new Make(...names, body)(...names.map((name) => input[name])));
+      const module = {exports: {}};
+      new Make('module', 'exports', source)(module, module.exports);
+      const given = module.exports;
+      const found = pick ? given[pick] ?? given.default?.[pick] : typeof given === 'function' ? given : given.default;
+      if (typeof found !== 'function') throw new TypeError('exports no function' + (pick ? ' ' + pick : ''));
+      settle(found(...args));
+    } catch (error) { fail(error); }
+  };
+  globalThis.__state = () => state;
+})()
+"""
+
+
+def evaluate(request: dict[str, Any]) -> str:
+    """The answer to one request, a JSON text."""
+    seconds = request.pop("seconds")
+    deadline = time.monotonic() + seconds
+    context = quickjs.Context()
+    try:
+        context.set_memory_limit(request.pop("memory"))
+        context.set_max_stack_size(_stack())
+        context.eval(PRELUDE)
+        start, state = context.get("__start"), context.get("__state")
+        context.eval("delete globalThis.__start; delete globalThis.__state")
+        context.set_time_limit(seconds)
+        start(json.dumps(request))
+        while not (answer := state()) and context.execute_pending_job():
+            if time.monotonic() > deadline:
+                return _error("", timeout=True)
+        return answer or _error("gives a promise that never settles")
+    except quickjs.JSException as error:
+        message = str(error).strip().split("\n")[0]
+        return _error(message, timeout=message == "InternalError: interrupted")
+    except (MemoryError, RecursionError) as error:
+        return _error(type(error).__name__)
+
+
+def _error(message: str, timeout: bool = False) -> str:
+    return json.dumps({"kind": "timeout" if timeout else "error", "message": message})
+
+
+def _stack() -> int:
+    """Bytes of stack for JavaScript: a part of what the process has."""
+    limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return 2 << 20 if limit == resource.RLIM_INFINITY else min(2 << 20, limit // 4)
+
+
+def main() -> None:
+    """Answer requests until stdin ends."""
+    for line in sys.stdin.buffer:
+        answer = evaluate(json.loads(line))
+        try:
+            data = answer.encode("ascii")
+        except UnicodeEncodeError:
+            data = json.dumps(json.loads(answer)).encode("ascii")
+        sys.stdout.buffer.write(data + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
