@@ -34,8 +34,8 @@ class FactsBar(Widget):
     FactsBar .bar--key { color: $accent; }
     """
 
-    def __init__(self, lines: int = 1, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, lines: int = 1, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self.styles.height = lines
         self._lines: list[list[Part]] = [[] for _ in range(lines)]
 
@@ -88,8 +88,8 @@ class KeyHints(Widget):
     KeyHints .hints--label { color: $text-muted; }
     """
 
-    def __init__(self, keys: Sequence[Key] = (), *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, keys: Sequence[Key] = (), *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self._keys = list(keys)[: self.MOST]
 
     def show(self, keys: Sequence[Key]) -> None:

@@ -127,12 +127,12 @@ class CaseList(LineView):
             return isinstance(message, CaseList.Moved)
 
     def __init__(
-        self, kind: Literal["suites", "run"], symbols: figures.Symbols, *, id: str | None = None
+        self, kind: Literal["suites", "run"], symbols: figures.Symbols, *, classes: str | None = None
     ) -> None:
-        super().__init__(id=id)
+        super().__init__(classes=classes)
         self.kind: Literal["suites", "run"] = kind
         self.symbols = symbols
-        self.tree = Tree([], [], 0, {}, {})
+        self.cases = Tree([], [], 0, {}, {})
         self.marks: set[str] = set()
         self.needle = ""
         self.empty: list[str] = []
@@ -147,12 +147,12 @@ class CaseList(LineView):
     @property
     def line_count(self) -> int:
         """Lines of the tree as folded."""
-        return len(self.tree.lines)
+        return len(self.cases.lines)
 
     @property
     def current_line(self) -> Line | None:
         """The line under the cursor."""
-        return self.tree.lines[self.cursor] if self.cursor < len(self.tree.lines) else None
+        return self.cases.lines[self.cursor] if self.cursor < len(self.cases.lines) else None
 
     @property
     def current_entry(self) -> Entry | None:
@@ -164,9 +164,9 @@ class CaseList(LineView):
         """Show another tree; the cursor stays on its line where `keep` and the line is still there.
         Lines that look the same are not repainted."""
         old_line = self.current_line
-        old_lines, old_top, old_cursor = self.tree.lines, self.top, self.cursor
+        old_lines, old_top, old_cursor = self.cases.lines, self.top, self.cursor
         offset = old_cursor - old_top
-        self.tree = tree
+        self.cases = tree
         if keep and old_line is not None:
             index = tree.index.get(old_line.key)
             if index is None:
@@ -197,7 +197,7 @@ class CaseList(LineView):
 
     def status_changed(self, key: str, before: str, after: str) -> list[int]:
         """An entry's status changed in place; returns the lines to repaint."""
-        return self.tree.update(key, before, after)
+        return self.cases.update(key, before, after)
 
     def tick(self) -> None:
         """Repaint the running times in sight, nothing else."""
@@ -207,7 +207,7 @@ class CaseList(LineView):
         height, width = self.size.height, self.size.width
         x = width - columns.duration - (columns.age + 1 if columns.age else 0)
         regions: list[Region] = []
-        for y, shown in enumerate(self.tree.lines[self.top : self.top + height]):
+        for y, shown in enumerate(self.cases.lines[self.top : self.top + height]):
             if (
                 shown.entry is not None
                 and shown.entry.started_at
@@ -219,7 +219,7 @@ class CaseList(LineView):
 
     def go_to(self, key: str) -> bool:
         """Put the cursor on a line; False where it is not shown."""
-        index = self.tree.index.get(key)
+        index = self.cases.index.get(key)
         if index is None:
             return False
         self.show_cursor(index)
@@ -234,7 +234,7 @@ class CaseList(LineView):
         before, self.needle = self.needle, needle.lower()
         if before != self.needle:
             self.refresh()
-        lines = self.tree.lines
+        lines = self.cases.lines
         if not self.needle or not lines:
             return False
         start = self.cursor if from_here else self.cursor + step
@@ -300,7 +300,7 @@ class CaseList(LineView):
 
     def action_mark_all(self) -> None:
         """Mark every case shown, or none."""
-        keys = {entry.key for entry in self.tree.shown}
+        keys = {entry.key for entry in self.cases.shown}
         self.marks = set() if self.marks and keys <= self.marks else set(keys)
         self.refresh()
         self.moved()
@@ -308,12 +308,12 @@ class CaseList(LineView):
     def below(self, found: Line) -> list[Entry]:
         """The cases shown that a folder or suite holds."""
         if found.kind == "folder":
-            return [entry for entry in self.tree.shown if entry.suite.startswith(f"{found.path}/")]
-        return [entry for entry in self.tree.shown if entry.suite == found.path]
+            return [entry for entry in self.cases.shown if entry.suite.startswith(f"{found.path}/")]
+        return [entry for entry in self.cases.shown if entry.suite == found.path]
 
     def _has_children(self, found: Line) -> bool:
         following = self.cursor + 1
-        return following < len(self.tree.lines) and self.tree.lines[following].depth > found.depth
+        return following < len(self.cases.lines) and self.cases.lines[following].depth > found.depth
 
     def watch_has_focus(self, _: bool) -> None:
         """The cursor looks different when keys go elsewhere."""
@@ -335,13 +335,13 @@ class CaseList(LineView):
         """What to press, where there is nothing."""
         base = self.rich_style
         number = y - 1
-        if self.tree.lines or not 0 <= number < len(self.empty):
+        if self.cases.lines or not 0 <= number < len(self.empty):
             return Strip.blank(width, base)
         return line([("  " + fit(self.empty[number], width - 2), self._style("dim"))], width, base)
 
     def draw(self, index: int, width: int) -> Strip:
         """One line."""
-        shown = self.tree.lines[index]
+        shown = self.cases.lines[index]
         base = self.rich_style
         if index == self.cursor:
             base = base + self._style("cursor" if self.has_focus else "cursor-blurred")

@@ -24,8 +24,8 @@ class LineView(Widget, can_focus=True):
     BINDINGS = bindings("moving")
     has_cursor = True
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self.top = 0
         self.cursor = 0
 

@@ -32,8 +32,8 @@ class LinesPane(LineView):
     """
     LIMIT = 5_000
 
-    def __init__(self, paragraphs: Sequence[tuple[str, str]] = (), *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, paragraphs: Sequence[tuple[str, str]] = (), *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self._paragraphs = list(paragraphs)
         self._wrapped: list[tuple[str, str]] = []
         self._width = 0

@@ -83,8 +83,8 @@ class StreamGrid(LineView):
     StreamGrid:ansi .stream--head-selected { text-style: reverse; }
     """
 
-    def __init__(self, symbols: figures.Symbols, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, symbols: figures.Symbols, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self.symbols = symbols
         self.run_view: RunView | None = None
         self.slots = slots.Slots()

@@ -1,0 +1,212 @@
+"""Suites: where the app opens. The tree of cases at the left, what is under the cursor at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.timer import Timer
+
+from tui_eval.model import Suite
+from tui_eval.tui.keys import Key
+from tui_eval.tui.messages import RunChanged, SuitesChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.list_place import ListPlace, now
+from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.describing import describe
+from tui_eval.tui.state.entries import suite_entries, suite_entry
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints, Part
+from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.lines_pane import LinesPane
+
+REST = 0.12
+"""Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
+
+
+class SuitesScreen(ListPlace):
+    """Folders, suites and cases with their last outcome."""
+
+    TITLE = "Suites"
+    HELP = (
+        ("Moving", keys_in("moving")),
+        ("The list", keys_in("list", "screen")),
+    )
+    DEFAULT_CSS = """
+    SuitesScreen Horizontal { height: 1fr; }
+    SuitesScreen.-wide CaseList { width: 55%; }
+    SuitesScreen.-wide LinesPane { width: 45%; background: $surface; }
+    SuitesScreen.-narrow LinesPane { display: none; }
+    SuitesScreen.-narrow.-detail LinesPane { display: block; }
+    SuitesScreen.-narrow.-detail CaseList { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rest: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """Facts, list, detail, keys."""
+        app = self.eval_app
+        yield FactsBar()
+        with Horizontal():
+            yield CaseList("suites", app.symbols)
+            yield LinesPane()
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Show what is known already."""
+        self.case_list.focus()
+        self.rebuild()
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys for a start."""
+        return keys_of("list.open", "case.rerun", "run.all", "failure.next", "list.filter", "help", "quit")
+
+    def make_entries(self) -> list[Entry]:
+        """From the suites and their past."""
+        return suite_entries(self.eval_app.state)
+
+    def list_suites(self) -> Iterable[Suite]:
+        """All suites."""
+        return self.eval_app.state.suites
+
+    def pointer_of(self, entry: Entry) -> CasePointer:
+        """The case in the run that made its outcome."""
+        state = self.eval_app.state
+        if entry.case_ref is not None and state.run is not None:
+            return CasePointer(entry.case_id, entry.agent or None, entry.model or None, state.run.info.id)
+        item = state.by_id.get(entry.case_id)
+        last = item.last if item else None
+        if last is None:
+            return CasePointer(entry.case_id, entry.agent or None, entry.model or None)
+        return CasePointer(entry.case_id, last.agent, last.model, last.run_id)
+
+    # -- news
+
+    @on(SuitesChanged)
+    def _suites_changed(self) -> None:
+        self.rebuild()
+
+    @on(RunChanged)
+    def _run_changed(self, event: RunChanged) -> None:
+        state = self.eval_app.state
+        if event.opened or state.run is None:
+            self.rebuild()
+            return
+        run = state.run
+        refs = {row.case_ref for row in event.changed}
+        ids = {run.cases[ref].case_id for ref in refs if ref in run.cases}
+        moved = self.replace_entries(
+            suite_entry(state.by_id[case_id], run if run.active else None)
+            for case_id in ids
+            if case_id in state.by_id
+        )
+        if moved:
+            self.rebuild(entries=False)
+        self.rebuilt()
+
+    def on_screen_resume(self) -> None:
+        """What happened meanwhile."""
+        if self._entries or self.eval_app.state.rows:
+            self.rebuild()
+
+    def rebuilt(self) -> None:
+        """The line at the top, the empty list's words, the detail."""
+        app = self.eval_app
+        state = app.state
+        symbols = app.symbols
+        tree = self.case_list.cases
+        parts: list[Part] = [("title", "tui-eval"), ("dim", f"  {app.shown_root}  ")]
+        files = sum(bool(suite.cases) for suite in state.suites)
+        if state.loading and not state.rows:
+            parts.append(("dim", "reading suites"))
+        else:
+            parts.append(("text", f"{files:,} suites{symbols.dot}{tree.total:,} cases"))
+            if state.loading:
+                parts.append(("dim", f"{symbols.dot}reading"))
+        counts: dict[str, int] = {}
+        for entry in tree.shown:
+            counts[entry.status] = counts.get(entry.status, 0) + 1
+        for status, style in (
+            ("failed", "bad"),
+            ("error", "warn"),
+            ("running", "running"),
+            ("passed", "good"),
+        ):
+            if counts.get(status):
+                parts.append((style, f"  {symbols.glyphs[status]} {counts[status]:,} {status}"))
+        problems = sum(
+            problem.level == "error" for suite in state.suites for problem in suite.problems
+        ) + len(state.problems)
+        if problems:
+            parts.append(("bad", f"  {problems} problem{'s' if problems > 1 else ''}"))
+        if self.expression:
+            parts.append(("key", f"  filter: {self.expression}"))
+            parts.append(("dim", f" ({len(tree.shown):,} shown, F clears)"))
+        if self.filter_error:
+            parts.append(("bad", f"  {self.filter_error}"))
+        marks = len(self.case_list.marks)
+        if marks:
+            parts.append(("key", f"  {marks:,} marked"))
+        if state.run is not None and state.run.active:
+            done = state.run.counts
+            parts.append(("running", f"  run {done.done:,}/{done.total:,} (L)"))
+        self.query_one(FactsBar).show(parts)
+        if self.expression:
+            empty = ["Nothing matches the filter.", "F clears it, f changes it."]
+        elif state.loading:
+            empty = ["Reading suites."]
+        else:
+            empty = [
+                "No suites here.",
+                "tui-eval looks for nao tests, StartToAgent test_cases, promptfooconfig.* and neuro-san .hocon files.",
+                "Start it in another folder, name files, or make a first suite with `tui-eval init`.",
+            ]
+        if self.case_list.empty != empty:
+            self.case_list.empty = empty
+            if not tree.lines:
+                self.case_list.refresh()
+        self._show_detail()
+
+    # -- the right side
+
+    @on(CaseList.Moved)
+    def _moved(self) -> None:
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(REST, self._show_detail)
+
+    def _show_detail(self) -> None:
+        pane = self.query_one(LinesPane)
+        if not pane.display:
+            return
+        line = self.case_list.current_line
+        pane.show(describe(line, self.eval_app.symbols, now()) if line is not None else [])
+
+    @on(CaseList.Opened)
+    def _opened(self, event: CaseList.Opened) -> None:
+        event.stop()
+        if event.line.entry is not None:
+            self.eval_app.open_case(self.pointer_of(event.line.entry))
+        else:
+            self.set_class(True, "-detail")
+            self._show_detail()
+            self.query_one(LinesPane).focus()
+
+    def action_pane(self, step: int) -> None:
+        """To the other side; on a narrow screen, one side at a time."""
+        pane = self.query_one(LinesPane)
+        to_detail = self.case_list.has_focus
+        self.set_class(to_detail, "-detail")
+        (pane if to_detail else self.case_list).focus()
+        self.call_after_refresh(self._show_detail)
+
+    def back(self) -> bool:
+        """From the detail to the list first."""
+        if self.query_one(LinesPane).has_focus:
+            self.action_pane(-1)
+            return True
+        return super().back()

@@ -1,0 +1,75 @@
+"""What keeps the terminal whole: the last gate for control characters, and the way out on signals.
+
+Text is made safe where it enters the app (`guard.text.visible`); the filter here is for what was
+forgotten, in every strip that is painted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
+from tui_eval.guard.text import CONTROL_TABLE, clip, visible
+
+EXIT_BY_SIGNAL = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 130}
+
+
+class TerminalGuard(LineFilter):
+    """Replaces everything that could steer the terminal in text about to be painted."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments with control characters made visible."""
+        if all(segment.text.isprintable() for segment in segments):
+            return segments
+        return [
+            segment
+            if segment.text.isprintable() or segment.control
+            else Segment(segment.text.translate(CONTROL_TABLE), segment.style)
+            for segment in segments
+        ]
+
+
+def on_signals(leave: Callable[[int], None]) -> None:
+    """Call `leave` with the exit code when the process is asked to end or the terminal goes away, so
+    that the terminal is put back. To be called on the running loop."""
+    loop = asyncio.get_running_loop()
+    for number, code in EXIT_BY_SIGNAL.items():
+        with suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, leave, code)
+
+
+def crash_text(error: BaseException) -> str:
+    """What a person sees of a crash: where it happened and what it was, without values of variables
+    and without control characters."""
+    frames = traceback.extract_tb(error.__traceback__)[-12:]
+    lines = ["tui-eval ended because of an error of its own:"]
+    lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+    lines.append(f"{type(error).__name__}: {clip(visible(str(error), newlines=False), 300)}")
+    lines.append("Please report it with the lines above. Runs that were going on have not been touched.")
+    return "\n".join(lines)
+
+
+def terminal_problem() -> str | None:
+    """Why the app cannot be shown here, in one line; None where it can."""
+    screen = sys.__stdout__ if sys.__stdout__ is not None and sys.__stdout__.isatty() else sys.__stderr__
+    if sys.__stdin__ is None or not sys.__stdin__.isatty() or screen is None or not screen.isatty():
+        return "tui-eval needs a terminal; without one use `tui-eval run PATH`, which prints plain lines"
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        name = os.environ.get("TERM") or "not set"
+        return f"this terminal cannot show the app (TERM is {name}); use `tui-eval run PATH`"
+    return None
+
+
+def has_unicode() -> bool:
+    """Whether the terminal's encoding can show glyphs (Textual writes to stderr)."""
+    stream = sys.__stderr__
+    return "utf" in (getattr(stream, "encoding", "") or "").lower()
