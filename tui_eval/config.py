@@ -209,14 +209,16 @@ def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     """
     from tui_eval import config_fill
 
+    # Suites named from outside of any project have the nao project around them for one.
+    roots = [config.root] + ([Path(config.nao.path).parent] if config.nao else [])
     if name is None and len(config.databases) == 1:
-        return config_fill.fill_database(next(iter(config.databases.values())), config.root, trust)
+        return config_fill.fill_database(next(iter(config.databases.values())), roots, trust)
     known = ", ".join(config.databases) or "none"
     if name is None:
         raise ConfigError(f"no database named, and there is not exactly one to take (configured: {known})")
     if name not in config.databases:
         raise ConfigError(f"no database called {name!r} is configured (there is: {known})")
-    return config_fill.fill_database(config.databases[name], config.root, trust)
+    return config_fill.fill_database(config.databases[name], roots, trust)
 
 
 def default_agent_spec(case_format: Format, agent_name: str | None, config: Config) -> AgentSpec | None:

@@ -24,7 +24,7 @@ def read_into(config: Config, file: Path) -> None:
     if problem is not None:
         config.problems.append(problem)
         return
-    document = yaml_lines.load(text, name)
+    document = yaml_lines.load(text, name, core=True)
     config.problems.extend(document.problems)
     if document.value is not None:
         _Reader(config, name, document.lines).top(document.value)

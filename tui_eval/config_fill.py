@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -89,8 +89,8 @@ def _add_usual_key(
     options["api_key"] = key
 
 
-def fill_database(spec: DatabaseSpec, root: Path, trust: Trust) -> DatabaseSpec:
-    """See `tui_eval.config.database`."""
+def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> DatabaseSpec:
+    """See `tui_eval.config.database`; below `roots` (the project's first) files may be read."""
     place = f"databases.{spec.name}"
 
     def forbid(name: str) -> None:
@@ -100,8 +100,8 @@ def fill_database(spec: DatabaseSpec, root: Path, trust: Trust) -> DatabaseSpec:
     path = filler.value(spec.path, f"{place}.path")
     url = filler.value(spec.url, f"{place}.url")
     if path and path != ":memory:" and spec.type in ("duckdb", "sqlite", "files"):
-        path = os.path.abspath(root / path)
-        if not inside(root, Path(path)):
+        path = os.path.abspath(roots[0] / path)
+        if not any(inside(root, Path(path)) for root in roots):
             trust.require(f"read {path} ({place})")
     if url and secret_values({"url": url}) and not is_loopback(url):
         trust.require(f"send a secret ({place}.url) to {host_of(url)}")

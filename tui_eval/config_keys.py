@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 Check = Callable[[Any], Any]
 """Gives the value as it is kept, or raises `Wrong`."""
+
+
+_SCIENTIFIC = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]{1,3}")
 
 
 class Wrong(Exception):
@@ -95,6 +99,8 @@ def number(least: float = 0, *, above: bool = False) -> Check:
 
     def check(value: Any) -> float:
         bound = f"above {least:g}" if above else f"of at least {least:g}"
+        if isinstance(value, str) and _SCIENTIFIC.fullmatch(value):
+            value = float(value)  # YAML 1.1 takes 1e-5 for text
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise Wrong(f"must be a number {bound}, not {_shown(value)}")
         try:

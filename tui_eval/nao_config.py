@@ -26,9 +26,10 @@ _KINDS = {"postgresql": "postgres"}
 
 
 def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
-    """The nearest nao project at or above `start`, not above the project root."""
+    """The nearest nao project at or above `start`; not above the root where `start` is below it."""
+    below = start.is_relative_to(root)
     for folder in (start, *start.parents):
-        if not folder.is_relative_to(root):
+        if below and not folder.is_relative_to(root):
             break
         file = folder / NAO_CONFIG_NAME
         if file.is_file():

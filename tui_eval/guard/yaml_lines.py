@@ -14,16 +14,12 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import yaml
+from yaml._yaml import CParser
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
 from tui_eval.model import Problem
-
-try:
-    from yaml.cyaml import CParser  # pyright: ignore[reportAttributeAccessIssue]
-except ImportError as error:  # pragma: no cover - wheels of PyYAML always have it
-    raise ImportError("tui-eval needs PyYAML with its C parser (libyaml)") from error
 
 DEEPEST = 200
 """Levels of nesting allowed; the C composer would overflow its stack far beyond that."""
@@ -55,6 +51,21 @@ class Lines:
                 return line
             line, node = found
         return line
+
+    def source(self, *path: Hashable) -> str | None:
+        """The text of the scalar at `path` as the file writes it (`29.90`, not 29.9); None for
+        anything else."""
+        node = self._root
+        for step in path:
+            found = _child(node, step) if node is not None else None
+            if found is None:
+                return None
+            node = found[1]
+        return node.value if isinstance(node, ScalarNode) else None
+
+    def file(self, *path: Hashable) -> str | None:
+        """None: everything stands in the file itself (YAML has no includes)."""
+        return None
 
 
 class Document(NamedTuple):
@@ -92,13 +103,16 @@ def _parse(text: str, path: str, core: bool, several: bool) -> list[Document]:
         composer = _Composer(text)
         while composer.check_node():
             if documents and not several:
-                line = composer.get_node().start_mark.line + 1
+                second = composer.get_node()
+                line = second.start_mark.line + 1 if second is not None else 0
                 message = "a second YAML document in the file"
                 cure = "keep one document in a file (remove the --- line)"
                 documents[0].problems.append(Problem(path, line, "", message, cure))
                 break
             composer.depth = 0
-            documents.append(_construct(composer.get_node(), path, core))
+            node = composer.get_node()
+            if node is not None:
+                documents.append(_construct(node, path, core))
     except yaml.MarkedYAMLError as error:
         documents.append(Document(None, Lines(None), [_syntax_problem(error, path)]))
     except (yaml.YAMLError, UnicodeError) as error:
