@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,17 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Format, Problem, Suite
 from tui_eval.suites.discovery import LOOKS_FOR, discover
 
-__all__ = ["FORMATS", "LOOKS_FOR", "Reader", "discover", "load", "load_all", "problems_of", "readers"]
+__all__ = [
+    "FORMATS",
+    "LOOKS_FOR",
+    "Reader",
+    "discover",
+    "load",
+    "load_all",
+    "problems_of",
+    "reader_for",
+    "readers",
+]
 
 
 class Reader(Protocol):
@@ -65,6 +76,28 @@ def readers() -> tuple[Reader, ...]:
     return (*FORMATS.values(), *(point.load() for point in entry_points(group="tui_eval.formats")))
 
 
+def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Reader | None:
+    """The reader of a file, None where it is no suite.
+
+    Args:
+        path: the file from the project root.
+        by_name: a promptfoo suite only counts where its file is called promptfooconfig.*.
+    """
+    relative = Path(path)
+    for reader in readers():
+        if reader is FORMATS["promptfoo"] and by_name and not relative.name.startswith("promptfooconfig."):
+            continue
+        with suppress(Exception):  # another package's reader must not hide the rest
+            if reader.recognises(relative, text):
+                return reader
+    if relative.suffix == ".hocon":
+        from tui_eval.suites import neuro_san
+
+        if neuro_san.includes_interactions(path, text, root):
+            return FORMATS["neuro_san"]
+    return None
+
+
 def load(path: Path, config: Config, trust: Trust) -> Suite:
     """Read one suite file and fill in what `tui_eval.yaml` says for suites that leave it open.
 
@@ -76,7 +109,7 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     text = _read_text(absolute, shown)
     if isinstance(text, Problem):
         return Suite(path=shown, format="nao", name=absolute.stem, problems=[text], files=[str(absolute)])
-    reader = next((r for r in readers() if _says_yes(r, Path(shown), text)), None)
+    reader = reader_for(shown, text, config.root)
     if reader is None:
         problem = Problem(shown, 0, "", "not recognised as a suite", LOOKS_FOR)
         return Suite(path=shown, format="nao", name=absolute.stem, problems=[problem], files=[str(absolute)])
@@ -119,13 +152,6 @@ def from_root(path: Path, root: Path) -> str:
         followed = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
         relative = relative if followed.startswith(os.pardir) else followed
     return Path(relative).as_posix()
-
-
-def _says_yes(reader: Reader, path: Path, text: str) -> bool:
-    try:
-        return reader.recognises(path, text)
-    except Exception:  # another package's reader must not hide the rest
-        return False
 
 
 def _read_text(path: Path, shown: str) -> str | Problem:

@@ -89,28 +89,21 @@ def _is_venv(folder: str) -> bool:
 
 
 def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
-    from tui_eval.suites import FORMATS, from_root, readers
+    from tui_eval.suites import from_root, reader_for
 
     if file.name in OWN_FILES:
         return False
-    path = Path(from_root(file, root))
-    data = file.read_bytes() if named else _contents(file)
-    if data is None:
+    try:
+        data = file.read_bytes()
+    except OSError:
+        if named:
+            raise
         return False
-    promptfoo_by_name = file.name.startswith("promptfooconfig.")
-    if not named and not promptfoo_by_name and not any(hint in data for hint in _HINTS):
+    if (
+        not named
+        and not file.name.startswith("promptfooconfig.")
+        and not any(hint in data for hint in _HINTS)
+    ):
         return False
     text = data.decode("utf-8-sig", "replace")
-    for reader in readers():
-        if reader is FORMATS["promptfoo"] and not named and not promptfoo_by_name:
-            continue  # in a folder only its file names count
-        if reader.recognises(path, text):
-            return True
-    return False
-
-
-def _contents(file: Path) -> bytes | None:
-    try:
-        return file.read_bytes()
-    except OSError:
-        return None
+    return reader_for(from_root(file, root), text, root, by_name=not named) is not None

@@ -23,8 +23,8 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 from tui_eval.suites.hocon_text import HoconError, Lines, Prepared, prepare
 
-LARGEST = 4_000_000
-"""Characters; pyhocon takes about a second for 100 kB."""
+LARGEST = 1_000_000
+"""Characters apart from those of quoted strings; pyhocon takes about 15 seconds for as many."""
 
 _lock = threading.Lock()  # pyhocon sets pyparsing's white space globally while it parses
 _ADVICE = re.compile(r"[(]?(?:at char \d+[),]*|line: ?(\d+),? col: ?\d+[)]?)[, ]*")
@@ -49,13 +49,13 @@ def load(text: str, path: str, root: Path, trust: Trust) -> Document:
         trust: asked before an environment variable or a file outside the root is read.
     """
     nothing = Lines(path)
-    if len(text) > LARGEST:
-        problem = Problem(path, 0, "", f"longer than {LARGEST:,} characters", "split the file")
-        return Document(None, nothing, [problem], [])
     try:
         prepared = prepare(text, path, root, trust)
     except HoconError as error:
         return Document(None, nothing, [error.problem], [])
+    if len(prepared.text) > LARGEST:
+        problem = Problem(path, 0, "", f"longer than {LARGEST:,} characters", "split the file")
+        return Document(None, nothing, [problem], prepared.files)
     try:
         with _lock, _tamed(trust):
             from pyhocon.config_parser import ConfigParser
@@ -111,17 +111,18 @@ def _tamed(trust: Trust) -> Iterator[None]:
         "urlopen": refuse,
         "find_package_dirs": refuse,
     }
-    module = vars(config_parser)
-    kept = {name: module[name] for name in replaced}
+    kept = {name: getattr(config_parser, name) for name in replaced}
     logger = logging.getLogger("pyhocon")
     level = logger.level
     white = pyparsing.ParserElement.DEFAULT_WHITE_CHARS
     try:
-        module.update(replaced)
+        for name, value in replaced.items():
+            setattr(config_parser, name, value)
         logger.setLevel(logging.CRITICAL)
         yield
     finally:
-        module.update(kept)
+        for name, value in kept.items():
+            setattr(config_parser, name, value)
         logger.setLevel(level)
         # pyhocon does not put it back when the text is broken
         pyparsing.ParserElement.set_default_whitespace_chars(white)

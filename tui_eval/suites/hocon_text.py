@@ -112,8 +112,9 @@ class _Frame:
 
 
 class _Scanner:
-    def __init__(self, path: str, root: Path, trust: Trust) -> None:
+    def __init__(self, path: str, root: Path, trust: Trust, follow: bool) -> None:
         self.root = root
+        self.follow = follow
         self.trust = trust
         self.prefix = f"zTq{secrets.token_hex(6)}n"
         self.out: list[str] = []
@@ -282,6 +283,8 @@ class _Scanner:
                 self.lines.places[path] = (shown, line)
 
     def _include(self, match: re.Match[str], shown: str, line: int, file: Path, frame: _Frame) -> None:
+        if not self.follow:
+            return
         name, form = _decode(match["path"]), match["form"]
         opened = match["required"] is not None, form is not None
         if match["end"].count(")") < sum(opened):
@@ -337,19 +340,20 @@ class _Scanner:
         return HoconError(Problem(shown, line, "", f"not valid HOCON: {message}", cure))
 
 
-def prepare(text: str, path: str, root: Path, trust: Trust) -> Prepared:
+def prepare(text: str, path: str, root: Path, trust: Trust, *, follow: bool = True) -> Prepared:
     """Scan a document and all it includes.
 
     Args:
         path: the file from the project root.
         root: the project root, which includes may not leave without trust.
+        follow: False leaves includes out, so that no other file is touched.
 
     Raises:
         HoconError: strings or brackets that are not closed, nesting deeper than 60, an include
             that is refused, missing but required, or part of a circle.
     """
     file = (root / path).resolve()
-    scanner = _Scanner(path, root.resolve(), trust)
+    scanner = _Scanner(path, root.resolve(), trust, follow)
     scanner.files.append(str(root / path))
     scanner.reading.append(file)
     scanner.scan(text, path, file, (), included=False)

@@ -1,0 +1,186 @@
+"""Which files of a folder are suites, what a path named outright gets, and what tui_eval.yaml fills in."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tui_eval import suites
+from tui_eval.config import Config, RunSettings, SuiteRule
+from tui_eval.guard.trust import Trust
+from tui_eval.suites import discover, load, load_all, problems_of
+
+GUIDE = "agent: a\ntest_cases:\n  - name: n\n    input: i\n"
+NAO = "name: n\nprompt: p\nsql: SELECT 1\n"
+NEURO = "agent = net\ninteractions = [ { text = hi } ]\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    def write(path, text):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    write("evals/support.yaml", GUIDE)
+    write("evals/flow.yml", "{test_cases: [{name: n, input: i}]}")
+    write("evals/broken.yaml", "test_cases:\n  - name: a: b\n")
+    write("tests/total.yml", NAO)
+    write("tests/deep/prompt_only.yaml", "prompt: p\n")
+    write("tests/outputs/results.yml", NAO)
+    write("other/nao.yaml", NAO)
+    write("other/prompt_only.yaml", "prompt: p\n")
+    write("fixtures/math.hocon", NEURO)
+    write("fixtures/network.hocon", 'tools = [{ name = "interactions" }]\n')
+    write("fixtures/http.hocon", 'include "math.hocon"\nconnections = http\n')
+    write(".hidden/support.yaml", GUIDE)
+    write("node_modules/x/support.yaml", GUIDE)
+    write("myenv/pyvenv.cfg", "")
+    write("myenv/lib/support.yaml", GUIDE)
+    write("tui_eval.yaml", "test_cases: [{input: x}]\n")
+    write("nao_config.yaml", "prompt: x\nsql: y\n")
+    write("docs/list.yaml", "- test_cases: [x]\n")
+    write("docs/scalar.yaml", "test_cases: none\n")
+    write("docs/compose.yml", "services: {}\n")
+    write("README.md", "test_cases:\n  - x\n")
+    write("results.json", '{"results": []}')
+    return tmp_path
+
+
+def names(found, root):
+    return [str(file.relative_to(root)) for file in found]
+
+
+def test_what_a_folder_holds(project):
+    found, problems = discover([project], project)
+    assert not problems
+    assert names(found, project) == [
+        "evals/broken.yaml",
+        "evals/flow.yml",
+        "evals/support.yaml",
+        "fixtures/http.hocon",
+        "fixtures/math.hocon",
+        "other/nao.yaml",
+        "tests/deep/prompt_only.yaml",
+        "tests/total.yml",
+    ]
+
+
+def test_files_count_once_and_folders_named_outright_are_read_whatever_their_name(project):
+    found, problems = discover(
+        [project / "evals", project / "evals/support.yaml", project / ".hidden"], project
+    )
+    assert not problems
+    assert names(found, project) == [
+        ".hidden/support.yaml",
+        "evals/broken.yaml",
+        "evals/flow.yml",
+        "evals/support.yaml",
+    ]
+
+
+def test_paths_that_are_no_suites_are_problems(project, monkeypatch):
+    monkeypatch.chdir(project)
+    wanted = [
+        Path("README.md"),
+        Path("gone.yaml"),
+        Path("tui_eval.yaml"),
+        Path("docs/scalar.yaml"),
+        Path("a\x00b"),
+    ]
+    found, problems = discover(wanted, project)
+    assert not found and [p.path for p in problems][:4] == [
+        "README.md",
+        "gone.yaml",
+        "tui_eval.yaml",
+        "docs/scalar.yaml",
+    ]
+    assert "not recognised" in problems[0].message and "test_cases" in problems[0].cure
+    assert "no such file" in problems[1].message
+    assert all(p.level == "error" and "\n" not in str(p) for p in problems)
+
+
+def test_load_all_reads_what_it_can(project):
+    config = Config(root=project)
+    loaded = load_all([project, project / "gone"], config, Trust())
+    assert [s.path for s in loaded] == sorted((s.path for s in loaded), key=lambda p: Path(p).parts)
+    by_path = {s.path: s for s in loaded}
+    assert {s.path for s in loaded if not s.cases} == {"evals/broken.yaml", "gone"}
+    assert str(problems_of(by_path["evals/broken.yaml"])[0]).startswith("evals/broken.yaml:2:")
+    assert {s.format for s in loaded if s.cases} == {"nao", "start_to_agent", "neuro_san"}
+    assert by_path["fixtures/http.hocon"].cases[0].connection == "http"
+    assert len(by_path["fixtures/http.hocon"].files) == 2
+    assert all(Path(f).is_absolute() for s in loaded for f in s.files)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff\xfe\x00", b"test_cases:\n  - input: \xe9\n", b"\x00" * 50, b"", b"\xef\xbb\xbf" + GUIDE.encode()],
+)
+def test_any_bytes(tmp_path, data):
+    file = tmp_path / "x.yaml"
+    file.write_bytes(data)
+    suite = load(file, Config(root=tmp_path), Trust())
+    assert suite.cases or suite.problems
+    discover([file, tmp_path], tmp_path)
+    if b"\xe9\n" in data:
+        assert "not UTF-8" in suite.problems[0].message and suite.problems[0].line == 2
+
+
+def test_a_reader_that_fails_is_a_problem(tmp_path, monkeypatch):
+    (tmp_path / "x.yaml").write_text(GUIDE)
+    from tui_eval.suites import start_to_agent
+
+    def fail(*_):
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(start_to_agent, "read", fail)
+    suite = load(tmp_path / "x.yaml", Config(root=tmp_path), Trust())
+    assert str(suite.problems[0]) == "x.yaml: could not be read (RuntimeError: two lines)"
+
+
+def test_rules_fill_in_what_the_file_leaves_open(project):
+    rules = [
+        SuiteRule(
+            "tests/**", "analyst", "m", "shop", None, {"rtol": 0.1, "ordered": True}, attempts=3, timeout=9.0
+        ),
+        SuiteRule("evals/", "other", attempts=2),
+    ]
+    (project / "tests/total.yml").write_text(NAO + "database: own\ncomparison: {rtol: 0.5}\n")
+    config = Config(root=project, suites=rules, run=RunSettings(attempts=5))
+    (case,) = load(project / "tests/total.yml", config, Trust()).cases
+    assert (case.agent, case.model, case.database, case.timeout) == ("analyst", "m", "own", 9.0)
+    assert case.comparison == {"rtol": 0.5, "ordered": True} and (case.attempts, case.required) == (3, 3)
+    (case,) = load(project / "evals/support.yaml", config, Trust()).cases
+    assert (case.agent, case.attempts) == ("a", 2)
+    (case,) = load(project / "other/nao.yaml", config, Trust()).cases
+    assert (case.agent, case.comparison, case.attempts) == (None, None, 5)
+    (project / "fixtures/math.hocon").write_text(NEURO + "success_ratio = 1/2\n")
+    (case,) = load(project / "fixtures/math.hocon", config, Trust()).cases
+    assert (case.attempts, case.required) == (2, 1)
+
+
+def test_a_linked_folder_keeps_its_path_from_the_root(project, tmp_path_factory):
+    link = tmp_path_factory.mktemp("links") / "p"
+    link.symlink_to(project)
+    suite = load(link / "evals/support.yaml", Config(root=project), Trust())
+    assert suite.path == "evals/support.yaml"
+
+
+def test_thousands_of_files_are_looked_at_quickly(tmp_path):
+    for folder in range(20):
+        (tmp_path / str(folder)).mkdir()
+        for number in range(100):
+            (tmp_path / str(folder) / f"{number}.yaml").write_text(
+                "services:\n" + "  a: {b: c, d: [e]}\n" * 50
+            )
+    (tmp_path / "suite.yaml").write_text(GUIDE)
+    before = time.process_time()
+    found, _ = discover([tmp_path], tmp_path)
+    assert len(found) == 1 and time.process_time() - before < 1.0
+
+
+def test_formats_are_registered():
+    assert set(suites.FORMATS) == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
+    for reader in suites.FORMATS.values():
+        assert callable(reader.recognises) and callable(reader.read)
