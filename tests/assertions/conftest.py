@@ -11,21 +11,17 @@ import pytest_asyncio
 
 from tui_eval.assertions import JudgeServices
 from tui_eval.guard.trust import Trust
+from tui_eval.scripting.javascript import JavaScriptHost
 from tui_eval.scripting.python_host import PythonHost
-
-try:
-    from tui_eval.scripting.javascript import JavaScriptHost
-except ImportError:
-    JavaScriptHost = None
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JudgeServices]:
     folder: Path = tmp_path_factory.mktemp("suite")
-    javascript, python = JavaScriptHost and JavaScriptHost(), PythonHost(folder)
+    javascript, python = JavaScriptHost(), PythonHost(folder)
     trust = Trust(granted=True)
     yield JudgeServices(javascript=javascript, python=python, trust=trust, root=folder, base=folder)
     for host in (javascript, python):
-        closing = host and host.close()
+        closing = host.close()
         if isawaitable(closing):
             await closing

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -18,7 +18,11 @@ from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 
+if TYPE_CHECKING:
+    from tui_eval.scripting.javascript import JavaScriptHost
+
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
+_PYTHON_SECONDS = 300.0
 _PY_SHAPE = "Python assertion must return a boolean, number, or {pass, score, reason} object. Instead got:\n"
 _JS_FILES = (".js", ".cjs", ".mjs")
 
@@ -193,21 +197,40 @@ def context_of(evidence: Evidence, config: Any = None) -> dict[str, Any]:
 
 
 async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidence) -> Any:
-    """Run a JavaScript expression or body in the isolate.
+    """Run a JavaScript expression or body in the isolate; UNSET is `undefined`.
 
     Raises:
         ScriptFailed: it threw, or took too long.
         CannotJudge: there is no isolate.
     """
+    host = _isolate(evidence)
+    from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
+
+    try:
+        value = await host.evaluate(code, variables)
+    except JavaScriptError as error:
+        raise ScriptFailed(str(error)) from error
+    return UNSET if value is UNDEFINED else value
+
+
+async def _call_javascript(
+    source: str, function: str | None, arguments: Sequence[Any], evidence: Evidence
+) -> Any:
+    host = _isolate(evidence)
+    from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
+
+    try:
+        value = await host.call(source, function, arguments)
+    except JavaScriptError as error:
+        raise ScriptFailed(str(error)) from error
+    return UNSET if value is UNDEFINED else value
+
+
+def _isolate(evidence: Evidence) -> JavaScriptHost:
     host = evidence.services.javascript
     if host is None:
         raise CannotJudge("JavaScript is needed here, and the isolate for it is not available")
-    from tui_eval.scripting.javascript import JavaScriptError
-
-    try:
-        return await host.evaluate(code, variables)
-    except JavaScriptError as error:
-        raise ScriptFailed(str(error)) from error
+    return host
 
 
 async def run_python(
@@ -272,38 +295,8 @@ async def call_file_with(
     if path.suffix in _JS_FILES:
         from tui_eval.assertions.promptfoo.values import read
 
-        body = _MODULE.replace("/*SOURCE*/", _common_js(read(path)))
-        variables = {
-            "output": arguments[0],
-            "context": arguments[1],
-            "wanted": None if module_default else function,
-        }
-        return await run_javascript(body, {"output": variables["output"], "context": variables}, evidence)
+        return await _call_javascript(read(path), None if module_default else function, arguments, evidence)
     raise CannotJudge(f"{path.name}: files of this kind are not run here (.py and .js are)")
-
-
-# The isolate has no module loader, so the file becomes the body of a function.
-_MODULE = """
-const module = {exports: {}};
-(function (module, exports) {
-/*SOURCE*/
-})(module, module.exports);
-const exported = module.exports;
-const chosen = context.wanted ? exported[context.wanted] : (typeof exported === "function" ? exported : exported.default);
-if (typeof chosen !== "function") {
-  throw new Error("the file exports no function" + (context.wanted ? " " + context.wanted : ""));
-}
-return chosen(context.output, context.context);
-"""
-
-
-def _common_js(source: str) -> str:
-    return "\n".join(
-        f"module.exports.default = {line[len('export default ') :]}"
-        if line.startswith("export default ")
-        else line
-        for line in source.splitlines()
-    )
 
 
 async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: Evidence) -> Any:
@@ -313,6 +306,9 @@ async def _call_python(path: Path, function: str, arguments: Sequence[Any], evid
     from tui_eval.scripting.python_host import ScriptError
 
     try:
-        return (await host.call(path, function, json.loads(json.dumps(list(arguments), default=str)))).value
+        answer = await host.call(
+            path, function, json.loads(js.json_text(list(arguments))), timeout=_PYTHON_SECONDS
+        )
+        return answer.value
     except ScriptError as error:
         raise ScriptFailed(str(error)) from error

@@ -212,10 +212,18 @@ def _format_checker() -> Any:
         return True
 
     url = re.compile(r"^(?:https?|ftp)://[^\s/?#.]+(?:\.[^\s/?#]+)*(?:[/?#]\S*)?$", re.IGNORECASE)
+    shapes = {
+        "url": url,
+        "uuid": re.compile(r"^(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$", re.IGNORECASE),
+        "duration": re.compile(r"^P(?!$)((\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?|(\d+W)?)$"),
+    }
+    for name, shape in shapes.items():
+        checker.checks(name)(
+            lambda value, shape=shape: not isinstance(value, str) or bool(shape.match(value))
+        )
     checker.checks("int32")(within(-(2**31), 2**31 - 1))
     checker.checks("int64")(within(-(2**63), 2**63 - 1))
     checker.checks("byte", raises=ValueError)(is_base64)
-    checker.checks("url")(lambda value: not isinstance(value, str) or url.match(value) is not None)
     return checker
 
 

@@ -56,7 +56,9 @@ def verdict_from(call: Call, result: Result) -> Verdict:
     """The verdict of a result. A weight of 0 always passes and keeps its score, as promptfoo's does."""
     assertion = call.assertion
     if result.passed is None:
-        return error_verdict(assertion, result.reason, actual=result.actual)
+        verdict = error_verdict(assertion, result.reason, actual=result.actual)
+        verdict.expected, verdict.judge = clip_actual(call.value), result.judge
+        return verdict
     weight = 1.0 if assertion.weight is None else assertion.weight
     expected = call.value
     if expected is UNSET:
