@@ -43,7 +43,7 @@ def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, tru
             extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
             agent = f"  [{case.agent}]" if case.agent else ""
             say(f"  {case.name}{agent}{extra}")
-        say(f"{len(cases)} case{'' if len(cases) == 1 else 's'} in {len({c.suite for c in cases})} suites")
+        say(f"{_counted(len(cases), 'case')} in {_counted(len({case.suite for case in cases}), 'suite')}")
     if errors:
         return EXIT_USAGE
     return EXIT_OK if cases else EXIT_NOTHING
@@ -64,6 +64,10 @@ def check(paths: Sequence[str], config_file: str | None, trust: bool) -> int:
     if errors:
         return EXIT_USAGE
     return EXIT_OK if cases else EXIT_NOTHING
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def describe(case: Case) -> dict[str, Any]:

@@ -58,8 +58,9 @@ async def execute(
     except (AgentError, ConfigError, NeedsTrust, TemplateError, RenderError, ScriptError) as failure:
         error = str(failure)
         collector.failed(error, getattr(failure, "answer", ""))
-    except (OSError, ValueError, RuntimeError, TypeError, KeyError, AttributeError) as failure:
-        # People's endpoints and files break in ways no list foresees: the attempt errs, the run goes on.
+    except Exception as failure:
+        # Endpoints, files and people's code break in ways no list foresees: the attempt errs, the run
+        # goes on.
         error = f"{type(failure).__name__}: {failure}"
         collector.failed(error)
     finally:

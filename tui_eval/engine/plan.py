@@ -149,7 +149,8 @@ def _agent_of(
 def _find_agent(case: Case, config: Config) -> AgentSpec:
     rule = rule_for(config, case.suite)
     if case.format == "promptfoo" and case.provider is not None:
-        return agents.for_provider(case.provider, config, (config.root / case.suite).parent)
+        named = default_agent_spec(case.format, case.agent, config)
+        return named or agents.for_provider(case.provider, config, (config.root / case.suite).parent)
     if case.agent and case.agent in config.agents:
         return config.agents[case.agent]
     if rule and rule.agent:

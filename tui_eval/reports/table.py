@@ -125,9 +125,9 @@ def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], not
         line = f"All {count} case{'' if count == 1 else 's'} passed"
     else:
         parts = [f"{passed} passed", f"{outcomes.count('failed')} failed"]
-        for word, outcome in (("errors", "error"), ("cancelled", "cancelled"), ("not run", None)):
-            if outcomes.count(outcome):
-                parts.append(f"{outcomes.count(outcome)} {word}")
+        for word, outcome in (("error", "error"), ("cancelled", "cancelled"), ("not run", None)):
+            if number := outcomes.count(outcome):
+                parts.append(f"{number} {word}{'s' if outcome == 'error' and number > 1 else ''}")
         line = ", ".join(parts) + f", {count} total"
     flaky = sum(item.flaky for item in summaries)
     if flaky:
