@@ -15,7 +15,9 @@ from tui_eval.frames.result import ComparisonSettings
 
 VECTORS = [
     json.loads(line)
-    for line in (Path(__file__).parent.parent / "vectors" / "nao_compare.jsonl").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parent.parent / "vectors" / "nao_compare.jsonl")
+    .read_text("utf-8")
+    .splitlines()
 ]
 MENDED = {
     "num-10", "num-18", "num-19", "num-20", "num-21", "round-merge-sort", "str-03", "str-74", "str-75",
@@ -149,8 +151,12 @@ def test_ordered_rows() -> None:
 
 
 def test_frames_are_compared_by_value_whatever_their_types() -> None:
-    left = pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int8), "b": pl.Series(["1.50", "2"]).cast(pl.Decimal(38, 2))})
-    right = pl.DataFrame({"b": pl.Series(["2", "1.5"]).cast(pl.Decimal(10, 4)), "a": pl.Series([2, 1], dtype=pl.UInt64)})
+    left = pl.DataFrame(
+        {"a": pl.Series([1, 2], dtype=pl.Int8), "b": pl.Series(["1.50", "2"]).cast(pl.Decimal(38, 2))}
+    )
+    right = pl.DataFrame(
+        {"b": pl.Series(["2", "1.5"]).cast(pl.Decimal(10, 4)), "a": pl.Series([2, 1], dtype=pl.UInt64)}
+    )
     assert compare(left, right).passed
 
 
@@ -166,7 +172,16 @@ def test_what_is_no_table_is_an_error_not_an_exception(bad: Any) -> None:
 
 
 def test_hostile_cells_never_raise() -> None:
-    for value in ["\ud800", "\x00", float("nan"), 10**5000, {"a": {"b": [None]}}, Decimal("NaN"), object(), b"\xff"]:
+    for value in [
+        "\ud800",
+        "\x00",
+        float("nan"),
+        10**5000,
+        {"a": {"b": [None]}},
+        Decimal("NaN"),
+        object(),
+        b"\xff",
+    ]:
         for other in [1, 1.5, "a", None, True, [1]]:
             compare(rows(value, other), rows(other, other))
             compare(rows(other, other), rows(value, other))

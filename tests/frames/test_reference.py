@@ -14,7 +14,9 @@ from tui_eval.frames.result import ComparisonSettings
 
 VECTORS = [
     json.loads(line)
-    for line in (Path(__file__).parent.parent / "vectors" / "nao_compare.jsonl").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parent.parent / "vectors" / "nao_compare.jsonl")
+    .read_text("utf-8")
+    .splitlines()
 ]
 
 

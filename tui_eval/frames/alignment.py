@@ -46,7 +46,9 @@ def _unique(series: pl.Series) -> bool:
     return series.null_count() == 0 and series.n_unique() == len(series)
 
 
-def align_rows(pairs: list[Pair], key: tuple[str, ...], lengths: tuple[int, int]) -> tuple[pl.Series, pl.Series]:
+def align_rows(
+    pairs: list[Pair], key: tuple[str, ...], lengths: tuple[int, int]
+) -> tuple[pl.Series, pl.Series]:
     """Row numbers of the expected and the actual side, in display order; null where a row has no
     partner. Expected rows come in their own order, extra rows after them."""
     if not pairs:
@@ -61,8 +63,12 @@ def align_rows(pairs: list[Pair], key: tuple[str, ...], lengths: tuple[int, int]
     a_left = both.filter(pl.col("e").is_null()).get_column("a")
     e_left, a_left = _by_content(pairs, e_left, "e"), _by_content(pairs, a_left, "a")
     longest = max(len(e_left), len(a_left))
-    rest = pl.DataFrame({"e": e_left.extend_constant(None, longest - len(e_left)),
-                         "a": a_left.extend_constant(None, longest - len(a_left))})
+    rest = pl.DataFrame(
+        {
+            "e": e_left.extend_constant(None, longest - len(e_left)),
+            "a": a_left.extend_constant(None, longest - len(a_left)),
+        }
+    )
     table = pl.concat([same, rest]).sort("e", nulls_last=True, maintain_order=True)
     return table.get_column("e"), table.get_column("a")
 

@@ -23,6 +23,7 @@ Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixe
 Side = Sequence[dict[str, Any]] | pl.DataFrame
 
 _INT128 = 2**126
+BIG_TYPES = ("UHUGEINT", "BIGNUM", "VARINT")  # integers that frames hold as text
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIME")
 
 
@@ -110,6 +111,10 @@ def from_series(series: pl.Series, type_name: str = "") -> Column:
             return made("nested", series)
         if upper.startswith(_TIME_TYPES):
             return made("time", _times(series))
+        if upper in BIG_TYPES:
+            whole = from_cells([None if text is None else int(text) for text in series.to_list()])
+            whole.typed = True
+            return whole
         return made("text", series)
     if dtype.is_temporal():
         texts = [None if value is None else plain(value) for value in series.to_list()]
@@ -165,9 +170,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def _integers(cells: list[Any]) -> pl.Series | None:
     numbers = [cell for cell in cells if cell is not None]
     smallest, largest = min(numbers, default=0), max(numbers, default=0)
-    if -(2**63) <= smallest and largest < 2**63:
+    if smallest >= -(2**63) and largest < 2**63:
         return pl.Series(cells, dtype=pl.Int64)
-    if -_INT128 < smallest and largest < _INT128:
+    if smallest > -_INT128 and largest < _INT128:
         return pl.Series(cells, dtype=pl.Int128)
     return None
 
@@ -177,7 +182,9 @@ def _numbers(cells: list[Any], floats: bool) -> Column:
     if any(isinstance(cell, Decimal) and not cell.is_finite() for cell in cells):
         return Column("mixed", count, raw=cells)
     if not floats:
-        scale = max((-int(cell.as_tuple().exponent) for cell in cells if isinstance(cell, Decimal)), default=0)
+        scale = max(
+            (-int(cell.as_tuple().exponent) for cell in cells if isinstance(cell, Decimal)), default=0
+        )
         scale = max(scale, 0)
         if scale <= 30:
             factor = 10**scale
@@ -227,7 +234,9 @@ def _times(series: pl.Series) -> pl.Series:
     readings = {text: instant(text) or text for text in distinct}
     if all(text == reading for text, reading in readings.items()):
         return series
-    return pl.Series(series.name, [None if t is None else readings[t] for t in series.to_list()], dtype=pl.String)
+    return pl.Series(
+        series.name, [None if t is None else readings[t] for t in series.to_list()], dtype=pl.String
+    )
 
 
 def plain(value: Any) -> Any:
@@ -283,8 +292,8 @@ _QUOTED = re.compile(r"[\s,:'\"\[\](){}=;]")
 _WHOLE = re.compile(r"(?<![\w.])(-?\d+)\.0+(?![\w.])")
 
 
-def duck_text(value: Any, top: bool = True) -> str:
-    """A JSON value as DuckDB prints nested values: `[1, 2]`, `{'a': x}`."""
+def duck_text(value: Any, top: bool = True, as_map: bool = False) -> str:
+    """A JSON value as DuckDB prints nested values: `[1, 2]`, `{'a': x}`, a map `{a=x}`."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -294,7 +303,8 @@ def duck_text(value: Any, top: bool = True) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(duck_text(item, False) for item in value) + "]"
     if isinstance(value, dict):
-        pairs = (f"'{key}': {duck_text(item, False)}" for key, item in value.items())
+        form = "{}={}" if as_map else "'{}': {}"
+        pairs = (form.format(key, duck_text(item, False)) for key, item in value.items())
         return "{" + ", ".join(pairs) + "}"
     text = str(value)
     if top or (text and not _QUOTED.search(text) and text.upper() != "NULL"):

@@ -134,7 +134,11 @@ def _pairs(
     known = set(column_names(wanted))
     made: list[Pair] = []
     for name in names:
-        e = column(wanted, name, wanted_types.get(name, "")) if name in known else from_cells([None] * len(wanted))
+        e = (
+            column(wanted, name, wanted_types.get(name, ""))
+            if name in known
+            else from_cells([None] * len(wanted))
+        )
         made.append(pair(name, e, column(given, name, given_types.get(name, "")), settings))
     return made
 

@@ -201,7 +201,9 @@ def _load_table(connection: duckdb.DuckDBPyConnection, source: sqlite3.Connectio
 
     cursor = source.execute(f"SELECT * FROM {quoted(name)}")
     names = [entry[0] for entry in cursor.description]
-    declared = {row[1]: str(row[2] or "").upper() for row in source.execute(f"PRAGMA table_info({quoted(name)})")}
+    declared = {
+        row[1]: str(row[2] or "").upper() for row in source.execute(f"PRAGMA table_info({quoted(name)})")
+    }
     values: list[list[Any]] = [[] for _ in names]
     while rows := cursor.fetchmany(10_000):
         for target, column in zip(values, zip(*rows, strict=True), strict=True):
@@ -238,11 +240,7 @@ def _typed(cells: list[Any], declared: str) -> tuple[Any, str]:
     if types == {bytes}:
         return pl.Series(cells, dtype=pl.Binary), ""
     texts = [
-        None
-        if cell is None
-        else cell.decode("utf-8", "replace")
-        if isinstance(cell, bytes)
-        else str(cell)
+        None if cell is None else cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
         for cell in cells
     ]
     cast = ""

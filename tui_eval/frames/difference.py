@@ -108,7 +108,9 @@ class Difference:
         """The numbers of the aligned rows that differ, ascending."""
         if self._different is None:
             flags = self._same()
-            self._different = flags.select(pl.all_horizontal(pl.all()).not_().alias("d")).get_column("d").arg_true()
+            self._different = (
+                flags.select(pl.all_horizontal(pl.all()).not_().alias("d")).get_column("d").arg_true()
+            )
         return self._different
 
     def next_difference(self, index: int, backwards: bool = False) -> int | None:
@@ -151,7 +153,9 @@ class Difference:
             return Cell(name, expected, actual, False, "extra row" if e_row is None else "missing row")
         if self._same().get_column(name)[index]:
             return Cell(name, expected, actual, True)
-        return Cell(name, expected, actual, False, _why(one, one.expected.cell(e_row), one.actual.cell(a_row)))
+        return Cell(
+            name, expected, actual, False, _why(one, one.expected.cell(e_row), one.actual.cell(a_row))
+        )
 
     def render(self, limit: int = _SHOWN) -> str:
         """The first differences as text: row, column, both values and how far apart they are."""
@@ -177,7 +181,13 @@ class Difference:
 
     def _shared_differences(self, limit: int) -> list[int]:
         flags = self._same().drop(self.missing_columns)
-        return flags.select(pl.all_horizontal(pl.all()).not_().alias("d")).get_column("d").arg_true().head(limit).to_list()
+        return (
+            flags.select(pl.all_horizontal(pl.all()).not_().alias("d"))
+            .get_column("d")
+            .arg_true()
+            .head(limit)
+            .to_list()
+        )
 
     def _lines(self, index: int) -> list[str]:
         found = self.row(index)
@@ -186,7 +196,9 @@ class Difference:
             return [f"extra row {_one(found.actual_index)}: {_values(cells, 'actual')}"]
         if found.status == "missing":
             return [f"missing row {_one(found.expected_index)}: {_values(cells, 'expected')}"]
-        named = ", ".join(f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self._key and c.same)
+        named = ", ".join(
+            f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self._key and c.same
+        )
         place = f"row {_one(found.expected_index)}" + (f" ({named})" if named else "")
         return [
             f"{place}: {cell.column}: expected {_clip(cell.expected)}, actual {_clip(cell.actual)}"

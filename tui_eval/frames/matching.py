@@ -63,7 +63,11 @@ def row_hashes(pairs: list[Pair], values: bool) -> tuple[pl.Series, pl.Series]:
         for index, one in enumerate(pairs):
             key = one.e_key if side == "e" else one.a_key
             value = one.e_value if side == "e" else one.a_value
-            if value is None or one.e_key.null_count() < len(one.e_key) or one.a_key.null_count() < len(one.a_key):
+            if (
+                value is None
+                or one.e_key.null_count() < len(one.e_key)
+                or one.a_key.null_count() < len(one.a_key)
+            ):
                 frame[f"k{index}"] = key
             if value is not None:
                 frame[f"v{index}"] = value if values else value.is_null()
@@ -102,9 +106,7 @@ def _within_tolerance(pairs: list[Pair], tolerant: list[Pair]) -> Matching | Non
     count = len(e_hash)
     table = pl.concat([_side_table(e_hash, tolerant, "e"), _side_table(a_hash, tolerant, "a")])
     table = _split(table, tolerant)
-    sizes = table.group_by("group").agg(
-        pl.col("side").sum().alias("actual"), pl.len().alias("rows")
-    )
+    sizes = table.group_by("group").agg(pl.col("side").sum().alias("actual"), pl.len().alias("rows"))
     if sizes.select((pl.col("actual").cast(pl.Int64) * 2 != pl.col("rows")).any()).item():
         return None
     order = ["group", *[f"v{index}" for index in range(len(tolerant))]]

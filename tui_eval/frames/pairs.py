@@ -72,9 +72,14 @@ def pair(name: str, expected: Column, actual: Column, settings: ComparisonSettin
     if expected.kind == "text" and actual.kind == "text":
         return _texts(name, expected, actual)
     if expected.kind == "nested" and expected.typed:
-        wanted = [None if t is None else even_duck_text(t, expected.type_name) for t in _series(expected).to_list()]
+        wanted = [
+            None if t is None else even_duck_text(t, expected.type_name) for t in _series(expected).to_list()
+        ]
         given = _series(actual).to_list() if actual.kind == "nested" and actual.typed else actual.cells
-        found = [None if cell is None else even_duck_text(duck_text(cell), expected.type_name) for cell in given]
+        kind, as_map = expected.type_name, expected.type_name.upper().startswith("MAP")
+        found = [
+            None if cell is None else even_duck_text(duck_text(cell, as_map=as_map), kind) for cell in given
+        ]
         return _exact(name, expected, actual, _string(wanted), _string(found))
     result = _exact(name, expected, actual, _canonical(expected), _canonical(actual))
     if expected.kind == "text" and not expected.typed and not actual.typed:
@@ -123,7 +128,9 @@ def _numeric(name: str, expected: Column, actual: Column, settings: ComparisonSe
         strange: list[str | None] = []
         for cell in actual.cells:
             number = read_number(cell) if isinstance(cell, str) else cell
-            unread = cell is not None and (isinstance(number, bool) or not isinstance(number, int | float | Decimal))
+            unread = cell is not None and (
+                isinstance(number, bool) or not isinstance(number, int | float | Decimal)
+            )
             values.append(None if unread else number)
             strange.append(("\0" + canonical(cell)) if unread else None)
         read = from_cells(values)

@@ -36,9 +36,7 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         raise SqlError(one_line(problem)) from None
 
 
-def execute(
-    database: DatabaseSpec, sql: str, *, timeout: float, cancel: threading.Event | None
-) -> SqlResult:
+def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threading.Event | None) -> SqlResult:
     """Run one query in a read-only transaction with the server's own time limit (seconds).
 
     Raises:
@@ -46,10 +44,9 @@ def execute(
     """
     import polars as pl
 
-    with _cursor(database, timeout) as cursor:
-        with _Cancelling(cursor, cancel):
-            cursor.execute(sql)
-            frame = pl.DataFrame(cursor.fetch_arrow())
+    with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
+        cursor.execute(sql)
+        frame = pl.DataFrame(cursor.fetch_arrow())
     return SqlResult(frame.columns, frame, _ordered(sql), {}, ())
 
 

@@ -18,7 +18,8 @@ class ComparisonSettings:
     """How rows are compared.
 
     `rtol` and `atol` None: 1e-5 and 1e-8, floats only; given, they apply to integers and decimals
-    too. `decimals` rounds floats before the tolerance (None: no rounding; the reference's 2).
+    too unless `exact_integers` is set (tolerances of a whole nao project, which are for floats).
+    `decimals` rounds floats before the tolerance (None: no rounding; the reference's 2).
     `ordered` makes row order count. `key` names the columns that align rows for display.
     """
 
@@ -27,11 +28,12 @@ class ComparisonSettings:
     decimals: int | None = None
     ordered: bool = False
     key: tuple[str, ...] | None = None
+    exact_integers: bool = False
 
     @property
     def explicit(self) -> bool:
         """Whether a tolerance was given for the suite or case, so that it counts for integers."""
-        return self.rtol is not None or self.atol is not None
+        return (self.rtol is not None or self.atol is not None) and not self.exact_integers
 
     @property
     def relative(self) -> float:
@@ -63,6 +65,7 @@ class ComparisonSettings:
             decimals=decimals,
             ordered=bool(values.get("ordered", False)),
             key=tuple(str(name) for name in key) if key else None,
+            exact_integers=bool(values.get("exact_integers", False)),
         )
 
     def shown(self) -> dict[str, Any]:

@@ -187,7 +187,9 @@ def _shown(column: str, kind: str) -> str:
     return text
 
 
-def _order(connection: duckdb.DuckDBPyConnection, query: str, names: list[str]) -> tuple[bool, tuple[str, ...]]:
+def _order(
+    connection: duckdb.DuckDBPyConnection, query: str, names: list[str]
+) -> tuple[bool, tuple[str, ...]]:
     """Whether the statement has a top-level ORDER BY, and which result columns it names."""
     import duckdb
 
@@ -236,7 +238,13 @@ def rows(result: SqlResult, limit: int | None = None) -> list[dict[str, Any]]:
     """The rows as JSON-able records: whole decimals as integers, others as the float that prints
     alike, else as text; NaN and infinity as null."""
     frame = result.frame if limit is None else result.frame.head(limit)
-    columns = [[_value(cell) for cell in frame.get_column(name).to_list()] for name in result.columns]
+    columns: list[list[Any]] = []
+    for name in result.columns:
+        cells = frame.get_column(name).to_list()
+        if result.types.get(name) in ("UHUGEINT", "BIGNUM", "VARINT"):
+            columns.append([None if cell is None else int(cell) for cell in cells])
+        else:
+            columns.append([_value(cell) for cell in cells])
     return [dict(zip(result.columns, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
