@@ -139,6 +139,22 @@ def test_strings_keys_and_text_are_what_the_file_says():
     assert ok("u = http://h/p // c\nv = a#b") == {"u": "http://h/p", "v": "a"}
     assert ok('a = """x "q" \\n"""') == {"a": 'x "q" \\n'}
     assert ok('a = "${x} # no // comment { [ }"') == {"a": "${x} # no // comment { [ }"}
+    assert ok("{ u: http://h/p, b: {x: 1} } // {") == {"u": "http://h/p", "b": {"x": 1}}
+    assert ok("l = [http://a//b, a//b] //]") == {"l": ["http://a//b", "a//b"]}
+    assert ok('a = 90// { \nb = "x"// {\nc =// {\n 1\n//{\nd = [1// [\n]') == {
+        "a": 90,
+        "b": "x",
+        "c": 1,
+        "d": [1],
+    }
+    assert ok("a = [1] [2]\nb = ${a} [3, 4]") == {"a": [1, 2], "b": [1, 2, 3, 4]}
+    assert ok('p = "/a"\np = ${p}":/b"\nl = [1]\nl = ${l} [2]') == {"p": "/a:/b", "l": [1, 2]}
+    assert ok('a { s = str }\nz = pre-${a.s}-post\nq = "in ${a.s}"') == {
+        "a": {"s": "str"},
+        "z": "pre-str-post",
+        "q": "in ${a.s}",
+    }
+    assert ok("") == {} and ok("a = null\nb = NULL\nc = yes") == {"a": None, "b": None, "c": "yes"}
     assert ok('s = "" \n t = " "') == {"s": "", "t": " "}
 
 

@@ -37,6 +37,7 @@ _INCLUDE = re.compile(
     r""""(?P<path>(?:[^"\\\n]|\\[^\n])*)"(?P<end>[ \t)]*)"""
 )
 _SIMPLE = re.compile(r"[A-Za-z0-9_-]+\Z")
+_NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\Z")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^\n])")
 _ESCAPES = {
     "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "/": "/", '"': '"', "\\": "\\",
@@ -145,8 +146,9 @@ class _Scanner:
             if match is None:  # `.` takes every character
                 break
             kind, token = match.lastgroup, match.group()
-            before = text[position - 1] if position else "\n"
-            position = match.end()
+            if kind == "comment" and not self._is_comment(token, text[position - 1 : position], frame):
+                kind, token = "word", "//"  # http://…, a//b
+            position += len(token)
             if kind == "newline":
                 line += 1
                 self.out.append("\n")
@@ -156,9 +158,8 @@ class _Scanner:
                 self.out.append(" " * len(token))
                 if frame.key and not frame.in_value:
                     frame.key.append((False, token))
-            elif kind == "comment" and (token[0] == "#" or before in ' \t\n{}[],=:"'):
-                if token[0] == "/" and before == ":" and frame.in_value and frame.seen:
-                    self._plain(frame, token, shown, line)  # http://…
+            elif kind == "comment":
+                continue
             elif kind in ("string", "triple"):
                 self._string(token, kind, text[position : position + 1], frame, shown, line)
                 line += token.count("\n")
@@ -183,6 +184,14 @@ class _Scanner:
         if frame.mark == "[":
             return not frame.seen
         return not frame.in_value and not any(text.strip() for _, text in frame.key)
+
+    def _is_comment(self, token: str, before: str, frame: _Frame) -> bool:
+        """Two slashes within unquoted text are text, as pyhocon has it, but not behind a number."""
+        if token[0] == "#" or not self.out or before in ' \t\n{}[],="':
+            return True
+        if before == ":":
+            return not (frame.in_value and frame.seen) and frame.mark != "["
+        return _NUMBER.match(self.out[-1]) is not None
 
     def _plain(self, frame: _Frame, token: str, shown: str, line: int) -> None:
         self.out.append(token)
