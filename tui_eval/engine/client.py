@@ -73,6 +73,7 @@ class EngineClient:
             raise EngineError(f"run {run_folder.name} is executed by no engine that can be reached") from None
         async with self._lock:
             await self._disconnect()
+            self._process = None
             if not await self._connect(socket):
                 raise EngineError(f"the engine of run {run_folder.name} has ended")
 
@@ -133,7 +134,8 @@ class EngineClient:
         return answer
 
     async def _ensure(self) -> None:
-        if self._writer is not None and not self._writer.is_closing():
+        ended = self._process is not None and self._process.poll() is not None
+        if self._writer is not None and not self._writer.is_closing() and not ended:
             return
         await self._disconnect()
         self._socket = runtime_folder() / f"engine-{os.getpid()}-{os.urandom(3).hex()}.sock"

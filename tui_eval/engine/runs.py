@@ -160,6 +160,7 @@ def prepare(
     writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.plan()
+    writer.flush()  # who opens the run now sees what it will execute
     return active
 
 

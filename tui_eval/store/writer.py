@@ -58,6 +58,7 @@ class RunWriter:
         self._wake = threading.Condition()
         self._closing = False
         self._busy = False
+        self._urgent = False
         self._changed = 0
         self._next_attempt = 1
         self._next_case = 1
@@ -210,9 +211,11 @@ class RunWriter:
         """Wait until everything told so far is on disk; False when that took too long."""
         end = time.monotonic() + timeout
         with self._wake:
+            self._urgent = True
             self._wake.notify()
             while (self._operations or self._busy) and time.monotonic() < end:
                 self._wake.wait(0.05)
+            self._urgent = False
             return not (self._operations or self._busy)
 
     def close(self) -> None:
@@ -251,7 +254,8 @@ class RunWriter:
                     else:
                         self._wake.wait()
                 closing = self._closing
-            if not closing:
+                at_once = closing or self._urgent
+            if not at_once:
                 time.sleep(_GATHER_SECONDS)
             with self._wake:
                 operations, self._operations = self._operations, []

@@ -1,0 +1,99 @@
+"""The engine as a process: started by a client, runs outlive it, others attach."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.engine.request import RunRequest
+from tui_eval.store.reader import RunReader
+
+SUITE = "agent: helper\ntest_cases:\n  - {name: slow, input: slow, expected: {should_contain: [end]}}\n"
+
+
+def script(seconds: float) -> str:
+    return f"default: {{steps: [{{say: begin}}, {{wait: {seconds}}}, {{say: ' end'}}]}}\n"
+
+
+async def until(condition) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+
+
+async def test_a_run_outlives_its_client_and_the_engine_ends_after_it(project) -> None:
+    root = project(suite=SUITE, script=script(0.5))
+    client = EngineClient(root)
+    started = await client.run(RunRequest(paths=[str(root)]))
+    pid = (await client.state())["pid"]
+    await client.close()
+    reader = RunReader(started.folder)
+    await until(lambda: reader.info().state == "finished")
+    assert [row.outcome for row in reader.attempts()] == ["passed"]
+    await until(lambda: gone(pid))
+
+
+async def test_another_client_attaches_and_cancels(project) -> None:
+    root = project(suite=SUITE, script=script(60))
+    client = EngineClient(root)
+    started = await client.run(RunRequest(paths=[str(root)]))
+    reader = RunReader(started.folder)
+    await until(lambda: any(row.text == "begin" for row in reader.live(0)))
+    other = EngineClient(root)
+    await other.attach(started.folder)
+    assert await other.cancel(started.run_id) == 1
+    await until(lambda: reader.info().state == "cancelled")
+    assert reader.attempts()[0].outcome == "cancelled"
+    await other.close()
+    await client.close()
+
+
+async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -> None:
+    root = project(suite=SUITE, script=script(60))
+    client = EngineClient(root)
+    started = await client.run(RunRequest(paths=[str(root)]))
+    reader = RunReader(started.folder)
+    await until(lambda: any(row.text == "begin" for row in reader.live(0)))
+    os.kill((await client.state())["pid"], signal.SIGKILL)
+    await until(lambda: reader.info().state == "interrupted")
+    (root / "agent.script.yaml").write_text(script(0))
+    again = await client.resume_run(started.folder)
+    assert again.run_id == started.run_id
+    await until(lambda: reader.info().state == "finished")
+    assert [row.outcome for row in reader.attempts()] == ["passed"]
+    await client.close()
+
+
+async def test_the_terminals_end_is_not_the_engines(project) -> None:
+    root = project(suite=SUITE, script=script(0.5))
+    client = EngineClient(root)
+    started = await client.run(RunRequest(paths=[str(root)]))
+    os.kill((await client.state())["pid"], signal.SIGHUP)
+    reader = RunReader(started.folder)
+    await until(lambda: reader.info().state == "finished")
+    await client.close()
+
+
+async def test_refusals_are_one_line(project) -> None:
+    root = project()
+    client = EngineClient(root)
+    with pytest.raises(EngineError, match="no case, file or folder is called 'nothing'"):
+        await client.run(RunRequest(paths=[str(root)], select=["nothing"]))
+    with pytest.raises(EngineError, match="not being executed"):
+        await client.cancel("none")
+    with pytest.raises(EngineError, match="no engine"):
+        await EngineClient(root).attach(root)
+    await client.close()

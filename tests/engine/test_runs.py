@@ -1,0 +1,222 @@
+"""A run from suite files to the store: outcomes, limits, cancelling, resuming, edits."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import ActiveRun, NothingToRun, SuiteCache, prepare, resume
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+
+SLOW = """
+rate: 2000
+rules:
+  - match: {contains: "slow"}
+    steps: [{say: "begin"}, {wait: 30}, {say: "end"}]
+default: {say: "ok"}
+"""
+
+
+def suite_of(*inputs: str) -> str:
+    cases = "".join(f"  - {{name: '{text}', input: '{text}', expected: {{should_contain: [o]}}}}\n" for text in inputs)
+    return f"agent: helper\ntest_cases:\n{cases}"
+
+
+async def go(root: Path, **values) -> tuple[ActiveRun, RunReader]:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], **values))
+    await active.execute()
+    assert active.writer is not None and active.writer.error is None
+    return active, RunReader(active.writer.folder)
+
+
+def outcomes(reader: RunReader) -> dict[str, list[str | None]]:
+    names = {case.id: case.name for case in reader.cases()}
+    found: dict[str, list[str | None]] = {}
+    for row in reader.attempts():
+        found.setdefault(names[row.case_ref], []).append(row.outcome)
+    return found
+
+
+async def test_outcomes_transcripts_and_verdicts_are_kept(project) -> None:
+    _, reader = await go(project())
+    assert outcomes(reader) == {
+        "greets": ["passed"], "knows the price": ["passed"], "says sorry": ["failed"], "remembers": ["passed"],
+    }  # fmt: skip
+    price = next(reader.attempt(row.id) for row in reader.attempts() if row.tool_calls)
+    assert isinstance(price, Attempt)
+    assert [(entry.kind, entry.name) for entry in price.transcript] == [
+        ("user", ""), ("tool_call", "search"), ("tool_result", "search"), ("assistant", ""),
+    ]  # fmt: skip
+    assert price.transcript[1].arguments == {"query": "price"}
+    assert price.cost == 0.01 and price.usage is not None and price.usage.input_tokens == 100
+    failed = next(reader.attempt(row.id) for row in reader.attempts() if row.outcome == "failed")
+    assert isinstance(failed, Attempt)
+    assert failed.message == "should_not_contain: 'whatever' was found in response"
+    turns = next(reader.attempt(row.id) for row in reader.attempts() if row.turn == 2)
+    assert isinstance(turns, Attempt) and [entry.turn for entry in turns.transcript] == [1, 1, 2, 2]
+    assert reader.info().state == "finished" and reader.info().scripted
+    assert reader.info().provenance["agents"]["helper"]["type"] == "scripted"
+    assert reader.live(0) == []
+
+
+async def test_attempts_and_threshold(project) -> None:
+    script = """
+    rules:
+      - {match: {contains: hello, attempts: [2]}, say: "no"}
+      - {match: {contains: hello}, say: "hi"}
+    default: {say: ok}
+    """
+    root = project(script=script)
+    _, reader = await go(root, select=["greets"], attempts=3, threshold=0.6)
+    assert outcomes(reader) == {"greets": ["passed", "failed", "passed"]}
+    assert reader.cases()[0].required == 2
+    history = Index(root).latest()["suite.yaml::greets"][0]
+    assert (history.outcome, history.passed, history.attempts) == ("passed", 2, 3)
+
+
+async def test_several_agents_are_columns(project) -> None:
+    _, reader = await go(project(), agents=["helper", "echo"], select=["greets"])
+    assert {(case.agent, case.name) for case in reader.cases()} == {("helper", "greets"), ("echo", "greets")}
+    assert sorted(str(row.outcome) for row in reader.attempts()) == ["failed", "passed"]
+
+
+async def test_time_limit_is_an_error_that_keeps_what_was_said(project) -> None:
+    _, reader = await go(project(suite=suite_of("slow"), script=SLOW), timeout=0.3)
+    attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None
+    assert (attempt.outcome, attempt.error) == ("error", "timed out after 0.3 s")
+    assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "timed out after 0.3 s"]
+
+
+async def until(condition) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_cancelling_one_attempt_and_the_rest(project) -> None:
+    root = project(suite=suite_of("slow 1", "slow 2", "slow 3"), script=SLOW)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=2))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    await until(lambda: sum(row.state == "running" for row in reader.attempts()) == 2)
+    assert await active.runner.cancel({active.tickets[0].attempt_ref}) == 1
+    await until(lambda: reader.attempts()[0].outcome == "cancelled")
+    assert await active.runner.cancel() == 2
+    assert await running == "cancelled"
+    assert [row.outcome for row in reader.attempts()] == ["cancelled"] * 3
+
+
+async def test_interrupted_runs_go_on_where_they_were(project) -> None:
+    root = project(suite=suite_of("one", "two", "slow three", "four"), script=SLOW)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder = active.writer.folder
+    reader = RunReader(folder)
+    await until(lambda: reader.attempts()[2].state == "running")
+    await active.runner.interrupt()
+    assert await running == "interrupted"
+    assert [row.state for row in reader.attempts()] == ["done", "done", "waiting", "waiting"]
+    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
+    done: list[str] = []
+    again = await asyncio.to_thread(resume, folder, on_done=lambda job, n, a: done.append(a.case_id))
+    assert await again.execute() == "finished"
+    assert done == ["suite.yaml::slow three", "suite.yaml::four"]
+    assert [row.outcome for row in RunReader(folder).attempts()] == ["passed"] * 4
+    with pytest.raises(NothingToRun, match="complete"):
+        resume(folder)
+
+
+async def test_fail_fast_and_cost_limit_leave_the_rest_unrun(project) -> None:
+    root = project()
+    active, reader = await go(root, fail_fast=True, concurrency=1, select=["says sorry", "remembers"])
+    assert [row.state for row in reader.attempts()] == ["done", "waiting"]
+    assert active.runner.stopped_because is not None and "fail-fast" in active.runner.stopped_because
+    active, reader = await go(root, max_cost=0.005, concurrency=1, select=["knows the price", "remembers"])
+    assert [row.state for row in reader.attempts()] == ["done", "waiting"]
+    assert "cost limit" in str(active.runner.stopped_because)
+
+
+async def test_an_agent_that_is_not_configured_is_an_error_that_says_what_to_write(project) -> None:
+    _, reader = await go(project(config=""), select=["greets"])
+    attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None and attempt.outcome == "error"
+    assert "helper" in attempt.message and "tui_eval.yaml" in attempt.message
+
+
+def test_selection_says_what_there_is(project) -> None:
+    root = project()
+    with pytest.raises(SelectionError, match="greets"):
+        prepare(RunRequest(paths=[str(root)], select=["nothing"]))
+    with pytest.raises(SelectionError, match="KEY=VALUE"):
+        prepare(RunRequest(paths=[str(root)], filter_metadata=["x"]))
+    with pytest.raises(NothingToRun):
+        prepare(RunRequest(paths=[str(root)], filter_pattern="zzz"))
+    with pytest.raises(SelectionError, match="regular expression"):
+        prepare(RunRequest(paths=[str(root)], filter_pattern="("))
+
+
+async def test_only_what_failed_last_time(project) -> None:
+    root = project()
+    with pytest.raises(SelectionError, match="--failed"):
+        prepare(RunRequest(paths=[str(root)], failed_only=True))
+    await go(root)
+    _, reader = await go(root, failed_only=True)
+    assert list(outcomes(reader)) == ["says sorry"]
+
+
+async def test_a_broken_file_does_not_stop_the_others(project) -> None:
+    root = project(**{"broken.yaml": "test_cases: [{name: x, input: 1\n"})
+    active, reader = await go(root)
+    assert len(reader.cases()) == 4
+    assert any(problem.path == "broken.yaml" and problem.level == "error" for problem in active.problems)
+
+
+async def test_edits_are_seen_by_the_next_run(project) -> None:
+    root = project()
+    cache = SuiteCache()
+    request = RunRequest(paths=[str(root)], select=["says sorry"])
+    first = await asyncio.to_thread(prepare, request, cache=cache)
+    await first.execute()
+    (root / "agent.script.yaml").write_text("default: {say: 'sorry, what is it?'}\n")
+    second = await asyncio.to_thread(prepare, request, cache=cache)
+    await second.execute()
+    assert second.writer is not None
+    assert [row.outcome for row in RunReader(second.writer.folder).attempts()] == ["passed"]
+
+
+async def test_secrets_do_not_reach_the_disk(project, monkeypatch) -> None:
+    monkeypatch.setenv("MY_API_TOKEN", "sekret-value-12345")
+    config = """
+    agents:
+      helper: {type: http, url: "http://127.0.0.1:9/x", headers: {Authorization: "Bearer ${MY_API_TOKEN}"}}
+    """
+    active, reader = await go(project(config=config), select=["greets"], trust=True)
+    assert reader.attempts()[0].outcome == "error"
+    assert active.writer is not None
+    for path in active.writer.folder.iterdir():
+        assert b"sekret-value-12345" not in path.read_bytes()
+
+
+async def test_pausing_starts_nothing_new(project) -> None:
+    root = project(suite=suite_of("a", "b", "c"))
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    first_done = asyncio.Event()
+    active.runner._on_done = lambda job, number, attempt: first_done.set()
+    running = asyncio.create_task(active.execute())
+    await first_done.wait()
+    await active.runner.pause(True)
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    await until(lambda: reader.info().state == "paused")
+    assert not running.done()
+    await active.runner.pause(False)
+    assert await running == "finished"
