@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
-from tui_eval.suites.hocon_text import HoconError, Lines, Prepared, prepare
+from tui_eval.suites.hocon_lines import HoconError, Lines
+from tui_eval.suites.hocon_text import Prepared, prepare
 
 LARGEST = 1_000_000
 """Characters apart from those of quoted strings; pyhocon takes about 15 seconds for as many."""

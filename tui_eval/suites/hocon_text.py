@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
+from tui_eval.suites.hocon_lines import HoconError, Lines, Path_, Place
 
 DEEPEST = 60
 """Levels of nesting allowed; pyhocon's parser recurses."""
 
 MOST_INCLUDES = 200
-
-Place = tuple[str, int]
-Path_ = tuple[Hashable, ...]
 
 _TOKEN = re.compile(
     r'''(?P<triple>""".*?"""+)|(?P<string>"(?:[^"\\\n]|\\[^\n])*")|(?P<comment>(?:\#|//)[^\n]*)'''
@@ -44,41 +41,6 @@ _ESCAPES = {
     "=": "=", "#": "#", "!": "!",
 }  # fmt: skip
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-
-
-class HoconError(Exception):
-    """The text cannot be read; carries the problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
-
-
-@dataclass
-class Lines:
-    """Where each key path of a HOCON document stands, also those from included files."""
-
-    path: str
-    places: dict[Path_, Place] = field(default_factory=dict)
-
-    def at(self, *path: Hashable) -> int:
-        """The line (from 1) of the key or item at `path`, else of its nearest parent; 0: unknown."""
-        return self._place(path)[1]
-
-    def file(self, *path: Hashable) -> str | None:
-        """The file that line is in."""
-        return self._place(path)[0]
-
-    def source(self, *path: Hashable) -> str | None:
-        """None: numbers are not kept as written."""
-        return None
-
-    def _place(self, path: Path_) -> Place:
-        for length in range(len(path), 0, -1):
-            place = self.places.get(path[:length])
-            if place is not None:
-                return place
-        return self.path, 1
 
 
 @dataclass

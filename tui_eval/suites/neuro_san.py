@@ -26,7 +26,8 @@ from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Suite, Turn
 from tui_eval.suites import hocon, identity
-from tui_eval.suites.hocon_text import HoconError, prepare
+from tui_eval.suites.hocon_lines import HoconError
+from tui_eval.suites.hocon_text import prepare
 from tui_eval.suites.reading import Reading, kind, shown
 from tui_eval.suites.spelling import close_to
 
