@@ -84,7 +84,9 @@ class Services:
 
     `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises
     ValueError with one line). `schema_text(database)` describes its tables for a model.
-    `recorded(run, case_id, attempt)` gives the replies of a recorded attempt (`replay`).
+    `recorded(run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`). `prices`
+    are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
+    by `provider:model_id`, in nao's own words.
     """
 
     root: Path
@@ -93,6 +95,7 @@ class Services:
     schema_text: Callable[[str], Awaitable[str]] | None = None
     recorded: Callable[[str, str, int], Any] | None = None
     prices: dict[str, dict[str, float]] = field(default_factory=dict)
+    nao_costs: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 class Session(ABC):

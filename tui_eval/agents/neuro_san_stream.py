@@ -48,7 +48,7 @@ class Reader:
         self.text: Any = None
         self.structure: dict[str, Any] | None = None
         self.sly_data: dict[str, Any] | None = None
-        self.chat_context: dict[str, Any] = {}
+        self.chat_context: Any = {}
         self.answer_origin: list[Any] | None = None
         self.tokens: dict[str, Any] | None = None
         self.errors: list[str] = []

@@ -7,13 +7,17 @@ be given for each; a python tool's are else read from the function's parameters.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Services
 from tui_eval.agents.options import Options
 from tui_eval.agents.wire import one_line, text_of
+
+if TYPE_CHECKING:
+    from tui_eval.scripting.python_host import PythonHost
 
 TOOL_KEYS = {
     "python": {"type", "function", "name", "description", "schema", "timeout"},
@@ -54,7 +58,7 @@ class Toolbox:
         self.entries = [self._check(entry, index) for index, entry in enumerate(options.items("tools"))]
         self.tools: dict[str, Tool] = {}
         self._loaded = not self.entries
-        self._host: Any = None
+        self._host: PythonHost | None = None
 
     async def load(self) -> None:
         """Make the tools. Raises `ConfigError`, `NeedsTrust`."""
@@ -84,9 +88,7 @@ class Toolbox:
     async def close(self) -> None:
         """End the process that runs python tools."""
         if self._host is not None:
-            from tui_eval.agents.python import close_host
-
-            await close_host(self._host)
+            await asyncio.to_thread(self._host.close)
             self._host = None
 
     def _check(self, entry: Any, index: int) -> dict[str, Any]:
@@ -143,7 +145,7 @@ class Toolbox:
         return Tool(str(entry.get("name") or "run_sql"), description, schema, run)
 
     async def _python(self, entry: dict[str, Any], key: str) -> Tool:
-        from tui_eval.agents.python import call_host, describe_host, open_host
+        from tui_eval.scripting.python_host import PythonHost, ScriptError
 
         if not isinstance(entry.get("function"), str):
             raise self.options.error(f"{key}.function", "is missing, for example tools.py:search")
@@ -151,18 +153,21 @@ class Toolbox:
         if not self.options.spec.typed:
             self.services.trust.require(f"run {file.name}:{function} (a tool)")
         if self._host is None:
-            self._host = open_host(self.services)
+            self._host = PythonHost(self.services.root)
         host = self._host
         schema = entry.get("schema")
         if schema is None:
-            names = (await describe_host(host, file, function)).parameters
+            try:
+                names = (await host.describe(file, function)).parameters
+            except ScriptError as error:
+                raise self.options.error(f"{key}.function", one_line(str(error))) from None
             schema = {"type": "object", "properties": {name: {} for name in names}, "required": list(names)}
 
         async def run(arguments: dict[str, Any]) -> Any:
-            value, error = await call_host(host, file, function, [], arguments, entry.get("timeout"))
-            if error is not None:
-                raise ToolError(error)
-            return value
+            try:
+                return (await host.call(file, function, [], arguments, timeout=entry.get("timeout"))).value
+            except ScriptError as error:
+                raise ToolError(one_line(str(error))) from None
 
         return Tool(str(entry.get("name") or function), str(entry.get("description") or ""), schema, run)
 

@@ -1,0 +1,197 @@
+"""Agents behind Anthropic's messages API, with the same small tool loop as chat completions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tui_eval.agents import prices
+from tui_eval.agents.anthropic_stream import Answer
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.openai import KNOWN, add_usage
+from tui_eval.agents.options import Options, guard_secret
+from tui_eval.agents.reply_metadata import split_metadata
+from tui_eval.agents.tools import Toolbox
+from tui_eval.agents.wire import encode, text_of
+from tui_eval.config import AgentSpec
+from tui_eval.events import Event, Finished, TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.model import Reply, Usage
+
+BASE_URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+MAX_TOKENS = 4096
+STRUCTURED = "structured_answer"
+"""The tool that a model must call where a JSON schema is asked for."""
+
+
+class AnthropicAgent(Agent):
+    """One model. Options as of `openai`; `parameters: {max_tokens: …}` has a default here."""
+
+    capabilities = Capabilities(tokens=True, tools=True)
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, KNOWN)
+        base_url = (options.text("base_url") or BASE_URL).rstrip("/")
+        self.url = f"{base_url}/messages" if base_url.endswith("/v1") else f"{base_url}/v1/messages"
+        self.model = spec.model or options.text("model")
+        self.system = options.content("system")
+        self.parameters = options.mapping("parameters")
+        self.metadata = options.text("metadata")
+        self.max_steps = options.number("max_steps", 10)
+        self.stream = spec.options.get("stream", True) is not False
+        self.promptfoo = options.flag("promptfoo")
+        self.toolbox = Toolbox(options, services)
+        api_key = options.text("api_key", os.environ.get("ANTHROPIC_API_KEY"))
+        guard_secret(spec, services.trust, base_url, "api.anthropic.com", {"ANTHROPIC_API_KEY": api_key})
+        headers = {"anthropic-version": VERSION, **options.headers()}
+        if api_key and "x-api-key" not in {name.lower() for name in headers}:
+            headers["x-api-key"] = api_key
+        self.client = HttpClient(base_url, headers=headers, retries=spec.retries)
+        self.capabilities = Capabilities(tokens=True, tools=True, metadata=self.metadata is not None)
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation."""
+        model = context.model or self.model
+        if not model:
+            raise AgentError(f"agents.{self.spec.name}.model: is missing (or give -m)")
+        await self.toolbox.load()
+        return AnthropicSession(self, model.removeprefix("anthropic:"))
+
+    async def close(self) -> None:
+        """Close connections and the tools' process."""
+        await self.client.close()
+        await self.toolbox.close()
+
+
+class AnthropicSession(Session):
+    """The messages so far; each turn adds to them."""
+
+    def __init__(self, agent: AnthropicAgent, model: str) -> None:
+        self.agent = agent
+        self.model = model
+        self.system: Any = agent.system
+        self.messages: list[dict[str, Any]] = []
+
+    def restart(self) -> None:
+        """Forget everything but the system text."""
+        self.system = self.agent.system
+        self.messages = []
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn and run the tools that it asks for."""
+        agent = self.agent
+        if request.messages is not None:
+            self._take(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        began = time.monotonic()
+        total = Usage()
+        carried: dict[str, Any] | None = None
+        answer = Answer()
+        for step in range(agent.max_steps):
+            answer = Answer() if step else answer
+            call = agent.client.call("POST", agent.url, body=encode(self._body(request)), turn=request.turn)
+            try:
+                async for event in call.open():
+                    yield event
+                async for events in answer.take(call):
+                    for event in events:
+                        yield event
+            except AgentError as error:
+                if call.unreported and call.status is not None:
+                    yield call.exchanged("failed")
+                error.answer = error.answer or answer.text
+                raise
+            finally:
+                await call.close()
+            yield call.exchanged()
+            total = add_usage(total, answer.usage)
+            cost = prices.cost(answer.model or self.model, total, agent.services.prices)
+            if cost is None:
+                cost = prices.cost(self.model, total, agent.services.prices)
+            yield UsageReport(total, cost)
+            text = answer.text
+            if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:
+                text = text_of(structured)
+                yield TextDelta(text)
+                # As text, since a call without a result may not stand in a conversation.
+                self.messages.append({"role": "assistant", "content": text})
+                calls, ours = [], False
+            else:
+                self.messages.append({"role": "assistant", "content": answer.blocks or text})
+                calls, ours = answer.calls, bool(agent.toolbox.tools) and bool(answer.calls)
+            results: list[dict[str, Any]] = []
+            for block in calls:
+                call_id, name, arguments = block["id"], block["name"], block["input"]
+                yield ToolCall(call_id, name, arguments)
+                if name == agent.metadata and isinstance(arguments, dict):
+                    carried = arguments
+                if not ours:
+                    continue
+                outcome = await agent.toolbox.call(name, arguments)
+                yield ToolResult(call_id, name, outcome.result, outcome.error)
+                result = {"type": "tool_result", "tool_use_id": call_id, "content": outcome.text}
+                results.append({**result, "is_error": True} if outcome.error is not None else result)
+            if ours:
+                self.messages.append({"role": "user", "content": results})
+                continue
+            metadata = carried
+            if agent.metadata == "json":
+                text, metadata = split_metadata(text)
+            if agent.promptfoo and calls:
+                text = "\n\n".join([*([text] if text else []), *(text_of(block) for block in calls)])
+            yield Finished(
+                Reply(
+                    turn=request.turn,
+                    text=text,
+                    metadata=metadata,
+                    usage=total,
+                    cost=cost,
+                    latency_ms=round((time.monotonic() - began) * 1000, 1),
+                    finish_reason=answer.stop_reason,
+                    model=answer.model or self.model,
+                )
+            )
+            return
+        raise AgentError(
+            f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=answer.text
+        )
+
+    def _take(self, messages: list[Any]) -> None:
+        """A conversation given at once: it replaces the one so far."""
+        chat = [
+            message if isinstance(message, dict) else {"role": "user", "content": str(message)}
+            for message in messages
+        ]
+        self.restart()
+        system = [message for message in chat if message.get("role") in ("system", "developer")]
+        if system:
+            self.system = "\n\n".join(text_of(message.get("content")) for message in system)
+        self.messages = [message for message in chat if message not in system]
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        agent = self.agent
+        body: dict[str, Any] = {"model": self.model, "max_tokens": MAX_TOKENS, "messages": self.messages}
+        if self.system:
+            body["system"] = self.system
+        if agent.stream:
+            body["stream"] = True
+        body.update(agent.parameters)
+        tools = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+            for tool in agent.toolbox.tools.values()
+        ]
+        if request.schema is not None:
+            # A schema is kept by making the model call a tool that takes it; thinking forbids forcing.
+            tools.append(
+                {"name": STRUCTURED, "description": "Give the answer.", "input_schema": request.schema}
+            )
+            body["tool_choice"] = {"type": "tool", "name": STRUCTURED}
+            body.pop("thinking", None)
+        if tools:
+            body["tools"] = [*body.get("tools", []), *tools]
+        return body

@@ -1,0 +1,161 @@
+"""Replies of a nao backend: the whole of `/api/test/run`, and the stream of `/api/agent`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.wire import decode, one_line, text_of
+from tui_eval.events import (
+    Event,
+    Note,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallStarted,
+    ToolResult,
+    UsageReport,
+)
+from tui_eval.model import Reply, Usage
+
+NO_RESULT = "the tool failed (nao does not say why)"
+
+
+def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
+    """The events and the reply of `/api/test/run`. Keys may be absent instead of null."""
+    events: list[Event] = []
+    for index, call in enumerate(_list(body.get("toolCalls"))):
+        name = text_of(call.get("toolName"))
+        call_id = text_of(call.get("toolCallId")) or f"{turn}.{index + 1}"
+        events.append(ToolCall(call_id, name, call.get("args")))
+        failed = "result" not in call
+        events.append(ToolResult(call_id, name, call.get("result"), NO_RESULT if failed else None))
+    reply = Reply(turn=turn, text=text_of(body.get("text")), raw=body)
+    if reply.text:
+        events.append(TextDelta(reply.text))
+    usage = body.get("usage")
+    if isinstance(usage, dict):
+        reply.usage = Usage(
+            _number(usage.get("inputTotalTokens")),
+            _number(usage.get("outputTotalTokens")),
+            _number(usage.get("inputCacheReadTokens")),
+        )
+    cost = body.get("cost")
+    if isinstance(cost, dict) and isinstance(cost.get("totalCost"), (int, float)):
+        reply.cost = float(cost["totalCost"])
+    if reply.usage is not None:
+        events.append(UsageReport(reply.usage, reply.cost))
+    if isinstance(body.get("finishReason"), str):
+        reply.finish_reason = body["finishReason"]
+    if isinstance(body.get("durationMs"), (int, float)):
+        reply.latency_ms = float(body["durationMs"])
+    verification = body.get("verification")
+    if isinstance(verification, dict):
+        _verified(reply, verification)
+    return events, reply
+
+
+def _verified(reply: Reply, verification: dict[str, Any]) -> None:
+    reply.verified = True
+    data = verification.get("data")
+    reply.rows = _list(data) if isinstance(data, list) else None
+    reply.rows_sql = verification.get("sql")
+    error = verification.get("error")
+    reply.rows_error = None if error is None else text_of(error)
+    expected, columns = verification.get("expectedData"), verification.get("expectedColumns")
+    reply.expected_rows = _list(expected) if isinstance(expected, list) else None
+    reply.rows_columns = [text_of(name) for name in columns] if isinstance(columns, list) else None
+
+
+class Stream:
+    """Takes the events of `/api/agent` (the AI SDK's UI message stream) one by one."""
+
+    def __init__(self, turn: int) -> None:
+        self.turn = turn
+        self.chat_id: str | None = None
+        self.finish_reason: str | None = None
+        self._parts: list[str] = []
+        self._names: dict[str, str] = {}
+        self._ended = False
+
+    @property
+    def text(self) -> str:
+        """The text of the last step that had any, so far."""
+        return "".join(self._parts)
+
+    def take(self, data: bytes) -> list[Event]:
+        """One event of the stream.
+
+        Raises:
+            AgentError: it is not JSON, or says that the agent failed or was stopped.
+        """
+        if data == b"[DONE]":
+            self._ended = True
+            return []
+        try:
+            value = decode(data)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            said = one_line(data[:200].decode("utf-8", "replace"))
+            raise AgentError(f"nao sent something that is not JSON: {said}", answer=self.text)
+        kind = text_of(value.get("type"))
+        if kind == "text-delta":
+            piece = text_of(value.get("delta"))
+            self._parts.append(piece)
+            return [TextDelta(piece)]
+        if kind == "text-start" and self._parts:
+            # As in /api/test/run, the answer is the last step's text.
+            self._parts = []
+        elif kind == "reasoning-delta":
+            return [ReasoningDelta(text_of(value.get("delta")))]
+        elif kind.startswith("tool-"):
+            return self._tool(kind, value)
+        elif kind == "data-newChat" and isinstance(value.get("data"), dict):
+            self.chat_id = value["data"].get("id")
+        elif kind == "finish":
+            self.finish_reason, self._ended = value.get("finishReason"), True
+        elif kind == "error":
+            raise AgentError(one_line(text_of(value.get("errorText"))), answer=self.text)
+        elif kind == "abort":
+            raise AgentError(f"stopped: {one_line(text_of(value.get('reason')))}", answer=self.text)
+        elif kind == "data-compactionSummaryStarted":
+            return [Note("the conversation is being shortened")]
+        return []
+
+    def end(self) -> None:
+        """The body is over. Raises `AgentError` where the answer is not."""
+        if not self._ended:
+            raise AgentError("nao's answer ended before it was complete", answer=self.text)
+
+    def reply(self) -> Reply:
+        """What was answered."""
+        return Reply(turn=self.turn, text=self.text, finish_reason=self.finish_reason)
+
+    def _tool(self, kind: str, value: dict[str, Any]) -> list[Event]:
+        call_id = text_of(value.get("toolCallId"))
+        name = text_of(value.get("toolName")) or self._names.get(call_id, "")
+        self._names[call_id] = name
+        if kind == "tool-input-start":
+            return [ToolCallStarted(call_id, name)]
+        if kind == "tool-input-available":
+            return [ToolCall(call_id, name, value.get("input"))]
+        if kind == "tool-output-available":
+            return [ToolResult(call_id, name, value.get("output"))]
+        if kind in ("tool-output-error", "tool-input-error"):
+            error = text_of(value.get("errorText")) or NO_RESULT
+            events: list[Event] = (
+                [] if kind == "tool-output-error" else [ToolCall(call_id, name, value.get("input"))]
+            )
+            return [*events, ToolResult(call_id, name, None, error)]
+        if kind == "tool-output-denied":
+            return [ToolResult(call_id, name, None, "the tool was not allowed")]
+        return []
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _number(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

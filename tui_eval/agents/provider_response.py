@@ -1,0 +1,73 @@
+"""promptfoo's ProviderResponse: what its Python, exec and HTTP providers answer with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tui_eval.agents.base import AgentError, Request, SessionContext
+from tui_eval.agents.json_reply import tool_events
+from tui_eval.agents.wire import one_line, text_of
+from tui_eval.events import Event, TextDelta
+from tui_eval.model import Reply, Usage
+
+
+def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
+    """The reply of a mapping with `output` or `error`.
+
+    Raises:
+        AgentError: it has an error, or neither.
+    """
+    if not isinstance(value, dict) or ("output" not in value and "error" not in value):
+        raise AgentError(f"the provider must return output or error, not {one_line(text_of(value), 120)}")
+    if value.get("error"):
+        raise AgentError(one_line(text_of(value["error"])), answer=text_of(value.get("output")))
+    output = value.get("output")
+    reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"))
+    if not isinstance(output, str):
+        reply.output = output
+    if isinstance(value.get("metadata"), dict):
+        reply.metadata = value["metadata"]
+    if isinstance(usage := value.get("tokenUsage"), dict):
+        reply.usage = Usage(
+            _whole(usage.get("prompt")), _whole(usage.get("completion")), _whole(usage.get("cached"))
+        )
+        if reply.usage.input_tokens is None and reply.usage.output_tokens is None:
+            # Only a total is known: it counts, as input, rather than vanish.
+            reply.usage.input_tokens = _whole(usage.get("total"))
+    if isinstance(value.get("cost"), (int, float)):
+        reply.cost = float(value["cost"])
+    if isinstance(value.get("latencyMs"), (int, float)):
+        reply.latency_ms = float(value["latencyMs"])
+    if isinstance(value.get("finishReason"), str):
+        reply.finish_reason = value["finishReason"]
+    if isinstance(value.get("guardrails"), dict):
+        reply.guardrails = value["guardrails"]
+    if isinstance(value.get("logProbs"), list):
+        reply.log_probs = [float(item) for item in value["logProbs"] if isinstance(item, (int, float))]
+    events = tool_events((reply.metadata or {}).get("toolCalls"), turn)
+    if reply.text:
+        events.append(TextDelta(reply.text))
+    return events, reply
+
+
+def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
+    """The `context` argument of a provider."""
+    prompt = prompt_of(request)
+    return {
+        "vars": request.vars or context.vars,
+        "prompt": {"raw": prompt, "label": prompt},
+        "test": {"vars": request.vars or context.vars},
+        "repeatIndex": context.attempt - 1,
+        "evaluationId": context.session_id,
+    }
+
+
+def prompt_of(request: Request) -> str:
+    """The prompt as providers get it: text, or a chat as JSON."""
+    if request.text is not None:
+        return request.text
+    return text_of(request.messages) if request.messages else ""
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
