@@ -8,22 +8,21 @@ call and printed value counts against a budget, so that no template of a suite c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from jinja2 import ChainableUndefined, nodes
-from jinja2.lexer import Token, TokenStream
-from jinja2.parser import Parser
+from jinja2 import ChainableUndefined, nodes, pass_context
+from jinja2.lexer import TokenStream
 from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tui_eval.scripting import nunjucks_values as js
 from tui_eval.scripting.nunjucks_filters import FILTERS, TESTS, items
+from tui_eval.scripting.nunjucks_grammar import NunjucksParser, Switch, keep_accumulators, rewrite, spelled
 from tui_eval.scripting.nunjucks_members import MAX_ITEMS, member
 
 LOOP_MEMBERS = {"index", "index0", "revindex", "revindex0", "first", "last", "length"}
-COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq", "seq", "sne")
 
 
 class Budget:
@@ -33,6 +32,7 @@ class Budget:
         self.deadline = time.monotonic() + seconds
         self.rounds = 2_000_000
         self.characters = js.MAX_TEXT
+        self.names: dict[str, Any] = {}
 
     def spend(self, rounds: int = 1, characters: int = 0) -> None:
         self.rounds -= rounds
@@ -56,73 +56,6 @@ class NunjucksUndefined(ChainableUndefined):
 
     def __bool__(self) -> bool:
         return False
-
-
-class NunjucksParser(Parser):
-    """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`."""
-
-    def parse_compare(self) -> nodes.Expr:
-        line = self.stream.current.lineno
-        expression = self.parse_math1()
-        while True:
-            kind = self.stream.current.type
-            if kind in ("eq", "ne"):
-                next(self.stream)
-                # The lexer knows no `===`: it gives `==` and then an assignment.
-                if self.stream.current.type == "assign":
-                    next(self.stream)
-                    kind = "s" + kind
-                expression = _apply(f"_{kind}", expression, self.parse_math1())
-            elif kind in COMPARISONS:
-                next(self.stream)
-                expression = _apply(f"_{kind}", expression, self.parse_math1())
-            elif self.stream.skip_if("name:in"):
-                expression = _apply("_in", expression, self.parse_math1())
-            elif self.stream.current.test("name:not") and self.stream.look().test("name:in"):
-                self.stream.skip(2)
-                expression = nodes.Not(_apply("_in", expression, self.parse_math1()), lineno=line)
-            else:
-                return expression
-
-
-def _apply(name: str, value: nodes.Expr, *arguments: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(value, name, list(arguments), [], None, None, lineno=value.lineno)
-
-
-def _rewrite(node: nodes.Node) -> None:
-    """Lay nunjucks' meaning over the children of a node, innermost first."""
-    for name, value in list(node.iter_fields()):
-        if isinstance(value, list):
-            for index, child in enumerate(value):
-                if isinstance(child, nodes.Node):
-                    _rewrite(child)
-                    value[index] = _meaning(child)
-        elif isinstance(value, nodes.Node):
-            _rewrite(value)
-            setattr(node, name, _meaning(value))
-
-
-def _meaning(node: nodes.Node) -> nodes.Node:
-    if isinstance(node, (nodes.If, nodes.CondExpr)):
-        node.test = _apply("_true", node.test)
-        if isinstance(node, nodes.CondExpr) and node.expr2 is None:
-            node.expr2 = nodes.Const("", lineno=node.lineno)
-    elif isinstance(node, (nodes.And, nodes.Or)):
-        node.left = _apply("_operand", node.left)
-    elif isinstance(node, nodes.Not):
-        node.node = _apply("_true", node.node)
-    elif isinstance(node, nodes.For):
-        node.iter = _apply("_pairs" if isinstance(node.target, nodes.Tuple) else "_items", node.iter)
-        if node.test is not None:
-            node.test = _apply("_true", node.test)
-    elif isinstance(node, nodes.Concat):
-        node.nodes = [_apply("_concatenated", part) for part in node.nodes]
-    elif isinstance(node, nodes.Pair) and isinstance(node.key, nodes.Name):
-        node.key = nodes.Const(node.key.name, lineno=node.lineno)
-    elif isinstance(node, nodes.Tuple) and node.ctx == "load":
-        # In nunjucks a group in brackets gives its last member.
-        return node.items[-1] if node.items else nodes.Const(None, lineno=node.lineno)
-    return node
 
 
 class _EmptyList(list[Any]):
@@ -157,12 +90,30 @@ def _pairs(value: Any) -> list[Any]:
 
 
 def _concatenated(value: Any) -> str:
-    plain = js.text(value)
+    plain = js.concatenated(value)
     budget.get().spend(1, len(plain))
     return plain
 
 
+@pass_context
+def _set(context: Any, value: Any, name: str) -> None:
+    budget.get().names[name] = value
+
+
+@pass_context
+def _get(context: Any, value: Any, name: str) -> Any:
+    return budget.get().names.get(name, value)
+
+
+@pass_context
+def _random(context: Any, value: Any) -> Any:
+    return FILTERS["random"](value)  # with the context, so that jinja2 does not settle it for good
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {
+    "_set": _set,
+    "_get": _get,
+    "random": _random,
     "_true": js.truthy,
     "_operand": _operand,
     "_items": _items,
@@ -230,7 +181,11 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
 
     def __init__(self, filters: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(
-            autoescape=False, undefined=NunjucksUndefined, keep_trailing_newline=True, finalize=_finalize
+            autoescape=False,
+            undefined=NunjucksUndefined,
+            keep_trailing_newline=True,
+            finalize=_finalize,
+            extensions=[Switch],
         )
         self.filters = {**FILTERS, **filters, **OPERATORS}
         self.tests = dict(TESTS)
@@ -238,14 +193,15 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         template = NunjucksParser(self, source, name, filename).parse()
-        _rewrite(template)
+        rewrite(template)
+        keep_accumulators(template)
         return template
 
     def _tokenize(
         self, source: str, name: str | None, filename: str | None = None, state: str | None = None
     ) -> TokenStream:
         stream = super()._tokenize(source, name, filename, state)
-        return TokenStream(_spelled(stream), name, filename)
+        return TokenStream(spelled(stream), name, filename)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self.getitem(obj, attribute)
@@ -264,7 +220,7 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
     def is_safe_callable(self, obj: Any) -> bool:
         return True  # nothing else can be reached: members come from our tables alone
 
-    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget.get().spend(20)
         if not callable(__obj) or isinstance(__obj, js.Undefined):
             raise js.ScriptValueError("Unable to call a value that is not a function")
@@ -277,19 +233,3 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
         return js.arithmetic("-", 0, arg) if operator == "-" else js.number(arg)
-
-
-ALIASES = {"elseif": "elif", "asyncEach": "for", "asyncAll": "for", "ifAsync": "if"}
-ENDS = {"endeach": "endfor", "endall": "endfor"}
-
-
-def _spelled(stream: TokenStream) -> Iterator[Token]:
-    """nunjucks' names of blocks in jinja2's spelling."""
-    after_begin = False
-    for token in stream:
-        if after_begin and token.type == "name":
-            value = ALIASES.get(token.value) or ENDS.get(token.value)
-            if value:
-                token = Token(token.lineno, token.type, value)
-        after_begin = token.type == "block_begin"
-        yield token

@@ -99,7 +99,7 @@ def _round(value: Any, precision: Any = 0, method: Any = "common") -> Any:
     return tidy(whole / factor)
 
 
-def _int(value: Any, default: Any = 0, base: Any = 10) -> Any:
+def _int(value: Any, default: Any = UNDEFINED, base: Any = 10) -> Any:
     plain = text(value).strip(WHITESPACE)
     found = re.match(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)", plain[:400], re.ASCII)
     if not found:
@@ -108,7 +108,7 @@ def _int(value: Any, default: Any = 0, base: Any = 10) -> Any:
     return int(digits, 16) if "x" in digits.lower() else int(digits, max(2, min(36, integer(base, 10))))
 
 
-def _float(value: Any, default: Any = 0.0) -> Any:
+def _float(value: Any, default: Any = UNDEFINED) -> Any:
     found = re.match(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text(value).strip(WHITESPACE)[:400], re.ASCII)
     return tidy(float(found.group())) if found else default
 
@@ -202,7 +202,11 @@ def _urlencode(value: Any) -> str:
     safe = "!~*'()"
     if isinstance(value, str):
         return urllib.parse.quote(value, safe=safe, errors="replace")
-    pairs = value.items() if isinstance(value, Mapping) else [(p[0], p[1]) for p in items(value) if len(items(p)) == 2]
+    pairs = (
+        value.items()
+        if isinstance(value, Mapping)
+        else [(p[0], p[1]) for p in items(value) if len(items(p)) == 2]
+    )
     return "&".join(
         f"{urllib.parse.quote(text(k), safe=safe, errors='replace')}"
         f"={urllib.parse.quote(text(v), safe=safe, errors='replace')}"
@@ -262,7 +266,7 @@ def _random(value: Any) -> Any:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "load": parse_json,
-    "dump": to_json,
+    "dump": lambda v, indent=None: UNDEFINED if is_undefined(v) else to_json(v, indent),
     "abs": lambda v: abs(number(v)),
     "batch": _batch,
     "capitalize": _capitalize,

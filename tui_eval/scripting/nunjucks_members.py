@@ -210,9 +210,9 @@ STRING_METHODS: dict[str, Callable[..., Any]] = {
     "substr": _substr,
     "includes": lambda s, part, start=0: text(part) in s[max(0, integer(start)) :],
     "startsWith": lambda s, part, start=0: s.startswith(text(part), max(0, integer(start))),
-    "endsWith": lambda s, part, end=UNDEFINED: (s if is_undefined(end) else s[: max(0, integer(end))]).endswith(
-        text(part)
-    ),
+    "endsWith": lambda s, part, end=UNDEFINED: (
+        s if is_undefined(end) else s[: max(0, integer(end))]
+    ).endswith(text(part)),
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
     "replace": _replace,
@@ -330,7 +330,9 @@ def _number_text(value: int | float, base: Any = 10) -> str:
 
 def _grouped(value: int | float, *_: Any) -> str:
     plain = number_text(round(value, 3) if isinstance(value, float) else value)
-    return re.sub(r"(?<=\d)(?=(\d{3})+(?!\d))", ",", plain) if "." not in plain and "e" not in plain else plain
+    return (
+        re.sub(r"(?<=\d)(?=(\d{3})+(?!\d))", ",", plain) if "." not in plain and "e" not in plain else plain
+    )
 
 
 NUMBER_METHODS: dict[str, Callable[..., Any]] = {

@@ -97,10 +97,10 @@ def text(value: Any) -> str:
         return "false"
     if isinstance(value, (int, float)):
         return number_text(value)
+    if isinstance(value, (FileValue, FileList)):
+        return value.source
     if isinstance(value, (list, tuple)):
         return join(value, ",")
-    if isinstance(value, FileValue):
-        return value.source
     if isinstance(value, Mapping):
         return "[object Object]"
     if callable(value):
@@ -162,7 +162,9 @@ def number(value: Any) -> int | float:
             if plain[:2].lower() in ("0x", "0o", "0b"):
                 return int(plain, 0)
             if "_" in plain or plain.lower().strip("+-") in ("nan", "inf", "infinity"):
-                return {"Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(plain, math.nan)
+                return {"Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(
+                    plain, math.nan
+                )
             parsed = float(plain)
         except ValueError:
             return math.nan
@@ -192,13 +194,14 @@ def add(left: Any, right: Any) -> Any:
     plain = (int, float, type(None), Undefined)
     if isinstance(left, plain) and isinstance(right, plain):
         return tidy(_float_safe(lambda: number(left) + number(right)))
-    both = [_concatenated(left), _concatenated(right)]
+    both = [concatenated(left), concatenated(right)]
     if len(both[0]) + len(both[1]) > MAX_TEXT:
         raise ScriptValueError("the text would be too long")
     return both[0] + both[1]
 
 
-def _concatenated(value: Any) -> str:
+def concatenated(value: Any) -> str:
+    """A value joined to a text: null and undefined by their names."""
     if value is None:
         return "null"
     return "undefined" if is_undefined(value) else text(value)
@@ -222,7 +225,9 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
         second = float(second) if abs(second) < 10**300 else math.inf
     if operator in ("/", "//"):
         if second == 0:
-            result: int | float = math.nan if first == 0 or math.isnan(first) else math.copysign(math.inf, first)
+            result: int | float = (
+                math.nan if first == 0 or math.isnan(first) else math.copysign(math.inf, first)
+            )
         else:
             result = _float_safe(lambda: first / second)
             if operator == "//" and math.isfinite(result):

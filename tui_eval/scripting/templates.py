@@ -26,13 +26,32 @@ TIME_LIMIT = 10.0
 MAX_TEMPLATE = 5_000_000
 """Characters of the longest template that is compiled."""
 
-_PLAIN = re.compile(r"\{\{\s{0,40}([A-Za-z_$][\w$]{0,200}(?:\.[A-Za-z_$][\w$]{0,200}){0,20})\s{0,40}\}\}", re.ASCII)
+MAX_FILLED = 1_000_000
+"""Characters that one round of filling vars into a var may add."""
+
+_PLAIN = re.compile(
+    r"\{\{\s{0,40}([A-Za-z_$][\w$]{0,200}(?:\.[A-Za-z_$][\w$]{0,200}){0,20})\s{0,40}\}\}", re.ASCII
+)
 _BARE = re.compile(r"\{\{\s{0,40}(\w{1,200})\s{0,40}\}\}")
 _RAW = re.compile(r"\{%-?\s{0,40}(?:raw|verbatim)\s{0,40}-?%\}")
 _VERBATIM = re.compile(r"\{%(-?)\s{0,40}(end)?verbatim\s{0,40}(-?)%\}")
-_WORDS = frozenset(
-    "true false none null undefined and or not in is if else range cycler joiner super self loop caller "
-    "True False None".split()
+_WORDS = frozenset({"true", "false", "none", "null", "undefined", "True", "False", "None"}) | frozenset(
+    {
+        "and",
+        "or",
+        "not",
+        "in",
+        "is",
+        "if",
+        "else",
+        "range",
+        "cycler",
+        "joiner",
+        "super",
+        "self",
+        "loop",
+        "caller",
+    }
 )
 
 
@@ -172,7 +191,15 @@ def _render_jinja(
         raise TemplateError(_line(error)) from None
     except (RecursionError, MemoryError):
         raise TemplateError("the template is nested too deeply") from None
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, SyntaxError, AssertionError) as error:
+    except (
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+        SyntaxError,
+        AssertionError,
+    ) as error:
         raise TemplateError(_line(error)) from None
     finally:
         budget.reset(token)
@@ -249,7 +276,7 @@ def resolve_vars(
         changed = False
         for key, value in result.items():
             if isinstance(value, str) and "{{" in value:
-                filled = _fill_bare(value, result)
+                filled = _fill_bare(key, value, result)
                 changed = changed or filled != value
                 result[key] = filled
         if not changed:
@@ -261,18 +288,18 @@ def resolve_vars(
     return rendered
 
 
-def _fill_bare(value: str, vars: Mapping[str, Any]) -> str:  # noqa: A002
-    length = len(value)
+def _fill_bare(name: str, value: str, vars: Mapping[str, Any]) -> str:  # noqa: A002
+    """`value` with the vars it names; itself, and what would grow without end, is left standing."""
+    left = MAX_FILLED
 
     def fill(found: re.Match[str]) -> str:
-        nonlocal length
-        if found.group(1) not in vars:
+        nonlocal left
+        other = found.group(1)
+        if other == name or other not in vars:
             return found.group()
-        filled = text(vars[found.group(1)])
-        length += len(filled)
-        if length > MAX_TEXT:
-            raise TemplateError("the text would be too long")
-        return filled
+        filled = text(vars[other])
+        left -= len(filled)
+        return filled if left >= 0 else found.group()
 
     return _BARE.sub(fill, value)
 

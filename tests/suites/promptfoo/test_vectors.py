@@ -64,7 +64,7 @@ def test_tests_of_files(folder: Path, form: str, monkeypatch: pytest.MonkeyPatch
     expected = json.loads((folder / "expected.json").read_text())
     reference = expected["ref"]
     wanted = expected.get("both", expected.get(form))
-    if wanted is None or (form == "as_object") != isinstance(reference, dict) and form != "as_array":
+    if wanted is None or ((form == "as_object") != isinstance(reference, dict) and form != "as_array"):
         pytest.skip("not recorded in this form")
     for name, value in expected["env"].items():
         monkeypatch.setenv(name, value)
@@ -118,7 +118,9 @@ async def compare(folder: Path, source: str, run: dict[str, Any]) -> None:
     stored: dict[str, Any] = {}
     for case in suite.cases:
         for _ in range(case.attempts):
-            rendered = resolve_case(case, folder, folder, trust, env=suite.settings.get("env"), more_vars=stored)
+            rendered = resolve_case(
+                case, folder, folder, trust, env=suite.settings.get("env"), more_vars=stored
+            )
             if rendered.function:
                 rendered = finish(rendered, "py " + rendered.vars["x"], case)
             found.append((case.agent or "", plain(case.vars), compact(rendered.prompt)))

@@ -49,8 +49,9 @@ class CaseMaker:
         evaluate = settings.get("evaluateOptions") or {}
         self.repeat = evaluate.get("repeat")
         timeout = evaluate.get("timeoutMs")
-        usable = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0
-        self.timeout = timeout / 1000 if usable else None
+        self.timeout: float | None = None
+        if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
+            self.timeout = timeout / 1000
         self.ids = identity.Ids()
         self.order = 0
         self.number = 0
@@ -157,15 +158,22 @@ class CaseMaker:
                     self._wrong(test, "prompts", f"there is no prompt {brief(name)}", f"there are: {known}")
             wanted = test.prompts
             cols = [
-                c for c in cols if any(matches(w, c.prompt.label, c.prompt.given, c.prompt.id) for w in wanted)
+                c
+                for c in cols
+                if any(matches(w, c.prompt.label, c.prompt.given, c.prompt.id) for w in wanted)
             ]
         if test.providers is not None:
             names = [(c, (c.provider.label, c.provider.id) if c.provider else ()) for c in cols]
             every = [(c.provider.label, c.provider.id) for c in self.columns if c.provider]
             for name in test.providers:
                 if not any(matches(name, *known) for known in every):
-                    there = ", ".join(dict.fromkeys(c.provider.name for c in self.columns if c.provider)) or "none"
-                    self._wrong(test, "providers", f"there is no provider {brief(name)}", f"there are: {there}")
+                    there = (
+                        ", ".join(dict.fromkeys(c.provider.name for c in self.columns if c.provider))
+                        or "none"
+                    )
+                    self._wrong(
+                        test, "providers", f"there is no provider {brief(name)}", f"there are: {there}"
+                    )
             cols = [c for c, known in names if any(matches(w, *known) for w in test.providers)]
         return cols
 

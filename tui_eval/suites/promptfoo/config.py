@@ -52,7 +52,7 @@ class ConfigReader:
     def read(self, text: str) -> None:
         """Parse, dereference, fill in the environment, then read key by key."""
         reading, suite = self.reading, self.suite
-        if not reading.path.suffix.lower() in (".yaml", ".yml", ".json"):
+        if reading.path.suffix.lower() not in (".yaml", ".yml", ".json"):
             cure = "write the suite as YAML or JSON"
             reading.problem(reading.name, 0, "", "a configuration in JavaScript is not supported yet", cure)
             return
@@ -105,7 +105,9 @@ class ConfigReader:
         value = data.get(key)
         if value is None or isinstance(value, dict):
             return value or {}
-        self.reading.problem(self.reading.name, self.line_of(key), key, f"must be a mapping, not {brief(value)}")
+        self.reading.problem(
+            self.reading.name, self.line_of(key), key, f"must be a mapping, not {brief(value)}"
+        )
         return {}
 
     def _cases(self, data: dict[str, Any]) -> list[Case]:
@@ -138,7 +140,11 @@ class ConfigReader:
                 if str(error):
                     reading.problem(name, self.line_of(*at), "defaultTest", str(error))
                 value = None
-        default = TestReader(reading, name, line_of).test(value, at, needs_some=False) if value is not None else None
+        default = (
+            TestReader(reading, name, line_of).test(value, at, needs_some=False)
+            if value is not None
+            else None
+        )
         if default is not None:
             # What is wrong with the default is said once, and hung on no test.
             reading.problems.extend(default.problems)
@@ -158,7 +164,9 @@ class ConfigReader:
             return []
         reading, result, number = self.reading, [], 0
         if not isinstance(value, list):
-            reading.problem(reading.name, self.line_of("scenarios"), "scenarios", f"must be a list, not {brief(value)}")
+            reading.problem(
+                reading.name, self.line_of("scenarios"), "scenarios", f"must be a list, not {brief(value)}"
+            )
             return []
         for index, given in enumerate(value):
             at = ("scenarios", index)
@@ -166,7 +174,9 @@ class ConfigReader:
                 own = scenario.get("config")
                 reader = TestReader(reading, reading.name, self.line_of)
                 configs = own if isinstance(own, list) else [own if own is not None else {}]
-                tests = sources.read(scenario.get("tests"), (*at, "tests")) or [Test(reading.name, self.line_of(*at))]
+                tests = sources.read(scenario.get("tests"), (*at, "tests")) or [
+                    Test(reading.name, self.line_of(*at))
+                ]
                 for place, entry in enumerate(configs):
                     config = reader.test(entry, (*at, "config", place), needs_some=False)
                     if config is None:

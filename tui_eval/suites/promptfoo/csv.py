@@ -16,7 +16,17 @@ from tui_eval.suites.promptfoo.reading import Reading
 from tui_eval.suites.promptfoo.rows import CsvError, rows
 from tui_eval.suites.promptfoo.tests import Test
 
-SPECIAL = ("expected", "prefix", "suffix", "description", "providerOutput", "metric", "threshold", "metadata", "config")
+SPECIAL = (
+    "expected",
+    "prefix",
+    "suffix",
+    "description",
+    "providerOutput",
+    "metric",
+    "threshold",
+    "metadata",
+    "config",
+)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _CONFIG = re.compile(r"__config:__expected(\d*):(.*)\Z", re.DOTALL)
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
@@ -127,7 +137,9 @@ class Plan:
             try:
                 result.append(shorthand.parse(cell, reference=self.reading.reference, line=line))
             except shorthand.ListError as error:
-                self._row_problem(test, line, self.header[index], str(error), "double the quotes within a quoted text")
+                self._row_problem(
+                    test, line, self.header[index], str(error), "double the quotes within a quoted text"
+                )
         return result
 
     def _row_problem(self, test: Test, line: int, key: str, message: str, cure: str) -> None:
@@ -155,7 +167,9 @@ class Plan:
                 continue
             value = _number(cell)
             if value is None:
-                self._row_problem(test, line, self.header[index], "Invalid numeric value for threshold", "give a number")
+                self._row_problem(
+                    test, line, self.header[index], "Invalid numeric value for threshold", "give a number"
+                )
             elif place >= len(test.assertions):
                 # The tool counts the assertions that are not empty, and leaves the rest alone.
                 continue
@@ -181,14 +195,13 @@ def read(reading: Reading, path: str, text: str) -> Iterator[Test]:
         for line, row in rows(text.removeprefix("\ufeff"), delimiter, strict=strict):
             if plan is None:
                 plan = Plan(reading, path, row)
-                width = plan.width
-                make = plan.test
                 continue
-            if len(row) != width:
+            if len(row) != plan.width:
                 raise CsvError(
-                    f"Invalid Record Length: columns length is {width}, got {len(row)} on line {line}", line
+                    f"Invalid Record Length: columns length is {plan.width}, got {len(row)} on line {line}",
+                    line,
                 )
-            tests.append(make(row, len(tests) + 1, line))
+            tests.append(plan.test(row, len(tests) + 1, line))
     except CsvError as error:
         cure = "the file is not read; mend this line"
         reading.problem(path, error.line, "", str(error), cure)

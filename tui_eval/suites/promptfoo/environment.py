@@ -71,7 +71,7 @@ def fill(text: str, env: Mapping[str, str]) -> str:
             if not after:
                 return env[name]
             if after.startswith("|"):
-                value = env[name] if name in env else None
+                value = env.get(name)
                 known = {} if value is None else {name: value}
                 return templates.render(match.group(), {}, env=known)
         except (KeyError, NeedsTrust, templates.TemplateError):

@@ -94,7 +94,9 @@ def _from_text(reading: Reading, text: str, label: str | None, own: str | None, 
         paths = [p for p in reading.glob(plain) if p.suffix[1:].lower() in FILES]
         if not paths:
             raise Missing(f"no file matches {plain}")
-        return [p for path in paths for p in _file(reading, path, _shown(reading, path), None, label, own, config)]
+        return [
+            p for path in paths for p in _file(reading, path, _shown(reading, path), None, label, own, config)
+        ]
     if found is None or found.group(2).lower() not in FILES:
         path = reading.find(plain)
         return _file(reading, path, plain, None, label, own, config)
@@ -104,7 +106,13 @@ def _from_text(reading: Reading, text: str, label: str | None, own: str | None, 
 
 def _looks_like_file(reading: Reading, text: str, found: re.Match[str] | None) -> bool:
     """A bare path: one line, ends in a known way, and is there (or is a pattern or a plain name)."""
-    if found is None or "\n" in text or "{{" in text or len(text) > 1000 or found.group(2).lower() not in FILES:
+    if (
+        found is None
+        or "\n" in text
+        or "{{" in text
+        or len(text) > 1000
+        or found.group(2).lower() not in FILES
+    ):
         return False
     if " " not in text.strip():
         return True
@@ -119,7 +127,13 @@ def _shown(reading: Reading, path: Path) -> str:
 
 
 def _file(
-    reading: Reading, path: Path, shown: str, function: str | None, label: str | None, own: str | None, config: Any
+    reading: Reading,
+    path: Path,
+    shown: str,
+    function: str | None,
+    label: str | None,
+    own: str | None,
+    config: Any,
 ) -> list[Prompt]:
     kind = path.suffix[1:].lower()
     if kind == "py":

@@ -52,7 +52,11 @@ def _read_one(reading: Reading, entry: Any, at: tuple[Any, ...], line_of: LineOf
         if found:
             return found
     reading.problem(
-        reading.name, line_of(*at), dotted_key(at), f"no provider: {brief(entry)}", "give its id, as text or under id"
+        reading.name,
+        line_of(*at),
+        dotted_key(at),
+        f"no provider: {brief(entry)}",
+        "give its id, as text or under id",
     )
     return []
 
@@ -105,6 +109,8 @@ def matches(pattern: str, *names: str | None) -> bool:
             continue
         if name == pattern or name.startswith(f"{pattern}:"):
             return True
-        if "*" in pattern and re.fullmatch(".*".join(map(re.escape, re.split(r"\*+", pattern))), name, re.DOTALL):
+        if "*" in pattern and re.fullmatch(
+            ".*".join(map(re.escape, re.split(r"\*+", pattern))), name, re.DOTALL
+        ):
             return True
     return False

@@ -162,7 +162,12 @@ class Reading:
             self._host = None
 
     def check_keys(
-        self, value: dict[Any, Any], known: Iterable[str], path: str, line_of: LineOf, prefix: tuple[Any, ...] = ()
+        self,
+        value: dict[Any, Any],
+        known: Iterable[str],
+        path: str,
+        line_of: LineOf,
+        prefix: tuple[Any, ...] = (),
     ) -> None:
         """Unknown keys: a slip for a known one is an error, any other a note."""
         names = frozenset(known)

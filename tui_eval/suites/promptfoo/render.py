@@ -88,7 +88,12 @@ def resolve_case(
             return RenderedCase("", resolved, None, _function(case, made, resolved, trust, root), settings)
         text = case.turns[0].text if case.turns else ""
         prompt = templates.render_prompt(
-            text or "", resolved, _text(options.get("prefix")), _text(options.get("suffix")), filters, env=environment
+            text or "",
+            resolved,
+            _text(options.get("prefix")),
+            _text(options.get("suffix")),
+            filters,
+            env=environment,
         )
     except templates.TemplateError as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
@@ -119,7 +124,9 @@ def finish(rendered: RenderedCase, value: Any, case: Case) -> RenderedCase:
     return RenderedCase(prompt, rendered.vars, chat_messages(prompt), None, config)
 
 
-def _function(case: Case, made: dict[str, Any], resolved: dict[str, Any], trust: Trust, root: Path) -> PromptFunction:
+def _function(
+    case: Case, made: dict[str, Any], resolved: dict[str, Any], trust: Trust, root: Path
+) -> PromptFunction:
     file, name = Path(str(made.get("path"))), str(made.get("function"))
     trust.require(f"run {file.name}:{name} to make a prompt")
     entry = case.provider if isinstance(case.provider, dict) else {}

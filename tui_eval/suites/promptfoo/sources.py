@@ -58,7 +58,9 @@ class Sources:
 
     def _reference(self, text: str, config: Any, at: tuple[Any, ...], *, listed: bool) -> list[Test]:
         if text.startswith(_REMOTE):
-            return self._wrong(at, f"tests from {brief(text)} are not supported yet", "save them as a CSV file")
+            return self._wrong(
+                at, f"tests from {brief(text)} are not supported yet", "save them as a CSV file"
+            )
         plain = text.removeprefix("file://")
         function = None
         if found := _FUNCTION.match(plain):
@@ -89,7 +91,9 @@ class Sources:
             values = generators.run(self.reading, path, function, self._config(config))
             return self._values(values, name, no_line, listed=listed, depth=depth)
         if kind in JAVASCRIPT:
-            raise Missing(f"{name}: tests made by JavaScript are not supported yet; use Python, CSV, YAML or JSON")
+            raise Missing(
+                f"{name}: tests made by JavaScript are not supported yet; use Python, CSV, YAML or JSON"
+            )
         if kind in ("xlsx", "xls"):
             raise Missing(f"{name}: spreadsheets are not supported yet; save it as CSV")
         if kind == "jsonl":

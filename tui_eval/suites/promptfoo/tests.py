@@ -100,7 +100,11 @@ class TestReader:
 
     def _loaded(self, value: Any, at: Path_) -> Any:
         """A `file://` YAML or JSON where a structure is expected, replaced by its content."""
-        if not (isinstance(value, str) and value.startswith("file://") and value.endswith((".yaml", ".yml", ".json"))):
+        if not (
+            isinstance(value, str)
+            and value.startswith("file://")
+            and value.endswith((".yaml", ".yml", ".json"))
+        ):
             return value
         try:
             return self.reading.parsed(self.reading.find(value))[0]
@@ -117,7 +121,9 @@ class TestReader:
         return None
 
     def _number(self, value: Any, at: Path_) -> float | None:
-        if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value == value):
+        if value is None or (
+            isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
+        ):
             return value
         self._error(at, f"must be a number, not {brief(value)}")
         return None
@@ -199,14 +205,18 @@ class TestReader:
         for index, member in enumerate(members[:MOST_ASSERTIONS]):
             where = (*at, "assert", index)
             if isinstance(member, dict) and member.get("type") == "assert-set":
-                self._error(where, "an assert-set within an assert-set", "take its assertions out of the inner set")
+                self._error(
+                    where, "an assert-set within an assert-set", "take its assertions out of the inner set"
+                )
             elif (assertion := self._assertion(self._loaded(member, where), where)) is not None:
                 assertion.set = place
                 result.append(assertion)
 
     def _assertion(self, entry: Any, at: Path_) -> Assertion | None:
         if not isinstance(entry, dict):
-            self._error(at, f"an assertion must be a mapping, not {brief(entry)}", "write type: … and value: …")
+            self._error(
+                at, f"an assertion must be a mapping, not {brief(entry)}", "write type: … and value: …"
+            )
             return None
         kind = entry.get("type")
         if not isinstance(kind, str) or not kind:
@@ -253,7 +263,9 @@ def merged(test: Test, default: Test | None) -> Test:
     if default is None:
         return test
     options = _under(default.options, test.options)
-    own_only = bool((test.options or {}).get("disableDefaultAsserts") or (options or {}).get("disableDefaultAsserts"))
+    own_only = bool(
+        (test.options or {}).get("disableDefaultAsserts") or (options or {}).get("disableDefaultAsserts")
+    )
     return msgspec.structs.replace(
         test,
         vars={**default.vars, **test.vars} if default.vars else test.vars,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-BASE_TYPES = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BASE_TYPES = _names(
     """
     equals contains icontains contains-any contains-all icontains-any icontains-all starts-with regex
     levenshtein rouge-n bleu gleu meteor word-count cost latency perplexity perplexity-score
@@ -16,46 +21,46 @@ BASE_TYPES = frozenset(
     pi search-rubric agent-rubric similar similar:cosine similar:dot similar:euclidean
     trajectory:goal-success
     javascript python ruby webhook
-    """.split()
+    """
 )
 SPECIAL_TYPES = frozenset({"select-best", "max-score", "human", "assert-set"})
 ALL_TYPES = BASE_TYPES | SPECIAL_TYPES | frozenset(f"not-{name}" for name in BASE_TYPES)
 
-WITH_THRESHOLD = frozenset(
+WITH_THRESHOLD = _names(
     """
     answer-relevance classifier context-faithfulness context-recall context-relevance cost latency
     levenshtein perplexity perplexity-score rouge-n similar starts-with
-    """.split()
+    """
 )
 """Types whose shorthand stores a threshold (4.3)."""
 
-TOP_KEYS = frozenset(
+TOP_KEYS = _names(
     """
     description tags prompts providers targets tests defaultTest scenarios env evaluateOptions
     commandLineOptions nunjucksFilters derivedMetrics outputPath extensions metadata sharing
     writeLatestResults tracing redteam plugins strategies $schema assertionTemplates
-    """.split()
+    """
 )
-TEST_KEYS = frozenset(
+TEST_KEYS = _names(
     """
     description vars assert threshold options metadata provider providers prompts providerOutput
     assertScoringFunction
-    """.split()
+    """
 )
-ASSERTION_KEYS = frozenset(
+ASSERTION_KEYS = _names(
     """
     type value threshold weight metric transform contextTransform provider rubricPrompt config
     alpha beta gamma
-    """.split()
+    """
 )
 SET_KEYS = frozenset({"type", "assert", "threshold", "weight", "metric", "config"})
 REQUIRED_SOME = ("assert", "vars", "options", "metadata", "provider", "providerOutput", "threshold")
 """A test of a list must have one of these."""
 
-MEDIA = frozenset(
+MEDIA = _names(
     """
     jpg jpeg png gif bmp webp svg ico avif tiff tif heic mp4 webm ogg mov avi wmv mkv m4v mp3 wav flac
     aac m4a opus pdf
-    """.split()
+    """
 )
 JAVASCRIPT = frozenset({"js", "cjs", "mjs", "ts", "cts", "mts"})

@@ -1,0 +1,206 @@
+"""Templates: nunjucks' meaning, promptfoo's rules around it, and nothing that can hurt."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.scripting.nunjucks_values import FileList, FileValue, number_text
+from tui_eval.scripting.templates import (
+    TemplateError,
+    is_partial,
+    render,
+    render_prompt,
+    render_value,
+    resolve_vars,
+)
+from tui_eval.suites.promptfoo.environment import Environment
+
+RECORDED = [json.loads(line) for line in (Path(__file__).parent / "nunjucks.jsonl").read_text().splitlines()]
+VARS = RECORDED[0]["vars"]
+
+
+@pytest.mark.parametrize("row", RECORDED[1:], ids=lambda row: row["template"][:40])
+def test_as_nunjucks_renders_it(row: dict[str, Any]) -> None:
+    if row["text"] is None:
+        with pytest.raises(TemplateError):
+            render(row["template"], VARS)
+    else:
+        assert render(row["template"], VARS) == row["text"]
+
+
+def test_plain_names_need_no_jinja2() -> None:
+    code = (
+        "import sys; from tui_eval.scripting.templates import render, render_prompt, resolve_vars;"
+        "v = resolve_vars({'a': 'x {{b}}', 'b': 'y'}); assert render('{{ a }}{{q.r}} {{b.length}}', v) == 'x y 1';"
+        "render_prompt('[{\"content\": \"{{a}}\"}]', v); assert 'jinja2' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"), (0.1, "0.1"), (1e21, "1e+21"), (1e20, "100000000000000000000"), (1e-6, "0.000001"),
+        (1e-7, "1e-7"), (123456.789, "123456.789"), (-0.0, "0"), (float("nan"), "NaN"), (2**63, "9223372036854776000"),
+        (12345678901234567890, "12345678901234567000"), (10**400, "Infinity"), (-1.5e-10, "-1.5e-10"),
+    ],
+)  # fmt: skip
+def test_numbers_print_as_in_javascript(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "partial"),
+    [
+        ("open {{ brace", True), ("{% if", True), ("{# c", True), ("{{ a }}", False), ("{{ a }} {{ b", True),
+        ("{{ a\n}}", True), ("{% raw %}{{{% endraw %}", False), ("plain { text }", False), ("{{", True), ("", False),
+    ],
+)  # fmt: skip
+def test_a_tag_that_is_not_closed_on_its_line_is_printed(text: str, partial: bool) -> None:
+    assert is_partial(text) is partial
+    if partial:
+        assert render(text, {"a": "x"}) == text
+
+
+def test_vars_name_vars() -> None:
+    found = resolve_vars(
+        {"a": "A {{b}}", "b": "B {{ c }}", "c": "C\n", "d": "D {{zzz}}", "e": "{{ c | lower }}"}
+    )
+    assert found == {"a": "A B C", "b": "B C", "c": "C", "d": "D {{zzz}}", "e": "c"}
+
+
+def test_vars_that_name_each_other_end() -> None:
+    assert resolve_vars({"a": "x{{a}}"})["a"] == "xx{{a}}"
+    for hostile in ({"a": "x{{a}}{{b}}", "b": "{{a}}{{b}}{{a}}"}, {"a": "{{a}}" * 9000}):
+        with pytest.raises(TemplateError):
+            resolve_vars(hostile)
+
+
+def test_objects_in_vars_are_not_rendered() -> None:
+    assert resolve_vars({"o": {"k": "{{t}}"}, "t": "x"})["o"] == {"k": "{{t}}"}
+    assert render_value(["{{t}}", 1, {"k": "{{t}}"}], {"t": "x"}) == ["x", 1, {"k": "{{t}}"}]
+    assert render_value({"k": "{{t}}"}, {"t": "x"}) == {"k": "{{t}}"}
+
+
+def test_a_chat_prompt_stays_json() -> None:
+    prompt = '[{"role":"user","content":"{{q}}"}]'
+    sent = render_prompt(prompt, {"q": 'say "hi"\nnow'})
+    assert json.loads(sent)[0]["content"] == 'say "hi"\nnow'
+    assert sent.startswith('[\n  {\n    "role"')
+    assert render_prompt('{"q": {{q | dump}}}', {"q": 'a"b'}) == '{"q": "a\\"b"}'
+    assert render_prompt("mid {{x}}", {"x": 1}, "P{{x}} ", " S") == "P1 mid 1 S"
+
+
+def test_file_values_print_their_text_and_answer_by_key() -> None:
+    data = FileValue("a: 1\nb: [x, y]", {"a": 1, "b": ["x", "y"]})
+    found = render("{{d}}|{{d.a}}|{{d.b[1]}}|{{ d | dump }}|{{ (d | load).a }}", {"d": data})
+    assert found == 'a: 1\nb: [x, y]|1|y|{"a":1,"b":["x","y"]}|1'
+    assert render("{{l}}|{{l[0]}}", {"l": FileList("[1,2]", [1, 2])}) == "[1,2]|1"
+
+
+def test_the_environment_needs_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_SECRET", "hush")
+    own = Environment({"MINE": "m"}, trust := Trust())
+    assert render("{{env.MINE}} {{env.NOWHERE_AT_ALL}}", {}, env=own) == "m "
+    assert render("{{ env.MINE | upper }}", {}, env=own) == "M"
+    for template in ("{{env.SOME_SECRET}}", "{{ env['SOME_SECRET'] | upper }}"):
+        with pytest.raises(NeedsTrust):
+            render(template, {}, env=own)
+    assert trust.wanted == ["read the environment variable SOME_SECRET"]
+    assert render("{{env.SOME_SECRET}}", {}, env=Environment({}, Trust(True))) == "hush"
+    assert "hush" not in render("{{ env | dump }}", {}, env=own)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for i in range(100000000) %}a{% endfor %}",
+        "{% for i in range(900000) %}{% for j in range(900000) %}{% endfor %}{% endfor %}",
+        "{{ 'a'.repeat(1000000000) }}",
+        "{% set x = 'aaaaaaaaaa' %}{% for i in range(60) %}{% set x = x + x %}{% endfor %}{{ x }}",
+        "{{ 'a'.padStart(1000000000) }}",
+        "{{ 'aaaa' | replace('a', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'.repeat(600000)) }}",
+        "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
+        "{% include '/etc/passwd' %}",
+        "{% import 'os' as os %}{{ os }}",
+        "{{ 'x' | indent(1000000000) | center(100000000) }}",
+        "{{ x.y() }}",
+        "{{ 2 ",
+        "{% if %}{% endif %}",
+        "{{ '{' | load }}",
+        "{% for i in range(1000000) %}{{ big }}{% endfor %}",
+    ],
+)
+def test_what_cannot_be_rendered_is_one_line_soon(template: str) -> None:
+    began = time.monotonic()
+    if is_partial(template):
+        assert render(template, {}) == template
+        return
+    with pytest.raises(TemplateError) as caught:
+        render(template, {"big": "b" * 10_000})
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ ''.__class__.__mro__ }}", "{{ l.__init__.__globals__ }}", "{{ range.__globals__ }}",
+        "{{ self.__init__ }}", "{{ l.append }}", "{{ o.items }}", "{{ o['__class__'] }}", "{{ cycler.__init__ }}",
+        "{{ l|attr('__class__') if false }}", "{{ ('%c' % 65).format }}", "{{ joiner().__closure__ }}",
+    ],
+)  # fmt: skip
+def test_nothing_of_python_can_be_reached(template: str) -> None:
+    try:
+        found = render(template, {"l": [1], "o": {"k": 1}})
+    except TemplateError:
+        return
+    assert "class" not in found and "object at" not in found and "function" not in found
+
+
+def test_a_template_cannot_change_the_vars() -> None:
+    given_vars = {"l": [1], "o": {"k": [1]}}
+    assert render("{{ l.push(2) }}{{ l }}{{ o.k.push(3) }}", given_vars) == "21,22"
+    assert given_vars == {"l": [1], "o": {"k": [1]}}
+
+
+def test_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMPTFOO_DISABLE_TEMPLATING", "1")
+    assert render("{{a}}", {"a": "x"}) == "{{a}}"
+    assert resolve_vars({"a": "{{b}}\n", "b": "x"})["a"] == "{{b}}"
+
+
+PIECES = st.sampled_from(
+    ["{{", "}}", "{%", "%}", "{#", "#}", " a ", "if", "for x in l", "endfor", "endif", "|", "dump", "load", "(", ")",
+     "[", "]", "\n", "'", '"', "1", "+", "===", "set", "=", ".length", ".split(", "🎉", "\ud800", "\x00", "raw",
+     "endraw", "switch", "case", "macro m()", "endmacro", "{", "}", "in", "not", "and", ",", ":"]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=14).map("".join), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+))  # fmt: skip
+def test_any_text_renders_or_says_why_in_a_line(template: str, value: Any) -> None:
+    variables = {"a": value, "l": [value], "b": template}
+    for call in (render, render_prompt):
+        try:
+            assert isinstance(call(template, variables), str)
+        except TemplateError as error:
+            assert "\n" not in str(error)
+    try:
+        resolve_vars(variables)
+    except TemplateError as error:
+        assert "\n" not in str(error)
