@@ -8,17 +8,16 @@ its text, and nothing but plain JSON-like values ever comes out.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import yaml
 from yaml._yaml import CParser
-from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
+from tui_eval.guard.yaml_scalars import core_scalar, safe_scalar
 from tui_eval.model import Problem
 
 DEEPEST = 200
@@ -125,7 +124,7 @@ def _parse(text: str, path: str, core: bool, several: bool) -> list[Document]:
 
 
 def _construct(root: Node, path: str, core: bool) -> Document:
-    builder = _Builder(path, _core_scalar if core else _safe_scalar, core)
+    builder = _Builder(path, core_scalar if core else safe_scalar, core)
     try:
         value = builder.build(root)
     except _Refused as error:
@@ -266,64 +265,6 @@ class _Builder:
 
     def _complain(self, node: Node, message: str, cure: str = "", key: str = "") -> None:
         self.problems.append(Problem(self._path, node.start_mark.line + 1, key, message, cure))
-
-
-_safe = SafeConstructor()
-_SAFE_RESOLVERS: dict[str | None, list[tuple[str, re.Pattern[str]]]] = yaml.SafeLoader.yaml_implicit_resolvers
-
-
-def _safe_scalar(text: str) -> Any:
-    resolvers = _SAFE_RESOLVERS.get(text[0] if text else "")
-    if resolvers is None:
-        return text
-    for tag, pattern in resolvers:
-        if pattern.match(text):
-            kind = tag.removeprefix(_TAG)
-            if kind == "null":
-                return None
-            if kind == "bool":
-                return SafeConstructor.bool_values[text.lower()]
-            if kind in ("int", "float"):
-                make = _safe.construct_yaml_int if kind == "int" else _safe.construct_yaml_float
-                try:
-                    return make(ScalarNode(tag, text))
-                except (ValueError, OverflowError):  # `0b_`, or more digits than Python converts
-                    return text
-            return text
-    return text
-
-
-_CORE_WORDS: dict[str, Any] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-_CORE_SPECIAL = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
-_CORE_INT = re.compile(r"([-+]?)(?:0b([01_]+)|0x([0-9a-fA-F_]+)|0o([0-7_]+)|([0-9][0-9_]*))\Z")
-_CORE_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?\Z")
-
-
-def _core_scalar(text: str) -> Any:
-    if text in _CORE_WORDS:
-        return _CORE_WORDS[text]
-    if text[0] not in "+-.0123456789":
-        return text
-    special = _CORE_SPECIAL.get(text.lower())
-    if special is not None and text.lstrip("+-") in (".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"):
-        return special
-    if text.endswith("_"):
-        return text
-    try:
-        if match := _CORE_INT.match(text):
-            sign, binary, hexadecimal, octal, decimal = match.groups()
-            digits = binary or hexadecimal or octal or decimal
-            base = 2 if binary else 16 if hexadecimal else 8 if octal else 10
-            number = int(digits.replace("_", ""), base)
-            return -number if sign == "-" else number
-        if _CORE_FLOAT.match(text):
-            return float(text.replace("_", ""))
-    except ValueError:  # `0x_`, `._`, or more digits than Python converts
-        pass
-    return text
 
 
 def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:
