@@ -28,6 +28,9 @@ USUAL_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 """The provider's own host, which may have that key without being asked for trust."""
 
+BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+"""The variable with which people lead a provider's clients elsewhere."""
+
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _ADDRESS_KEYS = ("base_url", "url")
 _DEFAULT_ADDRESS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -172,9 +175,15 @@ def host_of(address: str | None) -> str:
 
 
 def is_own_host(kind: str, address: str | None) -> bool:
-    """Whether an address is the own one of the provider of this type of agent, over TLS."""
+    """Whether an address is the own one of the provider of this type of agent (over TLS), or the one
+    that the person's environment puts in its place."""
     host = host_of(address)
-    return bool(host) and host == OWN_HOSTS.get(kind) and str(address).lower().startswith("https://")
+    if not host:
+        return False
+    chosen = os.environ.get(BASE_URLS.get(kind, ""), "")
+    if chosen and chosen == address:  # the person's own environment names it, not a file
+        return True
+    return host == OWN_HOSTS.get(kind) and str(address).lower().startswith("https://")
 
 
 def is_loopback(address: str | None) -> bool:

@@ -182,6 +182,7 @@ _MODEL: dict[str, Check] = {
     "parameters": mapping,
     "metadata": text,
     "max_steps": integer(1),
+    "stream": flag,
 }
 
 AGENT_OPTIONS: dict[str, dict[str, Check]] = {

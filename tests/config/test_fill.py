@@ -1,0 +1,181 @@
+"""Variables and secrets: who gets them without trust, and who does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tui_eval import config
+from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.config_fill import host_of, is_loopback, is_own_host
+from tui_eval.guard.trust import NeedsTrust, Trust
+
+Project = Callable[..., config.Config]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "UNSET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-person")
+    monkeypatch.setenv("OTHER_KEY", "other-secret")
+    monkeypatch.setenv("EMPTY", "")
+
+
+def agent(kind: str, **options: object) -> AgentSpec:
+    return AgentSpec("a", kind, dict(options))  # type: ignore[arg-type]
+
+
+def test_the_usual_key_at_the_providers_own_host() -> None:
+    for spec in (
+        agent("openai"),
+        agent("openai", api_key="${OPENAI_API_KEY}"),
+        agent("openai", base_url="https://api.openai.com/v1"),
+    ):
+        assert config.fill(spec, Trust()).options["api_key"] == "sk-of-the-person"
+    assert "api_key" not in config.fill(agent("anthropic"), Trust()).options
+    assert "api_key" not in config.fill(agent("openai", headers={"Authorization": "x"}), Trust()).options
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.openai.com/v1",
+        "https://api.openai.com.evil.example/v1",
+        "https://api.openai.com@evil.example/",
+        "https://evil.example",
+    ]
+    + [
+        "https://evil.example\\@api.openai.com",
+        "https://[::2]/",
+        "//api.openai.com",
+        "https://127.0.0.1.evil.example",
+        "http://[bad",
+    ],
+)
+def test_a_foreign_host_needs_trust_for_every_secret(url: str) -> None:
+    for options in (
+        {},
+        {"api_key": "${OPENAI_API_KEY}"},
+        {"api_key": "literal-secret"},
+        {"headers": {"X-Api-Key": "literal-secret"}},
+    ):
+        with pytest.raises(NeedsTrust):
+            config.fill(agent("openai", base_url=url, **options), Trust())
+        config.fill(agent("openai", base_url=url, **options), Trust(True))
+        config.fill(msgspec.structs.replace(agent("openai", base_url=url, **options), typed=True), Trust())
+
+
+def test_a_foreign_host_without_secrets_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    config.fill(agent("openai", base_url="https://evil.example", headers={"X-Team": "evaluations"}), Trust())
+    config.fill(agent("http", url="https://evil.example", body={"message": "{{prompt}}"}), Trust())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:8000/v1", "http://127.0.0.1:1", "http://[::1]:2", "http://127.3.2.1/"]
+)
+def test_this_machine_may_have_them(url: str) -> None:
+    spec = agent("openai", base_url=url, api_key="${OTHER_KEY}", headers={"X": "${OPENAI_API_KEY}"})
+    filled = config.fill(spec, Trust())
+    assert filled.options["api_key"] == "other-secret" and filled.options["headers"] == {
+        "X": "sk-of-the-person"
+    }
+    assert "api_key" not in config.fill(agent("openai", base_url=url), Trust()).options
+    assert spec.options["api_key"] == "${OTHER_KEY}"
+
+
+def test_other_variables_need_trust() -> None:
+    for spec in (
+        agent("openai", api_key="${OTHER_KEY}"),
+        agent("anthropic", api_key="${OPENAI_API_KEY}"),
+        agent("openai", base_url="http://${OTHER_KEY}.localhost/"),
+        agent("echo", prefix="${OTHER_KEY}"),
+        agent("command", command=["x", "${OTHER_KEY}"]),
+        agent("http", url="https://example.com", body={"a": [{"b": "${OTHER_KEY}"}]}),
+        AgentSpec("a", "echo", model="${OTHER_KEY}"),
+    ):
+        trust = Trust()
+        with pytest.raises(NeedsTrust, match="OTHER_KEY|OPENAI_API_KEY"):
+            config.fill(spec, trust)
+        assert trust.wanted
+        config.fill(spec, Trust(True))
+
+
+def test_where_the_person_leads_the_provider_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://proxy.example/v1")
+    filled = config.fill(agent("openai", base_url="https://proxy.example/v1"), Trust())
+    assert filled.options["api_key"] == "sk-of-the-person"
+
+
+def test_writing_variables() -> None:
+    def filled(text: str) -> object:
+        return config.fill(agent("echo", prefix=text), Trust(True)).options["prefix"]
+
+    assert filled("a ${UNSET:-b} ${EMPTY:-c} ${EMPTY}d ${OTHER_KEY:-e}") == "a b c d other-secret"
+    assert filled("$${UNSET} ${not a name} $UNSET ${") == "${UNSET} ${not a name} $UNSET ${"
+    with pytest.raises(ConfigError, match=r"^agents.a.prefix: the environment variable UNSET is not set"):
+        filled("${UNSET}")
+    with pytest.raises(ConfigError, match=r"^agents.a.headers.X: "):
+        config.fill(agent("openai", headers={"X": "${UNSET}"}), Trust(True))
+    assert config.fill(agent("echo", prefix="${UNSET:-plain}"), Trust()).options["prefix"] == "plain"
+
+
+def test_databases(project: Project, tmp_path: Path) -> None:
+    loaded = project(
+        "databases:\n"
+        "  in: {type: duckdb, path: x.duckdb}\n"
+        "  out: {type: sqlite, path: ../x.db}\n"
+        "  variable: {type: files, path: '${OTHER_KEY}/x'}\n"
+        "  default: {type: files, path: '${UNSET:-data}'}\n"
+        "  near: {type: postgres, url: 'postgres://u:longpassword@localhost/d'}\n"
+        "  far: {type: postgres, url: 'postgres://u:longpassword@db.example/d'}\n"
+    )
+    assert config.database(loaded, "in", Trust()).path == str(tmp_path / "x.duckdb")
+    assert config.database(loaded, "default", Trust()).path == str(tmp_path / "data")
+    config.database(loaded, "near", Trust())
+    for name in ("out", "variable", "far"):
+        with pytest.raises(NeedsTrust):
+            config.database(loaded, name, Trust())
+        config.database(loaded, name, Trust(True))
+    with pytest.raises(ConfigError, match="no database called 'none' is configured \\(there is: in, out"):
+        config.database(loaded, "none", Trust())
+    with pytest.raises(ConfigError, match="not exactly one"):
+        config.database(loaded, None, Trust())
+
+
+def test_known_secrets(project: Project) -> None:
+    loaded = project(
+        "agents:\n"
+        "  a: {type: openai, api_key: literal-key, headers: {Authorization: 'Bearer ${OTHER_KEY}'}}\n"
+        "  b: {type: nao, password: nao-password}\n"
+        "  c: {type: openai, tools: [{type: canned, name: x, result: {key: not-a-secret}}]}\n"
+        "judge: {type: openai, api_key: judge-secret}\n"
+        "databases: {d: {type: postgres, url: 'postgres://u:longpassword@h/d'}}\n"
+    )
+    found = config.secrets(loaded)
+    for value in (
+        "literal-key",
+        "other-secret",
+        "nao-password",
+        "judge-secret",
+        "longpassword",
+        "sk-of-the-person",
+    ):
+        assert value in found
+    assert "not-a-secret" not in found and all(len(value) >= 8 for value in found)
+
+
+def test_hosts() -> None:
+    assert host_of("https://API.OpenAI.com./v1") == "api.openai.com"
+    assert is_own_host("openai", "HTTPS://api.openai.com/v1") and not is_own_host(
+        "nao", "https://api.openai.com"
+    )
+    assert (
+        is_loopback("http://localhost.")
+        and not is_loopback("http://localhost.evil.example")
+        and not is_loopback(None)
+    )

@@ -1,0 +1,140 @@
+"""Where the project is, and what surrounds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tui_eval import config
+from tui_eval.guard.trust import NeedsTrust, Trust
+
+Project = Callable[..., config.Config]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("cwd")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_nearest_file_then_git_then_here(tmp_path: Path, elsewhere: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    suite = deep / "s.yaml"
+    suite.write_text("")
+    assert config.find_root([suite]) == (elsewhere, None)
+    (tmp_path / ".git").mkdir()
+    assert config.find_root([suite]) == (tmp_path, None)
+    (tmp_path / "a" / "tui_eval.yaml").write_text("")
+    assert config.find_root([suite]) == (tmp_path / "a", tmp_path / "a" / "tui_eval.yaml")
+    assert config.find_root([deep, tmp_path / "a"]) == (tmp_path / "a", tmp_path / "a" / "tui_eval.yaml")
+    assert config.find_root([deep, tmp_path]) == (tmp_path, None)
+    assert config.find_root([deep / "none.yaml"])[0] == tmp_path / "a"
+    other = elsewhere / "my.yaml"
+    other.write_text("")
+    assert config.find_root([suite], "my.yaml") == (elsewhere, other)
+    assert config.find_root() == (elsewhere, None)
+
+
+def test_the_store_goes_elsewhere_where_the_root_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert config.state_dir(tmp_path) == tmp_path / ".tui-eval"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    folder = config.state_dir(tmp_path)
+    assert folder.parent == tmp_path / "state" / "tui-eval" / "projects"
+    assert folder == config.state_dir(tmp_path) != config.state_dir(tmp_path / "other")
+
+
+NAO = """
+project_name: shop
+databases:
+- {name: shop, type: duckdb, path: ./shop.duckdb}
+- {name: lake, type: bigquery, project_id: x}
+- {name: pg, type: postgres, host: db.example, port: 5433, database: sales, user: me, password: "{{ env('PGPW') }}"}
+llm:
+  provider: openai
+  models: [{id: gpt-x, costs: {inputNoCache: 2, output: 8, odd: x}}]
+test:
+  models: ["openai:gpt-4.1", "broken"]
+  threads: 3
+  k: 0
+  comparison: {rtol: 1e-3, decimals: 4}
+"""
+
+
+def test_a_nao_project(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = project("databases: {lake: {type: sqlite, path: x.db}}", nao_config__yaml=NAO)
+    assert [str(problem) for problem in loaded.problems] == [
+        "nao_config.yaml:11: test.models.1: 'broken' is no model; write provider:model, as openai:gpt-4.1",
+        "nao_config.yaml:13: test.k: must be a whole number of at least 1, not 0",
+    ]
+    nao = loaded.nao
+    assert nao is not None
+    assert (nao.models, nao.threads, nao.k, nao.comparison) == (
+        ["openai:gpt-4.1"],
+        3,
+        None,
+        {"rtol": 1e-3, "decimals": 4},
+    )
+    assert nao.costs == {"openai:gpt-x": {"inputNoCache": 2, "output": 8}}
+    assert loaded.databases["shop"].path == str(tmp_path / "shop.duckdb")
+    assert nao.databases["lake"].type == "bigquery" and loaded.databases["lake"].type == "sqlite"
+    monkeypatch.setenv("PGPW", "geheim12345")
+    with pytest.raises(NeedsTrust, match="PGPW"):
+        config.database(loaded, "pg", Trust())
+    assert (
+        config.database(loaded, "pg", Trust(True)).url == "postgresql://me:geheim12345@db.example:5433/sales"
+    )
+    assert "geheim12345" in config.secrets(loaded)
+
+
+def test_a_nao_project_found_from_its_tests_and_from_outside(tmp_path: Path) -> None:
+    tests = tmp_path / "analytics" / "tests"
+    tests.mkdir(parents=True)
+    (tmp_path / "analytics" / "nao_config.yaml").write_text(
+        "databases: [{name: d, type: duckdb, path: d.duckdb}]"
+    )
+    loaded = config.load([tests])
+    assert loaded.nao is not None
+    assert config.database(loaded, None, Trust()).path == str(tmp_path / "analytics" / "d.duckdb")
+    (tmp_path / ".git").mkdir()
+    assert config.load([tests]).nao is not None
+    (tmp_path / "analytics" / "tests" / "tui_eval.yaml").write_text("")
+    assert config.load([tests]).nao is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- a", "databases: 3", "databases: [3, {type: 4}]", "test: []", "llm: [1, {models: 3}]"]
+)
+def test_odd_nao_files_do_not_raise(project: Project, text: str) -> None:
+    project("", nao_config__yaml=text)
+
+
+def test_agents_by_convention(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BACKEND_URL", raising=False)
+    loaded = project(
+        "agents: {music: {type: neuro-san, url: 'http://h:1'}, s: {type: echo}}\nproviders: {'bedrock:x': s}"
+    )
+
+    def url(kind: config.Format, name: str | None) -> object:
+        spec = config.default_agent_spec(kind, name, loaded)
+        return spec and spec.options.get("url")
+
+    assert url("neuro_san", "music") == "http://h:1"
+    assert url("neuro_san", "other") == "http://localhost:8080"
+    assert url("nao", None) == "http://localhost:5005"
+    monkeypatch.setenv("BACKEND_URL", "http://nao.example")
+    assert url("nao", None) == "http://nao.example"
+    assert config.default_agent_spec("start_to_agent", "s", loaded) is loaded.agents["s"]
+    assert config.default_agent_spec("start_to_agent", "none", loaded) is None
+    assert config.default_agent_spec("promptfoo", "bedrock:x", loaded) is loaded.agents["s"]
+    assert config.default_agent_spec("promptfoo", "openai:x", loaded) is None
+    named = project("agents: {neuro-san: {type: neuro-san, url: 'http://n:1'}}")
+    spec = config.default_agent_spec("neuro_san", "any", named)
+    assert spec is named.agents["neuro-san"]

@@ -1,0 +1,84 @@
+"""Paths confined to the root, and trust that is remembered outside of it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tui_eval.guard import trust_store
+from tui_eval.guard.paths import confine, inside
+from tui_eval.guard.trust import NeedsTrust, Trust
+
+
+def test_inside_the_root(tmp_path: Path) -> None:
+    base = tmp_path / "suites"
+    base.mkdir()
+    assert confine(tmp_path, "a.txt", Trust(), base) == base / "a.txt"
+    assert confine(tmp_path, "../a.txt", Trust(), base) == tmp_path / "a.txt"
+    assert confine(tmp_path, tmp_path / "x" / "y", Trust()) == tmp_path / "x" / "y"
+    assert inside(tmp_path, tmp_path) and not inside(tmp_path, tmp_path.parent)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x", "link/x"])
+def test_outside_needs_trust(tmp_path: Path, path: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "else").mkdir()
+    (root / "link").symlink_to(tmp_path / "else")
+    trust = Trust()
+    with pytest.raises(NeedsTrust, match="needs trust: read /"):
+        confine(root, path, trust)
+    assert len(trust.wanted) == 1
+    assert confine(root, path, Trust(True)).is_absolute()
+
+
+def test_a_folder_whose_name_begins_alike_is_outside(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    with pytest.raises(NeedsTrust):
+        confine(tmp_path / "root", tmp_path / "root2" / "x", Trust())
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800\0"])
+def test_no_paths(tmp_path: Path, path: str) -> None:
+    with pytest.raises(OSError, match="not a usable path"):
+        confine(tmp_path, path, Trust())
+
+
+def test_links_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError):
+        confine(tmp_path, "a", Trust())
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "tui-eval"
+
+
+def test_trust_is_remembered_for_exactly_the_folder(tmp_path: Path, state: Path) -> None:
+    assert not trust_store.is_trusted(tmp_path)
+    trust_store.grant(tmp_path)
+    trust_store.grant(tmp_path / "other")
+    assert trust_store.is_trusted(tmp_path / "x" / "..")
+    assert not trust_store.is_trusted(tmp_path / "x")
+    assert trust_store.trust_for(tmp_path).granted
+    assert not trust_store.trust_for(tmp_path / "x").granted
+    assert trust_store.trust_for(tmp_path / "x", given=True).granted
+    trust_store.revoke(tmp_path)
+    trust_store.revoke(tmp_path)
+    assert trust_store.folders() == [str(tmp_path / "other")]
+    assert stat.S_IMODE((state / "trusted.json").stat().st_mode) == 0o600
+    assert [file.name for file in state.iterdir()] == ["trusted.json"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"folders": 3}', "{", "[" * 100_000, "\xff"])
+def test_a_damaged_file_trusts_nothing(tmp_path: Path, state: Path, content: str) -> None:
+    state.mkdir(parents=True)
+    (state / "trusted.json").write_text(content, "latin-1")
+    assert not trust_store.is_trusted(tmp_path)
+    trust_store.grant(tmp_path)
+    assert trust_store.is_trusted(tmp_path)

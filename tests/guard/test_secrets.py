@@ -1,0 +1,145 @@
+"""Which values are secrets, and that none of them gets through."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_eval.guard.secrets import MASK, Masker, secret_name, secret_values
+from tui_eval.model import Attempt, Entry, Exchange
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key",
+        "apiKey",
+        "X-Api-Key",
+        "OPENAI_API_KEY",
+        "key",
+        "token",
+        "accessToken",
+        "client_secret",
+        "password",
+        "PGPASSWORD",
+        "Authorization",
+        "Proxy-Authorization",
+        "AWS_SECRET_ACCESS_KEY",
+        "apikey",
+        "passwd",
+        "credentials",
+    ],
+)
+def test_secret_names(name: str) -> None:
+    assert secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "keywords",
+        "keyboard",
+        "monkey",
+        "tokens",
+        "max_tokens",
+        "tokenizer",
+        "name",
+        "",
+        "api_key_env",
+        "KEY_FILE",
+    ],
+)
+def test_names_of_no_secrets(name: str) -> None:
+    assert not secret_name(name)
+
+
+def test_values_found() -> None:
+    basic = base64.b64encode(b"user:correct horse").decode()
+    values = secret_values(
+        {
+            "headers": {"Authorization": "Bearer abcdefgh1", "X-Team": "evaluations"},
+            "login": {"authorization": f"Basic {basic}"},
+            "url": "postgres://me:p%40ssword1@host/db?sslkey=zzzzzzzz9",
+            "short_key": "1234567",
+            "api_key": "${OPENAI_API_KEY}",
+            "keys": ["listed-key-1"],
+            "password": 1234567890,
+            "tokens": "not a secret",
+        }
+    )
+    assert set(values) == {
+        "Bearer abcdefgh1", "abcdefgh1", f"Basic {basic}", basic, "user:correct horse", "correct horse",
+        "p@ssword1", "zzzzzzzz9", "listed-key-1", "1234567890",
+    }  # fmt: skip
+
+
+SECRET = 'pä"ss/w\\rd+1\n&'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SECRET,
+        json.dumps({"a": SECRET}),
+        json.dumps({"a": SECRET}, ensure_ascii=False),
+        f"https://host/?k={quote(SECRET)}",
+        f"https://host/?k={quote(SECRET, safe='')}",
+        base64.b64encode(SECRET.encode()).decode(),
+        base64.b64encode(b"user:" + SECRET.encode()).decode(),
+        base64.b64encode(b"a:" + SECRET.encode() + b":z").decode(),
+        base64.urlsafe_b64encode(b"me:" + SECRET.encode()).decode(),
+        repr({"a": SECRET}),
+    ],
+)
+def test_every_form_is_masked(written: str) -> None:
+    masked = Masker([SECRET]).text(f"before {written} after")
+    assert MASK in masked and masked.startswith("before ") and masked.endswith(" after")
+    assert "ss/w" not in masked and "ss%2Fw" not in masked
+
+
+def test_longest_first_and_short_ones_left_out() -> None:
+    masker = Masker(["abcdefgh", "abcdefghijkl", "abc"])
+    assert masker.text("abc abcdefgh abcdefghijkl") == f"abc {MASK} {MASK}"
+    masker.add("later-secret")
+    masker.add_values({"token": "header-token"})
+    assert masker.text("later-secret header-token") == f"{MASK} {MASK}"
+    assert not Masker() and Masker(["abcdefgh"])
+
+
+def test_values_of_any_shape() -> None:
+    masker = Masker(["sk-12345678"])
+    attempt = Attempt(
+        "c", 1, "passed",
+        transcript=[Entry(1, "user", text="hello sk-12345678", arguments={"a": ["sk-12345678", 1, None]})],
+        exchanges=[Exchange(1, "Authorization: Bearer sk-12345678")],
+        vars={"sk-12345678": ("x", "sk-12345678")},
+    )  # fmt: skip
+    masked = masker.value(attempt)
+    assert "sk-12345678" not in repr(masked) and repr(masked).count(MASK) == 5
+    assert "sk-12345678" in attempt.transcript[0].text
+    clean = Attempt("c", 1, "passed", transcript=[Entry(1, "user", text="hello")])
+    assert masker.value(clean) is clean
+    assert Masker(["1234567890"]).value({"a": 1234567890, "b": 1}) == {"a": MASK, "b": 1}
+
+
+@given(st.lists(st.text("ab-", min_size=0, max_size=12), max_size=20))
+def test_a_stream_in_pieces_masks_as_a_whole(pieces: list[str]) -> None:
+    masker = Masker(["ab-ab-ab-", "bbbbaaaa"])
+    stream = masker.stream()
+    shown = "".join(stream.feed(piece) for piece in pieces) + stream.flush()
+    whole = "".join(pieces)
+    assert "ab-ab-ab-" not in shown and "bbbbaaaa" not in shown
+    assert shown.replace(MASK, "") == masker.text(whole).replace(MASK, "")
+
+
+def test_a_stream_holds_back_no_more_than_needed() -> None:
+    stream = Masker(["sk-secret-1"]).stream()
+    assert stream.feed("hello sk-") == "hello "
+    assert stream.feed("sec") == ""
+    assert stream.feed("ret-1 bye") == f"{MASK} bye"
+    assert stream.flush() == ""
