@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 
 import polars as pl
@@ -97,7 +98,7 @@ def _flow(supply: list[int], demand: list[int], neighbours: list[list[int]]) -> 
             if path is None:
                 return None
             amount = min(left[source], room[path[-1][1]])
-            for (_, target), (owner, _) in zip(path, path[1:], strict=False):
+            for (_, target), (owner, _) in itertools.pairwise(path):
                 amount = min(amount, taken[target][owner])
             for position, (giver, target) in enumerate(path):
                 if position + 1 < len(path):

@@ -180,7 +180,8 @@ def _integers(cells: list[Any]) -> pl.Series | None:
 def _numbers(cells: list[Any], floats: bool) -> Column:
     count = len(cells)
     if any(isinstance(cell, Decimal) and not cell.is_finite() for cell in cells):
-        return Column("mixed", count, raw=cells)
+        cells = [float(c) if isinstance(c, Decimal) and not c.is_finite() else c for c in cells]
+        floats = True
     if not floats:
         scale = max(
             (-int(cell.as_tuple().exponent) for cell in cells if isinstance(cell, Decimal)), default=0

@@ -272,6 +272,8 @@ def _why(one: Pair, expected: Any, actual: Any) -> str:
         reference = Decimal(str(ATOL)) + Decimal(str(RTOL)) * size
     except ArithmeticError:
         return "value"
+    if not distance.is_finite():
+        return "value"
     text = f"off by {shortest_text(distance) if distance < 10**15 else str(distance)}"
     if one.tolerant:
         return f"{text}, allowed {float(allowed):.3g}"

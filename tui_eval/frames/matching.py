@@ -120,9 +120,9 @@ def _within_tolerance(pairs: list[Pair], tolerant: list[Pair]) -> Matching | Non
     bad = groups.filter(pl.col("good").all().over("group").not_())
     if bad.select((pl.len().over("group") == 1).any()).item():
         return None
-    if len(tolerant) == 1 and tolerant[0].a_exact is None and tolerant[0].rtol <= 1:
-        if bool(_keys_same(pairs, bad.get_column("e"), bad.get_column("a"))):
-            return None  # along one column, sorted pairing finds a matching wherever there is one
+    one_line = len(tolerant) == 1 and tolerant[0].a_exact is None and tolerant[0].rtol <= 1
+    if one_line and _keys_same(pairs, bad.get_column("e"), bad.get_column("a")):
+        return None  # along one column, sorted pairing finds a matching wherever there is one
     fixed_e, fixed_a = [], []
     for part in bad.partition_by("group", maintain_order=True):
         e_list, a_list = part.get_column("e"), part.get_column("a")

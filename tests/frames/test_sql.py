@@ -1,0 +1,181 @@
+"""Expected SQL: read-only, limited, whatever the types; SQLite and folders of files."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tui_eval.config import DatabaseSpec
+from tui_eval.frames.compare import compare
+from tui_eval.frames.sql import SqlError, execute, rows, schema_text
+
+EVERY_TYPE = """
+SELECT 1::HUGEINT h, 1.5::DECIMAL(38, 3) d, INTERVAL 3 DAYS i, TIME '10:30' t, [1, 2] l, {'a': 1} s,
+       TIMESTAMPTZ '2024-01-05 10:00:00+02' tz, 'ab'::BLOB b, 'x'::ENUM('x', 'y') e, '101'::BIT bi,
+       DATE '2024-01-05' dt, 7::UINT128 uh, NULL n, 1::UTINYINT ut, MAP {'a': 1} m, 'a' v, 1.5::FLOAT f,
+       true bo, TIMESTAMP '2024-01-05 10:11:12.5' ts, 'infinity'::DATE di, 'infinity'::TIMESTAMP ti,
+       'nan'::DOUBLE nn, 123456789012345678901234567890123456789012::BIGNUM bn, 1 dup, 2 dup
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> DatabaseSpec:
+    import duckdb
+
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE orders AS SELECT i AS id, i * 1.5 AS amount FROM range(10) t(i)")
+    return DatabaseSpec("shop", "duckdb", str(path))
+
+
+def test_every_type_becomes_rows(shop: DatabaseSpec) -> None:
+    [row] = rows(execute(shop, EVERY_TYPE))
+    assert row == {
+        "h": 1, "d": 1.5, "i": "3 days", "t": "10:30:00", "l": "[1, 2]", "s": "{'a': 1}",
+        "tz": "2024-01-05T08:00:00+00:00", "b": "ab", "e": "x", "bi": "101", "dt": "2024-01-05T00:00:00",
+        "uh": 7, "n": None, "ut": 1, "m": "{a=1}", "v": "a", "f": 1.5, "bo": True,
+        "ts": "2024-01-05T10:11:12.5", "di": "infinity", "ti": "infinity", "nn": None,
+        "bn": 123456789012345678901234567890123456789012, "dup": 1, "dup_1": 2,
+    }  # fmt: skip
+
+
+def test_an_answer_as_json_equals_every_type(shop: DatabaseSpec) -> None:
+    result = execute(shop, EVERY_TYPE)
+    [answer] = rows(result)
+    assert compare([answer], result).message == "match"
+    answer |= {
+        "l": [1, 2],
+        "s": {"a": 1},
+        "m": {"a": 1},
+        "dt": "2024-01-05",
+        "h": 1.0,
+        "tz": "2024-01-05 08:00Z",
+    }
+    assert compare([answer], result).passed
+
+
+def test_sums_of_integers_are_exact(shop: DatabaseSpec) -> None:
+    result = execute(shop, "SELECT SUM(250001) AS s, 100000.01::DECIMAL(10, 2) AS d FROM range(1)")
+    assert compare([{"s": 250001, "d": 100000.01}], result).passed
+    assert not compare([{"s": 250002, "d": 100000.01}], result).passed
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("INSERT INTO orders VALUES (1, 2)", "only SELECT"),
+        ("COPY orders TO '/tmp/x.csv'", "only SELECT"),
+        ("ATTACH '/tmp/x.db'", "only SELECT"),
+        ("SET memory_limit = '9GB'", "only SELECT"),
+        ("INSTALL httpfs", "only SELECT"),
+        ("SELECT 1; SELECT 2", "only one"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "Permission"),
+        ("SELECT * FROM '/etc/passwd'", "does not exist"),
+        ("", "no SQL"),
+        ("SELCT 1", "syntax"),
+    ],
+)
+def test_only_one_harmless_select(shop: DatabaseSpec, sql: str, words: str) -> None:
+    with pytest.raises(SqlError, match=words) as caught:
+        execute(shop, sql)
+    assert "\n" not in str(caught.value)
+
+
+def test_top_level_order_is_seen(shop: DatabaseSpec) -> None:
+    assert execute(shop, "SELECT id FROM orders ORDER BY 1 DESC").ordered
+    assert execute(shop, "WITH a AS (SELECT * FROM orders) SELECT id FROM a ORDER BY id").order_columns == (
+        "id",
+    )
+    assert not execute(shop, "SELECT id FROM (SELECT id FROM orders ORDER BY id)").ordered
+    assert not execute(shop, "SELECT row_number() OVER (ORDER BY id) AS n FROM orders").ordered
+    assert execute(shop, "SELECT 1 AS a UNION ALL SELECT 2 ORDER BY a DESC").ordered
+
+
+def test_row_order_counts_up_to_ties(shop: DatabaseSpec) -> None:
+    result = execute(shop, "SELECT id % 2 AS k, id FROM orders WHERE id < 4 ORDER BY k")
+    answer = rows(result)
+    tied = [answer[1], answer[0], answer[2], answer[3]]
+    assert compare(tied, result).message == "match"
+    assert compare(answer[::-1], result).message == "match (row order differs)"
+
+
+def test_order_survives_casting(shop: DatabaseSpec) -> None:
+    result = execute(
+        shop, "SELECT DATE '2024-01-01' + id::INT AS d FROM orders ORDER BY d DESC LIMIT 3 -- end"
+    )
+    assert [row["d"][:10] for row in rows(result)] == ["2024-01-10", "2024-01-09", "2024-01-08"]
+
+
+def test_time_limit_and_cancel(shop: DatabaseSpec) -> None:
+    slow = "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range % 7 = 3"
+    with pytest.raises(SqlError, match=r"longer than 0\.2 s"):
+        execute(shop, slow, timeout=0.2)
+    cancel = threading.Event()
+    threading.Timer(0.2, cancel.set).start()
+    with pytest.raises(SqlError, match="cancelled"):
+        execute(shop, slow, cancel=cancel)
+
+
+def test_a_locked_file_is_copied(shop: DatabaseSpec) -> None:
+    code = (
+        "import duckdb, sys; c = duckdb.connect(sys.argv[1]); c.execute('CREATE TABLE z AS SELECT 42 AS a');"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, shop.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None and holder.stdin is not None
+        holder.stdout.readline()
+        assert rows(execute(shop, "SELECT count(*) AS n FROM orders")) == [{"n": 10}]
+        holder.stdin.close()
+
+
+def test_sqlite_is_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "CREATE TABLE t (id INTEGER, d DATE, at DATETIME, ok BOOLEAN, v TEXT, n NUMERIC, mixed)"
+    )
+    connection.execute("INSERT INTO t VALUES (1, '2024-01-05', '2024-01-05 10:00:00', 1, 'a', 1.5, 'x')")
+    connection.execute("INSERT INTO t VALUES (2, NULL, NULL, 0, NULL, 2, 3)")
+    connection.execute("CREATE VIEW w AS SELECT id FROM t")
+    connection.commit()
+    connection.close()
+    spec = DatabaseSpec("s", "sqlite", str(path))
+    assert rows(execute(spec, "SELECT * FROM t ORDER BY id")) == [
+        {"id": 1, "d": "2024-01-05T00:00:00", "at": "2024-01-05T10:00:00", "ok": True, "v": "a", "n": 1.5,
+         "mixed": "x"},
+        {"id": 2, "d": None, "at": None, "ok": False, "v": None, "n": 2.0, "mixed": "3"},
+    ]  # fmt: skip
+    assert rows(execute(spec, "SELECT count(*) AS n FROM w")) == [{"n": 2}]
+    assert "t(id BIGINT, d DATE" in schema_text(spec)
+    with pytest.raises(SqlError, match="Permission"):
+        execute(spec, "SELECT * FROM read_csv('/etc/passwd')")
+
+
+def test_a_folder_of_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,x\n2,y\n")
+    (tmp_path / "b.json").write_text('[{"id": 1, "v": 2.5}]')
+    spec = DatabaseSpec("f", "files", str(tmp_path))
+    assert rows(execute(spec, "SELECT name, v FROM a JOIN b USING (id)")) == [{"name": "x", "v": 2.5}]
+    with pytest.raises(SqlError, match="Permission"):
+        execute(spec, f"SELECT * FROM read_csv('{tmp_path}/a.csv')")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (DatabaseSpec("m", "mysql"), "use duckdb, sqlite, files or postgres"),
+        (DatabaseSpec("n", "duckdb", "/nowhere.duckdb"), "there is no"),
+        (DatabaseSpec("n", "sqlite", __file__), "not a database"),
+        (DatabaseSpec("n", "files", "/proc/self/fd"), "no CSV"),
+    ],
+)
+def test_what_cannot_be_opened_says_so(spec: DatabaseSpec, words: str) -> None:
+    with pytest.raises(SqlError, match=words):
+        execute(spec, "SELECT 1")
