@@ -47,8 +47,6 @@ def test_the_usual_key_at_the_providers_own_host() -> None:
         "https://api.openai.com.evil.example/v1",
         "https://api.openai.com@evil.example/",
         "https://evil.example",
-    ]
-    + [
         "https://evil.example\\@api.openai.com",
         "https://[::2]/",
         "//api.openai.com",
@@ -99,7 +97,7 @@ def test_other_variables_need_trust() -> None:
         AgentSpec("a", "echo", model="${OTHER_KEY}"),
     ):
         trust = Trust()
-        with pytest.raises(NeedsTrust, match="OTHER_KEY|OPENAI_API_KEY"):
+        with pytest.raises(NeedsTrust, match=r"OTHER_KEY|OPENAI_API_KEY"):
             config.fill(spec, trust)
         assert trust.wanted
         config.fill(spec, Trust(True))
