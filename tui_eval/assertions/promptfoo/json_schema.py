@@ -39,7 +39,7 @@ def is_json(call: Call) -> Result:
         return call.result(False, "Expected output to be valid JSON", "")
     if schema is None:
         return call.result(True, "", "Expected output to be valid JSON")
-    error = _mismatch(schema, value)
+    error = mismatch(schema, value)
     return call.result(
         error is None,
         f"JSON does not conform to the provided schema. Errors: {error}",
@@ -57,7 +57,7 @@ def contains_json(call: Call) -> Result:
         )
     error: str | None = None
     for value in found:
-        error = _mismatch(schema, value)
+        error = mismatch(schema, value)
         if error is None:
             break
     return call.result(
@@ -148,7 +148,7 @@ def _schema(call: Call) -> Any:
     return value
 
 
-def _mismatch(schema: dict[str, Any], value: Any) -> str | None:
+def mismatch(schema: dict[str, Any], value: Any) -> str | None:
     """The first way in which a value does not conform, in Ajv's words; None where it does."""
     validator = _validator(json.dumps(schema, sort_keys=True, default=str))
     errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_schema_path))

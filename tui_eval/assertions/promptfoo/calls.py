@@ -1,0 +1,268 @@
+"""Assertions on tool, function and skill calls in the output."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.evidence import CannotJudge
+from tui_eval.assertions.promptfoo import js
+from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.assertions.promptfoo.json_schema import mismatch
+
+_MCP = re.compile(r"MCP Tool (Result|Error) \(([^)]*)\)(?::\s*(.*))?", re.DOTALL)
+
+
+def tool_call_f1(call: Call) -> Result:
+    """F1 of the set of tools called against the set expected; `threshold` 1.
+
+    Where the output names no call, those that the agent reported count (`compat: reference` looks
+    at the output alone).
+    """
+    value = call.value
+    invariant(
+        isinstance(value, str | list),
+        '"tool-call-f1" assertion requires a value: array of tool names or comma-separated string',
+    )
+    names = value.split(",") if isinstance(value, str) else map(js.string, value)
+    expected = {name.strip() for name in names if name.strip()}
+    called = called_tools(call.output)
+    if not called and not call.evidence.reference:
+        called = {entry.name for entry in call.evidence.transcript if entry.kind == "tool_call"}
+    common = len(expected & called)
+    precision = common / len(called) if called else 0.0
+    recall = common / len(expected) if expected else 0.0
+    score = 2 * precision * recall / (precision + recall) if common else 0.0
+    threshold = 1.0 if call.threshold is None else call.threshold
+    passed = (score >= threshold) != call.inverse
+    lists = f"Expected: [{', '.join(sorted(expected))}], Called: [{', '.join(sorted(called)) or '(none)'}]"
+    if passed:
+        reason = f"Tool Call F1: {score:.3f} (precision={precision:.3f}, recall={recall:.3f}). {lists}"
+    else:
+        where = "above" if call.inverse else "below"
+        reason = (
+            f"Tool Call F1 score {score:.3f} is {where} threshold {js.number_text(threshold)}. "
+            f"{lists}. Precision={precision:.3f}, Recall={recall:.3f}"
+        )
+    return Result(passed, score, reason, actual=sorted(called))
+
+
+def called_tools(output: Any) -> set[str]:
+    """Names of the tools that an output calls, in the shapes of OpenAI, Anthropic and Gemini.
+
+    Text is read as JSON as a whole, else line by line.
+    """
+    if isinstance(output, str):
+        try:
+            return (
+                called_tools(js.parse_json(output)) if output.lstrip()[:1] in ("{", "[") else _by_line(output)
+            )
+        except (ValueError, RecursionError):
+            return _by_line(output)
+    names: set[str] = set()
+    if isinstance(output, list):
+        for item in output:
+            names |= called_tools(item) if not isinstance(item, str) else set()
+            if isinstance(item, dict) and set(item) <= {"name", "arguments", "args", "input", "id"}:
+                names |= _named(item)
+        return names
+    if not isinstance(output, dict):
+        return names
+    for key in ("tool_calls", "content"):
+        inner = output.get(key)
+        if isinstance(inner, list):
+            names |= called_tools(inner)
+    function = output.get("function")
+    if isinstance(function, dict):
+        names |= _named(function)
+    if output.get("type") == "tool_use":
+        names |= _named(output)
+    if isinstance(output.get("functionCall"), dict):
+        names |= _named(output["functionCall"])
+    if isinstance(output.get("toolCall"), dict):
+        for inner in output["toolCall"].get("functionCalls") or ():
+            names |= _named(inner) if isinstance(inner, dict) else set()
+    return names
+
+
+def _by_line(text: str) -> set[str]:
+    names: set[str] = set()
+    for line in text.splitlines():
+        if line.lstrip()[:1] in ("{", "["):
+            try:
+                names |= called_tools(js.parse_json(line.strip()))
+            except (ValueError, RecursionError):
+                continue
+    return names
+
+
+def _named(call: dict[str, Any]) -> set[str]:
+    name = call.get("name")
+    return {name} if isinstance(name, str) and name else set()
+
+
+def tools_call(call: Call) -> Result:
+    """Each OpenAI tool call fits the provider's `config.tools`; `not-` makes no difference."""
+    output = call.output
+    if isinstance(output, str) and (mcp := _MCP.search(output)):
+        kind, name, said = mcp.groups()
+        if kind == "Result":
+            return Result(True, 1.0, f"MCP tool call succeeded for {name}", actual=call.text)
+        return Result(False, 0.0, f"MCP tool call failed for {name}: {said}", actual=call.text)
+    listed = output.get("tool_calls") if isinstance(output, dict) else output
+    calls = (
+        [item.get("function") for item in listed if isinstance(item, dict)]
+        if isinstance(listed, list)
+        else []
+    )
+    if not calls or len(calls) != len(listed) or not all(map(_is_call, calls)):
+        reason = f"OpenAI did not return a valid-looking tools response: {js.json_text(output)}"
+        return Result(False, 0.0, reason, actual=call.text)
+    tools = _provider_config(call).get("tools")
+    if not isinstance(tools, list):
+        return Result(
+            False, 0.0, "No tools configured in provider, but output contains tool calls", actual=call.text
+        )
+    functions = [tool.get("function", {}) for tool in tools if isinstance(tool, dict)]
+    return _against(call, calls, functions)
+
+
+def function_call(call: Call) -> Result:
+    """An OpenAI function call fits the provider's `config.functions`; `not-` makes no difference."""
+    output = call.output
+    given = output.get("function_call", output) if isinstance(output, dict) else None
+    if not _is_call(given):
+        reason = f"OpenAI did not return a valid-looking function call: {js.json_text(output)}"
+        return Result(False, 0.0, reason, actual=call.text)
+    functions = _provider_config(call).get("functions")
+    if not isinstance(functions, list):
+        return Result(False, 0.0, "No functions configured in provider, but output contains a function call")
+    return _against(call, [given], functions)
+
+
+def _is_call(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("name"), str)
+        and isinstance(value.get("arguments"), str)
+    )
+
+
+def _against(call: Call, calls: list[Any], functions: list[Any]) -> Result:
+    schemas = {function.get("name"): function for function in functions if isinstance(function, dict)}
+    for given in calls:
+        name = given["name"]
+        if name not in schemas:
+            reason = f'Called "{name}", but there is no function with that name'
+            return Result(False, 0.0, reason, actual=call.text)
+        schema = schemas[name].get("parameters")
+        if not isinstance(schema, dict) or not schema:
+            continue
+        try:
+            arguments = js.parse_json(given["arguments"])
+        except (ValueError, RecursionError) as error:
+            return Result(False, 0.0, f"Arguments of {name} are not JSON: {error}", actual=call.text)
+        wrong = mismatch(schema, arguments)
+        if wrong:
+            reason = f'Call to "{name}" does not match schema: {wrong}'
+            return Result(False, 0.0, reason, actual=call.text)
+    return Result(True, 1.0, PASSED, actual=call.text)
+
+
+def _provider_config(call: Call) -> dict[str, Any]:
+    provider = call.evidence.case.provider
+    if isinstance(provider, dict):
+        if len(provider) == 1 and isinstance(inner := next(iter(provider.values())), dict):
+            provider = inner if "config" in inner else provider
+        config = provider.get("config")
+        if isinstance(config, dict):
+            return config
+    return {}
+
+
+def skill_used(call: Call) -> Result:
+    """Skills that the reply's metadata reports as used without error (`skillCalls`)."""
+    value = call.value
+    metadata = call.reply.metadata or {}
+    listed = metadata.get("skillCalls")
+    used = [
+        item
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict) and item.get("name") and not item.get("is_error")
+    ]
+    shown = f"Actual skills: {', '.join(map(_skill, used)) or '(none)'}"
+    if isinstance(value, dict):
+        return _counted(call, value, used, shown)
+    wanted = [value] if isinstance(value, str) else value
+    if (
+        wanted is UNSET
+        or not isinstance(wanted, list)
+        or not wanted
+        or not all(isinstance(w, str) for w in wanted)
+    ):
+        raise CannotJudge("skill-used assertion must have a string, string array, or object value")
+    names = {item["name"] for item in used}
+    if call.inverse:
+        forbidden = [name for name in wanted if name in names]
+        if forbidden:
+            reason = f"Forbidden skill(s) were used: {', '.join(forbidden)}. {shown}"
+            return Result(False, 0.0, reason, actual=sorted(names))
+        return Result(
+            True, 1.0, f"Forbidden skill(s) were not used: {', '.join(wanted)}", actual=sorted(names)
+        )
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        return Result(
+            False, 0.0, f"Missing required skill(s): {', '.join(missing)}. {shown}", actual=sorted(names)
+        )
+    return Result(
+        True, 1.0, f"Observed required skill(s): {', '.join(wanted)}. {shown}", actual=sorted(names)
+    )
+
+
+def _counted(call: Call, value: dict[str, Any], used: list[Any], shown: str) -> Result:
+    name, pattern = value.get("name"), value.get("pattern")
+    wanted = name if isinstance(name, str) else pattern
+    if not isinstance(wanted, str) or not wanted:
+        raise CannotJudge("skill-used assertion object must have a name or pattern")
+    low, high = (_bound(value, key) for key in ("min", "max"))
+    if low is not None and high is not None and high < low:
+        raise CannotJudge("skill-used assertion object max must be greater than or equal to min")
+    if isinstance(name, str):
+        matches = [item for item in used if item["name"] == name]
+    else:
+        expression = re.compile(fnmatch.translate(wanted.replace("[", "[[]")), re.IGNORECASE)
+        matches = [item for item in used if expression.match(str(item["name"]))]
+    count, listing = len(matches), ", ".join(map(_skill, matches))
+    if call.inverse:
+        if low is not None or high not in (None, 0):
+            raise CannotJudge(
+                "not-skill-used object assertions only support name/pattern with no count bounds, or max: 0"
+            )
+        if count:
+            reason = f'Forbidden skill "{wanted}" was used {count} time(s). Matches: {listing}'
+            return Result(False, 0.0, reason, actual=listing)
+        return Result(True, 1.0, f'Forbidden skill "{wanted}" was not used. {shown}', actual=listing)
+    least = low if low is not None else 0 if high is not None else 1
+    passed = count >= least and (high is None or count <= high)
+    bounds = f"at least {least}" if high is None else f"{least}-{high}"
+    tail = f". Matches: {listing}" if matches else ""
+    reason = f'Matched skill "{wanted}" {count} time(s) (expected {bounds}){tail}'
+    return Result(passed, float(passed), reason, actual=listing)
+
+
+def _bound(value: dict[str, Any], key: str) -> int | None:
+    bound = value.get(key)
+    if bound is None:
+        return None
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or bound < 0 or bound != int(bound):
+        raise CannotJudge(f"skill-used assertion object {key} must be a finite non-negative integer")
+    return int(bound)
+
+
+def _skill(item: dict[str, Any]) -> str:
+    details = [str(item[key]) for key in ("source", "path") if item.get(key)]
+    return f"{item['name']} ({', '.join(details)})" if details else str(item["name"])
