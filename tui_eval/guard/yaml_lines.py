@@ -139,6 +139,10 @@ class _Refused(Exception):
         self.node = node
 
 
+class _TooDeep(yaml.MarkedYAMLError):
+    pass
+
+
 class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
     """The C composer; scalar types are left to the builder, which is faster and knows the dialect."""
 
@@ -156,7 +160,7 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
         self.depth += 1
         if self.depth > DEEPEST:
             mark = current_node.start_mark if current_node is not None else None
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST} levels", problem_mark=mark)
+            raise _TooDeep(problem=f"nested deeper than {DEEPEST} levels", problem_mark=mark)
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -291,6 +295,8 @@ def _syntax_problem(error: yaml.MarkedYAMLError, path: str) -> Problem:
     what = " ".join(part for part in (error.problem, error.context) if part)
     line = mark.line + 1 if mark is not None else 0
     column = f" (column {mark.column + 1})" if mark is not None else ""
+    if isinstance(error, _TooDeep):
+        return Problem(path, line, "", what)
     return Problem(path, line, "", f"not valid YAML: {_first_line(what)}{column}", "mend the syntax")
 
 
