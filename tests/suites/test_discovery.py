@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import Config, RunSettings, SuiteRule
+from tui_eval.config import Config, SuiteRule
 from tui_eval.guard.trust import Trust
 from tui_eval.suites import discover, load, load_all, problems_of
 
@@ -147,17 +147,24 @@ def test_rules_fill_in_what_the_file_leaves_open(project):
         SuiteRule("evals/", "other", attempts=2),
     ]
     (project / "tests/total.yml").write_text(NAO + "database: own\ncomparison: {rtol: 0.5}\n")
-    config = Config(root=project, suites=rules, run=RunSettings(attempts=5))
+    config = Config(root=project, suites=rules)
     (case,) = load(project / "tests/total.yml", config, Trust()).cases
     assert (case.agent, case.model, case.database, case.timeout) == ("analyst", "m", "own", 9.0)
     assert case.comparison == {"rtol": 0.5, "ordered": True} and (case.attempts, case.required) == (3, 3)
     (case,) = load(project / "evals/support.yaml", config, Trust()).cases
     assert (case.agent, case.attempts) == ("a", 2)
     (case,) = load(project / "other/nao.yaml", config, Trust()).cases
-    assert (case.agent, case.comparison, case.attempts) == (None, None, 5)
+    assert (case.agent, case.comparison, case.attempts) == (None, None, 1)
     (project / "fixtures/math.hocon").write_text(NEURO + "success_ratio = 1/2\n")
     (case,) = load(project / "fixtures/math.hocon", config, Trust()).cases
     assert (case.attempts, case.required) == (2, 1)
+
+
+def test_the_suite_tells_what_is_wrong_with_its_cases(project):
+    (project / "evals/slip.yaml").write_text(GUIDE + "    expected: {should_contian: x}\n")
+    suite = load(project / "evals/slip.yaml", Config(root=project), Trust())
+    assert suite.problems == suite.cases[0].problems == problems_of(suite)
+    assert suite.problems[0].level == "error"
 
 
 def test_a_linked_folder_keeps_its_path_from_the_root(project, tmp_path_factory):

@@ -102,7 +102,7 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     """Read one suite file and fill in what `tui_eval.yaml` says for suites that leave it open.
 
     Never raises: a file that cannot be read or is no suite is a suite without cases whose
-    problems say why.
+    problems say why. The suite's problems include those of its cases, which keep theirs too.
     """
     absolute = Path(os.path.abspath(config.root / path))
     shown = from_root(absolute, config.root)
@@ -125,6 +125,7 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     if str(absolute) not in suite.files:
         suite.files.insert(0, str(absolute))
     _fill_in(suite, config)
+    suite.problems = problems_of(suite)
     return suite
 
 
@@ -167,16 +168,15 @@ def _read_text(path: Path, shown: str) -> str | Problem:
 
 
 def _fill_in(suite: Suite, config: Config) -> None:
-    """Command line > suite file > `suites:` entry > `run:` > defaults; the last three are here."""
+    """What the matching `suites:` entry says, where the suite's own file leaves it open."""
     from tui_eval.config import rule_for
 
     rule = rule_for(config, suite.path)
-    attempts = (rule.attempts if rule else None) or config.run.attempts
+    if rule is None:
+        return
     for case in suite.cases:
-        if attempts and not _says_attempts(suite, case.options):
-            case.attempts = case.required = attempts
-        if rule is None:
-            continue
+        if rule.attempts and not _says_attempts(suite, case.options):
+            case.attempts = case.required = rule.attempts
         case.agent = case.agent or rule.agent
         case.model = case.model or rule.model
         case.database = case.database or rule.database
