@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import StoreError
-from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo
+from tui_eval.store.schema import AttemptRow, CaseRow, LiveRow, RunInfo
 from tui_eval.tui.state.run_view import RunView
 
 SECONDS = 0.1
@@ -30,7 +30,7 @@ class News:
     run_id: str
     view: RunView | None = None
     info: RunInfo | None = None
-    cases_changed: bool = False
+    cases: list[CaseRow] = field(default_factory=list)
     attempts: dict[int, AttemptRow] = field(default_factory=dict)
     live: list[LiveRow] = field(default_factory=list)
     error: str = ""
@@ -136,7 +136,7 @@ class Follower:
             with self._lock:
                 news = self._news
                 if cases:
-                    news.cases_changed = True
+                    news.cases = cases
                     known = len(cases)
                 for row in rows:
                     changed = max(changed, row.changed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ KEYS: tuple[Key, ...] = (
 )
 
 
-def bindings(place: str, keys: tuple[Key, ...] = KEYS) -> list[Binding]:
+def bindings(place: str, keys: tuple[Key, ...] = KEYS) -> list[BindingType]:
     """Textual's bindings for one place, in the table's order."""
     return [
         Binding(

@@ -60,8 +60,8 @@ def crash_text(error: BaseException) -> str:
 
 def terminal_problem() -> str | None:
     """Why the app cannot be shown here, in one line; None where it can."""
-    screen = sys.__stdout__ if sys.__stdout__ is not None and sys.__stdout__.isatty() else sys.__stderr__
-    if sys.__stdin__ is None or not sys.__stdin__.isatty() or screen is None or not screen.isatty():
+    streams = (sys.__stdin__, sys.__stderr__)  # Textual reads the one and paints on the other
+    if not all(stream is not None and stream.isatty() for stream in streams):
         return "tui-eval needs a terminal; without one use `tui-eval run PATH`, which prints plain lines"
     if os.environ.get("TERM", "") in ("", "dumb"):
         name = os.environ.get("TERM") or "not set"

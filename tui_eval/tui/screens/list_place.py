@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import ClassVar
 
 from textual import on
 from textual.timer import Timer
@@ -27,7 +26,7 @@ class ListPlace(Place, inherit_bindings=False):
     """A screen around a `CaseList`. Those derived give `entries`, `list_suites` and compose."""
 
     BINDINGS = bindings("screen")
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
 
     def __init__(self) -> None:
         super().__init__()

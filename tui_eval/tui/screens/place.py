@@ -18,7 +18,7 @@ class Place(Screen[Any]):
     """A screen that the person goes to, with a case in front or none."""
 
     TITLE = ""
-    HELP: tuple[tuple[str, tuple[Key, ...]], ...] = ()
+    KEY_SECTIONS: tuple[tuple[str, tuple[Key, ...]], ...] = ()
     """Sections of `?`: a heading and the keys under it, besides those that work everywhere."""
 
     @property

@@ -30,7 +30,7 @@ class SuitesScreen(ListPlace):
     """Folders, suites and cases with their last outcome."""
 
     TITLE = "Suites"
-    HELP = (
+    KEY_SECTIONS = (
         ("Moving", keys_in("moving")),
         ("The list", keys_in("list", "screen")),
     )

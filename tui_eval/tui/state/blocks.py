@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tui_eval.tui.state.lines import Line, plain
+from tui_eval.tui.state.lines import Line, cut, plain
 
 CLIP = 64_000
 """Characters of one block that are shown when it is unfolded; `p` shows all of them."""
@@ -60,18 +60,18 @@ class Block:
         return self._lines
 
     def head(self) -> list[Line]:
-        """One line more than are shown while folded, so that one can tell whether it folds."""
+        """Two lines more than are shown while folded, so that one can tell whether folding pays."""
         if self._lines is not None:
-            return self._lines[: self.fold + 1]
+            return self._lines[: self.fold + 2]
         if self._head is None:
-            self._head = [_shortened(line, CLIP) for line in islice(self.source(), self.fold + 1)]
+            self._head = [_shortened(line, CLIP) for line in islice(self.source(), self.fold + 2)]
         return self._head
 
     @property
     def foldable(self) -> bool:
         """Whether folding hides anything."""
         return bool(self.fold) and (
-            len(self.head()) > self.fold or _characters(self.head()) > self.fold * 160
+            len(self.head()) > self.fold + 1 or _characters(self.head()) > self.fold * 160
         )
 
     def text(self) -> Iterator[str]:
@@ -81,8 +81,6 @@ class Block:
 
 
 def _shortened(line: Line, limit: int) -> Line:
-    from tui_eval.tui.state.lines import cut
-
     return line if len(plain(line)) <= limit else cut(line, 0, limit)
 
 

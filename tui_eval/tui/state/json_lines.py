@@ -132,7 +132,7 @@ def _value(value: Any, head: Line, tail: str, depth: int, rendered: bool) -> Ite
             yield (Span(indent + "  "), *line)
         return
     line = json_inline(value) if depth < DEPTH and isinstance(value, (dict, list, tuple)) else None
-    if line is not None and (depth or len(line) < 3 or len(value) < 2 or isinstance(value, (list, tuple))):
+    if line is not None:
         yield (*begin, *line, *end)
     elif isinstance(value, (dict, list, tuple)) and depth < DEPTH:
         yield from _members(value, begin, end, depth, rendered)

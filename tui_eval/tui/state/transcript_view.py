@@ -30,7 +30,15 @@ LABELS = {
     "note": "note",
     "error": "! error",
 }
-FOLDS = {"user": 40, "assistant": 300, "reasoning": 3, "tool_call": 12, "tool_result": 8, "hand_off": 6, "note": 6}
+FOLDS = {
+    "user": 40,
+    "assistant": 300,
+    "reasoning": 3,
+    "tool_call": 12,
+    "tool_result": 8,
+    "hand_off": 6,
+    "note": 6,
+}
 """Lines that are shown of each kind while it is folded; kinds that are not named never fold."""
 
 
@@ -98,7 +106,11 @@ def _replying_agent(entries: Sequence[tuple[int, Entry]]) -> str:
 
 
 def _add_turn(
-    view: Transcript, attempt: Attempt, turn: int, entries: Sequence[Entry], verdicts: Sequence[tuple[int, Verdict]]
+    view: Transcript,
+    attempt: Attempt,
+    turn: int,
+    entries: Sequence[Entry],
+    verdicts: Sequence[tuple[int, Verdict]],
 ) -> None:
     reply = next((reply for reply in attempt.replies if reply.turn == turn), None)
     took = duration(reply.latency_ms if reply and reply.latency_ms is not None else _span(entries))
@@ -252,11 +264,21 @@ def _outline_entry(view: Transcript, block: Block, entry: Entry, call: Call | No
     if entry.kind == "tool_call":
         failed = bool(call and call.error)
         text = one_line(entry.name, 80)
-        view.outline.append(OutlineItem(block.key, 1, text, took, "!" if failed else "", "error" if failed else "", entry.turn))
+        view.outline.append(
+            OutlineItem(
+                block.key, 1, text, took, "!" if failed else "", "error" if failed else "", entry.turn
+            )
+        )
     elif entry.kind == "hand_off":
-        view.outline.append(OutlineItem(block.key, 1, f"→ {one_line(entry.name, 80)}", "", "", "agent", entry.turn))
+        view.outline.append(
+            OutlineItem(block.key, 1, f"→ {one_line(entry.name, 80)}", "", "", "agent", entry.turn)
+        )
     elif entry.kind == "error":
-        view.outline.append(OutlineItem(block.key, 1, one_line(entry.text or entry.error or "error", 80), "", "!", "error", entry.turn))
+        view.outline.append(
+            OutlineItem(
+                block.key, 1, one_line(entry.text or entry.error or "error", 80), "", "!", "error", entry.turn
+            )
+        )
 
 
 def _add_end(view: Transcript, attempt: Attempt, verdicts: Sequence[tuple[int, Verdict]]) -> None:
@@ -265,19 +287,40 @@ def _add_end(view: Transcript, attempt: Attempt, verdicts: Sequence[tuple[int, V
         worst = next((v for _, v in verdicts if not v.passed), verdicts[0][1])
         word = word_of(worst)
         view.blocks.append(
-            Block("whole", "turn", "whole conversation", partial(_one, ()), label_style="strong", failing=not worst.passed)
+            Block(
+                "whole",
+                "turn",
+                "whole conversation",
+                partial(_one, ()),
+                label_style="strong",
+                failing=not worst.passed,
+            )
         )
         view.outline.append(OutlineItem("whole", 0, "whole conversation", "", GLYPHS[word], word))
         view.blocks.extend(_verdict_block(i, v) for i, v in verdicts)
     said = any(entry.kind == "error" or entry.error for entry in attempt.transcript)
     if attempt.error and not said:
         view.blocks.append(
-            Block("error", "error", LABELS["error"], partial(text_lines, attempt.error, "error"), 0, "role-error", failing=True)
+            Block(
+                "error",
+                "error",
+                LABELS["error"],
+                partial(text_lines, attempt.error, "error"),
+                0,
+                "role-error",
+                failing=True,
+            )
         )
         view.outline.append(OutlineItem("error", 0, one_line(attempt.error, 80), "", "!", "error"))
     if not view.blocks:
-        words = "Nothing was said, and nothing judged." if not attempt.transcript else "Nothing failed here: i shows all."
-        view.blocks.append(Block("empty", "note", "note", partial(text_lines, words, "muted"), 0, "role-note"))
+        words = (
+            "Nothing was said, and nothing judged."
+            if not attempt.transcript
+            else "Nothing failed here: i shows all."
+        )
+        view.blocks.append(
+            Block("empty", "note", "note", partial(text_lines, words, "muted"), 0, "role-note")
+        )
 
 
 def facts_of(attempt: Attempt) -> str:

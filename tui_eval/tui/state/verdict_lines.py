@@ -59,7 +59,12 @@ def title(verdict: Verdict, room: int = 70) -> Line:
 def brief(verdict: Verdict) -> Iterator[Line]:
     """What stands beside a turn: what is asserted, and why it did not hold."""
     indent = "  " if verdict.set is not None else ""
-    yield (Span(indent), *title(verdict)) if indent else title(verdict)
+    head = title(verdict)
+    if verdict.reason.startswith(verdict.type) and "\n" not in verdict.reason and not verdict.passed:
+        rest = one_line(verdict.reason[len(verdict.type) :])
+        yield (Span(indent), head[0], Span(rest))
+        return
+    yield (Span(indent), *head)
     if verdict.passed:
         return
     if verdict.reason:

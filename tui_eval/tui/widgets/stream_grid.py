@@ -116,10 +116,10 @@ class StreamGrid(LineView):
             self.slots = slots.Slots()
             self.panes = []
             self.zoomed = None
-            self.arrange()
+            self.assign_panes()
             self.refresh()
 
-    def arrange(self) -> float | None:
+    def assign_panes(self) -> float | None:
         """Give the panes to the attempts that run; returns seconds until that may change."""
         run = self.run_view
         width, height = self.size.width, self.size.height
@@ -156,7 +156,7 @@ class StreamGrid(LineView):
 
     def changed(self) -> None:
         """Attempts changed their state: verdicts for panes that ended, places for new ones."""
-        self.arrange()
+        self.assign_panes()
         for pane in self.panes:
             self._feed(pane)
             self._repaint_head(pane)
@@ -164,7 +164,7 @@ class StreamGrid(LineView):
     def pin(self, ref: int) -> bool:
         """Keep this attempt's pane, or let it go; says whether it is pinned now."""
         self.slots.pinned ^= {ref}
-        self.arrange()
+        self.assign_panes()
         for pane in self.panes:
             self._repaint_head(pane)
         return ref in self.slots.pinned
@@ -176,7 +176,7 @@ class StreamGrid(LineView):
         elif ref in self.slots.shown:
             self.zoomed = ref
         self.selected = 0
-        self.arrange()
+        self.assign_panes()
         self.refresh()
         return self.zoomed is not None
 
@@ -229,7 +229,7 @@ class StreamGrid(LineView):
 
     def on_resize(self) -> None:
         """Other room."""
-        self.arrange()
+        self.assign_panes()
 
     def show_cursor(self, index: int | None = None) -> None:
         """There is none."""

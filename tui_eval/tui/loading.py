@@ -1,0 +1,92 @@
+"""Reading suites and their past in a daemon thread, handed to the app in portions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Problem, Suite
+from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.background import run_in_thread
+
+if TYPE_CHECKING:
+    from tui_eval.config import Config
+    from tui_eval.tui.app import EvalApp
+
+PORTION = 0.25
+"""Seconds after which what has been read so far is shown."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A portion: all suites read so far. `wanted` is what they may only do with trust."""
+
+    generation: int
+    suites: list[Suite]
+    config: Config
+    done: bool
+    wanted: list[str] = field(default_factory=list)
+    history: dict[str, list[CaseHistory]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Loader:
+    """Reads the suites of `paths`; a newer reading makes an older one's portions void."""
+
+    def __init__(self, app: EvalApp, paths: Sequence[Path], config_file: Path | None) -> None:
+        self._app = app
+        self._paths = list(paths)
+        self._config_file = config_file
+        self.generation = 0
+
+    def load(self) -> None:
+        """Read everything; portions go to `app.take_suites`."""
+        self.generation += 1
+        generation = self.generation
+        trusted = self._app.state.trusted
+        run_in_thread(self._app, lambda: self._load(generation, trusted), name="loader")
+
+    def reload(self, suites: Sequence[Suite]) -> None:
+        """Read those of these suites again whose files have changed since (or all, where unknown)."""
+        generation = self.generation
+        trusted = self._app.state.trusted
+        paths = [suite.path for suite in suites]
+        run_in_thread(self._app, lambda: self._reload(paths, trusted, generation), name="reloader")
+
+    def _load(self, generation: int, trusted: bool) -> None:
+        from tui_eval import config, suites
+        from tui_eval.store.index import Index
+
+        settings = config.load(self._paths, self._config_file)
+        trust = Trust(granted=trusted)
+        history = Index(settings.root).latest()
+        found, problems = suites.discover([Path(path) for path in self._paths], settings.root)
+        read = [
+            Suite(path=problem.path, format="nao", name=Path(problem.path).stem, problems=[problem])
+            for problem in problems
+        ]
+        due = time.monotonic() + PORTION
+        for path in found:
+            read.append(suites.load(path, settings, trust))
+            if time.monotonic() > due and generation == self.generation:
+                portion = Loaded(generation, list(read), settings, False, history=history)
+                self._app.call_later(self._app.take_suites, portion)
+                due = time.monotonic() + PORTION * 4
+        self._app.call_later(
+            self._app.take_suites,
+            Loaded(generation, read, settings, True, list(trust.wanted), history, settings.problems),
+        )
+
+    def _reload(self, paths: list[str], trusted: bool, generation: int) -> None:
+        from tui_eval import config, suites
+
+        settings = config.load(self._paths, self._config_file)
+        trust = Trust(granted=trusted)
+        read = [suites.load(settings.root / path, settings, trust) for path in paths]
+        self._app.call_later(
+            self._app.take_some_suites, Loaded(generation, read, settings, True, list(trust.wanted))
+        )

@@ -1,0 +1,268 @@
+"""Starting, adding to and cancelling runs: what `a A r R + x X P` and `q` do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.engine.request import RunRequest
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.dialogs import RunChoice
+from tui_eval.tui.state import figures, filtering
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.entries import subject
+
+if TYPE_CHECKING:
+    from tui_eval.tui.app import EvalApp
+
+ASK_ABOVE_USD = 1.0
+"""A run without a dialog that history says will cost more is asked about, once."""
+
+
+class RunDesk:
+    """Turns choices into requests to the engine and follows what was started."""
+
+    def __init__(self, app: EvalApp) -> None:
+        self._app = app
+        self.choice = RunChoice()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._asked = False
+        self.starting = False
+
+    def soon(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do this without anything waiting for it; an engine's refusal is said and logged."""
+
+        async def guarded() -> None:
+            from tui_eval.engine.client import EngineError
+
+            try:
+                await work
+            except EngineError as error:
+                self._app.problem(str(error))
+            except OSError as error:
+                self._app.problem(f"engine: {error}")
+
+        task = asyncio.create_task(guarded())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- what it would be
+
+    def chosen(self, entries: Iterable[Entry], choice: RunChoice) -> list[Entry]:
+        """The entries that the choice's filter lets through."""
+        entries = list(entries)
+        if not choice.filter:
+            return entries
+        parsed = filtering.parse(choice.filter)
+        return [entry for entry in entries if parsed.matches(subject(entry))]
+
+    def estimate(self, entries: Sequence[Entry], choice: RunChoice) -> tuple[str, bool]:
+        """What a choice comes to in words, and whether it can be started."""
+        try:
+            request = self.request(entries, choice)
+            chosen = self.chosen(entries, choice)
+        except (ValueError, filtering.FilterError) as error:
+            return str(error), False
+        if not chosen:
+            return "no case matches", False
+        columns = max(1, len(request.agents)) * max(1, len(request.models))
+        attempts = sum(request.attempts or (entry.case.attempts if entry.case else 1) for entry in chosen)
+        attempts *= columns
+        text = f"{len(chosen):,} cases, {attempts:,} attempts"
+        cost = self.cost_of(chosen, request)
+        if cost is not None:
+            text += f", about {figures.cost(cost)}"
+        times = [entry.duration_ms for entry in chosen if entry.duration_ms]
+        if times:
+            lanes = request.concurrency or self._app.concurrency
+            seconds = sum(times) / len(times) / 1000 * attempts / max(1, min(lanes, attempts))
+            text += f" and {figures.clock(seconds)}"
+        return text, True
+
+    def cost_of(self, entries: Sequence[Entry], request: RunRequest) -> float | None:
+        """USD that these cases will probably cost, from their last results; None: unknown."""
+        known = [
+            (entry.cost, max(1, len(entry.attempts) or (entry.case.attempts if entry.case else 1)))
+            for entry in entries
+            if entry.cost is not None
+        ]
+        if not known:
+            return None
+        each = sum(cost / count for cost, count in known) / len(known)
+        columns = max(1, len(request.agents)) * max(1, len(request.models))
+        attempts = sum(request.attempts or (entry.case.attempts if entry.case else 1) for entry in entries)
+        return each * attempts * columns
+
+    def request(self, entries: Iterable[Entry], choice: RunChoice) -> RunRequest:
+        """The request for these cases.
+
+        Raises:
+            ValueError: a number is none; one line that names the field.
+        """
+        chosen = self.chosen(entries, choice)
+        root = self._app.state.root
+        return RunRequest(
+            paths=sorted({str(root / entry.suite) for entry in chosen}),
+            case_ids=list(dict.fromkeys(entry.case_id for entry in chosen)),
+            agents=_names(choice.agents),
+            models=_names(choice.models),
+            attempts=_whole("attempts", choice.attempts),
+            threshold=_share(choice.threshold),
+            concurrency=_whole("at once", choice.concurrency),
+            max_cost=_amount("cost limit", choice.max_cost),
+            trust=self._app.state.trusted,
+            config_file=str(self._app.config_file) if self._app.config_file else None,
+            command="tui-eval",
+        )
+
+    # -- doing it
+
+    def start(self, entries: Sequence[Entry], *, linked_to: str | None = None, show: bool = True) -> None:
+        """Run these cases with the last choice; asks once where that will cost much."""
+        choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
+        choice.filter = ""
+        if not entries:
+            self._app.say("no case to run here")
+            return
+        request = self.request(entries, choice)
+        request.linked_to = linked_to
+        self._columns(request, entries)
+        cost = self.cost_of(entries, request)
+        if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
+
+            def answer(value: str | None) -> None:
+                if value == "run":
+                    self._asked = True
+                    self.send(request, show)
+
+            self._app.ask(
+                f"This will cost about {figures.cost(cost)}. Run it?",
+                [("y", "run", "run it, and do not ask again"), ("n", "no", "no")],
+                answer,
+            )
+            return
+        self.send(request, show)
+
+    def once_more(self, pointer: CasePointer) -> None:
+        """One more attempt of a case, beside those there are."""
+        app = self._app
+        item = app.state.by_id.get(pointer.case_id)
+        row = None
+        run = app.state.run
+        if run is not None and pointer.run_id in (None, run.info.id):
+            ref = run.find(pointer.case_id, pointer.agent, pointer.model)
+            row = run.cases.get(ref) if ref is not None else None
+            if ref is not None and any(attempt.state != "done" for attempt in run.attempts_of(ref)):
+                app.say("this case is still running")
+                return
+        suite = item.suite if item else row.suite if row else None
+        if suite is None:
+            app.say("no such case here")
+            return
+        entry = Entry(pointer.case_id, pointer.case_id, item.name if item else "", suite, "")
+        request = self.request([entry], RunChoice(agents=self.choice.agents, models=self.choice.models))
+        request.attempts = 1
+        if row is not None and run is not None:
+            request.linked_to = run.info.id
+            request.first_attempt = 1 + max(
+                (attempt.attempt for attempt in run.attempts_of(row.id)), default=0
+            )
+            self._columns(
+                request, [Entry("", row.case_id, row.name, row.suite, "", agent=row.agent, case_ref=row.id)]
+            )
+        elif pointer.run_id:
+            request.linked_to = pointer.run_id
+            last = item.last if item else None
+            request.first_attempt = 1 + (last.attempts if last else 0)
+        self.send(request, show=False)
+
+    def _columns(self, request: RunRequest, entries: Sequence[Entry]) -> None:
+        """Cases of a run keep the agents and models that run was started with."""
+        run = self._app.state.run
+        if run is None or not any(
+            entry.case_ref is not None and entry.key != entry.case_id for entry in entries
+        ):
+            return
+        options = run.info.options
+        if not request.agents:
+            request.agents = [str(name) for name in options.get("agents") or []]
+        if not request.models:
+            request.models = [str(name) for name in options.get("models") or []]
+        if len(request.agents) > 1:
+            request.pairs = [(entry.case_id, entry.agent) for entry in entries if entry.agent]
+
+    def send(self, request: RunRequest, show: bool) -> None:
+        """Ask the engine, then follow the run."""
+        self.soon(self._send(request, show))
+
+    async def _send(self, request: RunRequest, show: bool) -> None:
+        app = self._app
+        self.starting = True
+        try:
+            started = await app.engine.run(request)
+        finally:
+            self.starting = False
+        for problem in started.problems:
+            app.log_line("error", problem)
+        if started.problems:
+            app.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
+        app.follow(started.folder)
+        if show:
+            app.action_show_run()
+        else:
+            app.say(f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
+
+    def cancel(self, refs: list[int] | None) -> None:
+        """Cancel attempts, or the whole run."""
+        run = self._app.state.run
+        if run is not None:
+            self.soon(self._app.engine_of(run).cancel(run.info.id, refs))
+
+    def pause(self) -> None:
+        """Pause the run, or go on."""
+        run = self._app.state.run
+        if run is None or not run.active:
+            self._app.say("no run to pause")
+            return
+        paused = run.info.state != "paused"
+        self.soon(self._app.engine_of(run).pause(run.info.id, paused))
+        self._app.say("pausing: what runs ends, nothing new begins" if paused else "going on")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _whole(label: str, text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{label}: a whole number, not {text!r}") from None
+    if number < 1:
+        raise ValueError(f"{label}: at least 1")
+    return number
+
+
+def _amount(label: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        number = float(text.lstrip("$"))
+    except ValueError:
+        raise ValueError(f"{label}: a number, not {text!r}") from None
+    if not number > 0:
+        raise ValueError(f"{label}: more than 0")
+    return number
+
+
+def _share(text: str) -> float | None:
+    share = _amount("must pass", text.rstrip("%"))
+    if share is None:
+        return None
+    share = share / 100 if text.endswith("%") else share
+    if share > 1:
+        raise ValueError("must pass: a share from 0 to 1, such as 0.8")
+    return share

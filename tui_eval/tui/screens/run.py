@@ -1,0 +1,352 @@
+"""Run: the live run. The case list at the left, what running cases say at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.timer import Timer
+
+from tui_eval.model import Suite
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.messages import LiveText, RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.list_place import ListPlace, now
+from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.entries import run_entries, run_entry
+from tui_eval.tui.state.run_facts import figures_line, progress_line
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
+from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.stream_grid import StreamGrid
+
+FLUSH = 0.25
+"""Seconds at least between two redraws of the list; more when many lines changed at once."""
+LINES_A_SECOND = 12
+"""Lines of the list that may be repainted per second on average (2 kB/s)."""
+REORDER = 2.0
+"""Seconds at least between two changes of the list's order."""
+
+
+class RunScreen(ListPlace, inherit_bindings=False):
+    """The run in front (`app.state.run`), live or finished."""
+
+    TITLE = "Run"
+    BINDINGS = [*bindings("screen"), *bindings("run")]
+    KEY_SECTIONS = (
+        ("The run", keys_in("run")),
+        ("Moving", keys_in("moving")),
+        ("The list", keys_in("list", "screen")),
+    )
+    DEFAULT_CSS = """
+    RunScreen Horizontal { height: 1fr; }
+    RunScreen.-wide CaseList { width: 46; border-right: solid $surface-lighten-2; }
+    RunScreen.-wide.-ended CaseList { width: 1fr; border-right: none; }
+    RunScreen.-wide.-ended StreamGrid { display: none; }
+    RunScreen.-wide.-zoomed CaseList { display: none; }
+    RunScreen.-narrow StreamGrid { display: none; }
+    RunScreen.-narrow.-streams StreamGrid { display: block; }
+    RunScreen.-narrow.-streams CaseList { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view.failures_first = True
+        self._dirty: set[int] = set()
+        self._flush_timer: Timer | None = None
+        self._order_timer: Timer | None = None
+        self._slot_timer: Timer | None = None
+        self._order_at = 0.0
+        self._shown_run = ""
+
+    def compose(self) -> ComposeResult:
+        """Facts, list, streams, keys."""
+        app = self.eval_app
+        yield FactsBar(lines=2)
+        with Horizontal():
+            yield CaseList("run", app.symbols)
+            yield StreamGrid(app.symbols)
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Begin with what is known."""
+        self.case_list.focus()
+        self.set_interval(1.0, self._tick)
+        self._load()
+
+    @property
+    def streams(self) -> StreamGrid:
+        """The panes."""
+        return self.query_one(StreamGrid)
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys, others while a run goes on than after it."""
+        run = self.eval_app.state.run
+        if run is not None and run.active:
+            return keys_of(
+                "list.open", "failure.next", "stream.zoom", "stream.pin", "case.cancel", "help", "quit"
+            )
+        return keys_of("list.open", "failure.next", "case.rerun", "run.failed", "list.filter", "help", "quit")
+
+    def make_entries(self) -> list[Entry]:
+        """From the run."""
+        state = self.eval_app.state
+        return run_entries(state.run, state) if state.run is not None else []
+
+    def list_suites(self) -> Iterable[Suite]:
+        """Formats for the lines of suites; problems of the files belong to the Suites screen."""
+        return ()
+
+    def pointer_of(self, entry: Entry) -> CasePointer:
+        """The case in this run; the attempt is the first that did not pass."""
+        run = self.eval_app.state.run
+        run_id = run.info.id if run is not None else None
+        ref: int | None = None
+        if run is not None and entry.case_ref is not None:
+            rows = run.attempts_of(entry.case_ref)
+            bad = next((row for row in rows if row.state == "done" and row.outcome != "passed"), None)
+            working = next((row for row in rows if row.state in ("running", "retrying")), None)
+            best = bad or working or (rows[-1] if rows else None)
+            ref = best.id if best is not None else None
+        return CasePointer(entry.case_id, entry.agent or None, entry.model or None, run_id, ref)
+
+    # -- news
+
+    def _load(self) -> None:
+        run = self.eval_app.state.run
+        self.streams.follow_run(run)
+        self.case_list.empty = (
+            ["No run yet.", "a runs all cases, r the one under the cursor; U goes to the suites."]
+            if run is None
+            else ["Nothing matches the filter.", "F clears it, f changes it."]
+        )
+        self.streams.empty = ["Waiting for the first words."]
+        fresh = run is not None and run.info.id != self._shown_run
+        self._shown_run = run.info.id if run is not None else ""
+        self._dirty.clear()
+        self._layout_for_state()
+        self.rebuild(keep=not fresh)
+        if fresh:
+            self.case_list.marks = set()
+            self.case_list.show_cursor(0)
+        self._assign()
+
+    def _layout_for_state(self) -> None:
+        run = self.eval_app.state.run
+        ended = run is not None and not run.active
+        self.set_class(ended, "-ended")
+        if ended and not self.case_list.display:
+            self.set_class(False, "-streams")
+            self.set_class(False, "-zoomed")
+            self.case_list.focus()
+        self.query_one(KeyHints).show(self.hints())
+
+    @on(RunChanged)
+    def _run_changed(self, event: RunChanged) -> None:
+        run = self.eval_app.state.run
+        if run is None or run.info.id != self._shown_run:
+            self._load()
+            return
+        if event.opened:
+            self._layout_for_state()
+            if len(run.cases) != len(self._entries):
+                self.rebuild()
+            if not run.active:
+                self._flush(final=True)
+        self._dirty.update(row.case_ref for row in event.changed)
+        if self.streams.display:
+            self.streams.changed()
+            self._assign()
+        if self._dirty and self._flush_timer is None:
+            self._flush_timer = self.set_timer(FLUSH, self._flush)
+
+    @on(LiveText)
+    def _live_text(self, event: LiveText) -> None:
+        if self.streams.display:
+            self.streams.flush(event.attempts)
+
+    def _flush(self, final: bool = False) -> None:
+        """Redraw the lines of cases that changed; then wait as long as they cost."""
+        self._flush_timer = None
+        run = self.eval_app.state.run
+        if run is None:
+            return
+        refs, self._dirty = self._dirty, set()
+        state = self.eval_app.state
+        moved = self.replace_entries(run_entry(run, ref, state) for ref in refs if ref in run.cases)
+        cases = self.case_list
+        in_sight = sum(
+            line.entry is not None and line.entry.case_ref in refs
+            for line in cases.cases.lines[cases.top : cases.top + cases.size.height]
+        )
+        if final:
+            self.rebuild()
+            return
+        if moved and self._order_timer is None:
+            wait = max(0.0, self._order_at + REORDER - now())
+            self._order_timer = self.set_timer(max(0.01, wait), self._reorder)
+        self._show_facts()
+        pause = max(FLUSH, in_sight / LINES_A_SECOND)
+        self._flush_timer = self.set_timer(pause, self._flush_again)
+
+    def _flush_again(self) -> None:
+        self._flush_timer = None
+        if self._dirty:
+            self._flush()
+
+    def _reorder(self) -> None:
+        """Let failures float up, at most every other second."""
+        self._order_timer = None
+        self._order_at = now()
+        self.rebuild(entries=False)
+
+    def _assign(self) -> None:
+        """Panes come and go; look again when a finished one may give up its place."""
+        if self._slot_timer is not None:
+            self._slot_timer.stop()
+            self._slot_timer = None
+        wait = self.streams.assign_panes() if self.streams.display else None
+        if wait is not None:
+            self._slot_timer = self.set_timer(wait + 0.02, self._assign)
+
+    def _tick(self) -> None:
+        """Once a second while the run goes on: the clocks."""
+        run = self.eval_app.state.run
+        if run is None or not run.active or not self.is_current:
+            return
+        self._show_facts()
+        if self.case_list.display:
+            self.case_list.tick()
+        if self.streams.display:
+            self.streams.tick()
+
+    def on_screen_resume(self) -> None:
+        """What happened meanwhile."""
+        if self._shown_run:
+            self._load()
+
+    def rebuilt(self) -> None:
+        """The facts."""
+        self._show_facts()
+
+    def _show_facts(self) -> None:
+        app = self.eval_app
+        run = app.state.run
+        bar = self.query_one(FactsBar)
+        if run is None:
+            bar.show([("title", "no run yet")], [])
+            return
+        width = self.size.width
+        second = figures_line(run, app.symbols, now())
+        if self.expression:
+            shown = len(self.shown_entries())
+            second = [
+                ("key", f"filter: {self.expression} "),
+                ("dim", f"({shown:,} shown, F clears)  "),
+                *second,
+            ]
+        if self.filter_error:
+            second = [("bad", f"{self.filter_error}  "), *second]
+        marks = len(self.case_list.marks)
+        if marks:
+            second = [("key", f"{marks:,} marked  "), *second]
+        bar.show(progress_line(run, app.symbols, width), second)
+
+    # -- keys
+
+    @on(CaseList.Opened)
+    def _opened(self, event: CaseList.Opened) -> None:
+        event.stop()
+        if event.line.entry is not None:
+            self.eval_app.open_case(self.pointer_of(event.line.entry))
+
+    def current(self) -> CasePointer | None:
+        """The case under the cursor, or that of the pane that keys go to."""
+        run = self.eval_app.state.run
+        pane = self.streams.current_pane
+        if self.streams.has_focus and pane is not None and run is not None:
+            row = run.attempts.get(pane.ref)
+            case = run.cases.get(row.case_ref) if row is not None else None
+            if case is not None:
+                return CasePointer(case.case_id, case.agent, case.model, run.info.id, pane.ref)
+        return super().current()
+
+    def action_pane(self, step: int) -> None:
+        """From the list through the panes and back."""
+        streams = self.streams
+        if self.case_list.has_focus:
+            run = self.eval_app.state.run
+            if self.has_class("-ended") and self.has_class("-wide") and run is not None:
+                return
+            self.set_class(True, "-streams")
+            streams.selected = 0 if step > 0 else max(0, len(streams.panes) - 1)
+            streams.focus()
+            self.call_after_refresh(self._assign)
+            return
+        if not streams.select(step):
+            self.set_class(False, "-streams")
+            if self.has_class("-zoomed"):
+                self.action_zoom()
+            self.case_list.focus()
+
+    def _chosen_ref(self) -> int | None:
+        """The attempt whose pane a key means."""
+        pane = self.streams.current_pane
+        if self.streams.has_focus and pane is not None:
+            return pane.ref
+        run = self.eval_app.state.run
+        entry = self.case_list.current_entry
+        if run is None or entry is None or entry.case_ref is None:
+            return pane.ref if pane else None
+        rows = run.attempts_of(entry.case_ref)
+        return next((row.id for row in rows if row.state in ("running", "retrying")), None)
+
+    def action_pin(self) -> None:
+        """Keep a pane, or let it go."""
+        ref = self._chosen_ref()
+        if ref is None:
+            self.eval_app.say("nothing to pin: this case is not running")
+            return
+        self.eval_app.say("pinned" if self.streams.pin(ref) else "no longer pinned")
+        self._assign()
+
+    def action_zoom(self) -> None:
+        """One pane over everything, or all of them again."""
+        streams = self.streams
+        if streams.zoomed is not None:
+            streams.zoom(None)
+            self.set_class(False, "-zoomed")
+            self.call_after_refresh(self._assign)
+            return
+        ref = self._chosen_ref()
+        if ref is not None and ref not in streams.slots.shown:
+            streams.slots.shown = [ref, *streams.slots.shown]
+        if ref is None:
+            ref = streams.panes[0].ref if streams.panes else None
+        if ref is None:
+            self.eval_app.say("nothing to zoom: no case is running")
+            return
+        self.set_class(True, "-streams")
+        self.set_class(True, "-zoomed")
+        streams.focus()
+        streams.zoom(ref)
+        self.call_after_refresh(self._assign)
+
+    def action_follow(self) -> None:
+        """Follow the tail, or stay where it is."""
+        self.eval_app.say("following" if self.streams.toggle_follow() else "not following")
+
+    def back(self) -> bool:
+        """Out of the zoom, out of the panes, then as every list."""
+        if self.streams.zoomed is not None:
+            self.action_zoom()
+            self.set_class(False, "-streams")
+            self.case_list.focus()
+            return True
+        if self.streams.has_focus:
+            self.set_class(False, "-streams")
+            self.case_list.focus()
+            return True
+        return super().back()

@@ -1,0 +1,42 @@
+"""The Assertions tab: one block per verdict, in full."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tui_eval.model import Attempt
+from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.lines import text_lines
+from tui_eval.tui.state.verdict_lines import in_full, label_of, word_of
+
+
+def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False) -> list[Block]:
+    """All verdicts in their order under a rule per turn; `only_failing` leaves out what passed."""
+    blocks: list[Block] = []
+    group: int | str | None = ""
+    for index, verdict in enumerate(attempt.verdicts):
+        if only_failing and verdict.passed:
+            continue
+        if verdict.turn != group:
+            group = verdict.turn
+            label = f"turn {verdict.turn}" if verdict.turn else "whole conversation"
+            blocks.append(Block(f"g{index}", "turn", label, lambda: iter(()), verdict.turn or 0, "strong"))
+        word = word_of(verdict)
+        blocks.append(
+            Block(
+                f"v{index}",
+                "verdict",
+                label_of(verdict),
+                partial(in_full, verdict, rendered=rendered),
+                verdict.turn or 0,
+                word,
+                fold=40,
+                failing=not verdict.passed,
+            )
+        )
+    if not blocks:
+        words = (
+            "Everything passed: i shows all." if attempt.verdicts else "Nothing was asserted of this case."
+        )
+        blocks.append(Block("empty", "note", "", partial(text_lines, words, "muted")))
+    return blocks

@@ -1,0 +1,199 @@
+"""What the Case screen shows of one attempt: its head, the tabs' badges, which tab answers `d`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tui_eval.model import Attempt, Case, Verdict
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.amounts import cost, duration
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of
+from tui_eval.tui.state.transcript_view import facts_of
+from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
+
+TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw")
+
+
+@dataclass(slots=True, eq=False)
+class CaseContent:
+    """A case and one of its attempts, as loaded.
+
+    `rows` are all attempts of the case in its run, in order; `row` is the one looked at, `attempt`
+    its body (None while it waits or runs). `problem` says what could not be read.
+    """
+
+    pointer: CasePointer
+    name: str = ""
+    suite: str = ""
+    case: Case | None = None
+    rows: list[AttemptRow] = field(default_factory=list)
+    row: AttemptRow | None = None
+    attempt: Attempt | None = None
+    problem: str = ""
+
+    @property
+    def state(self) -> str:
+        """The outcome, or `running`, `retrying`, `waiting`; empty where it never ran."""
+        if self.attempt is not None:
+            return self.attempt.outcome
+        if self.row is None:
+            return ""
+        return self.row.outcome or self.row.state
+
+    @property
+    def running(self) -> bool:
+        """Whether more is to come."""
+        return (
+            self.attempt is None
+            and self.row is not None
+            and self.row.state in ("waiting", "running", "retrying")
+        )
+
+    @property
+    def why(self) -> str:
+        """The one line that a person reads first."""
+        if self.problem:
+            return self.problem
+        if self.attempt is not None:
+            return self.attempt.message or self.attempt.error or ""
+        if self.row is None:
+            return "not run yet: r runs it"
+        return self.row.detail or self.row.message
+
+    def step(self, by: int) -> AttemptRow | None:
+        """The next or previous attempt, None at the ends."""
+        places = [i for i, row in enumerate(self.rows) if self.row is not None and row.id == self.row.id]
+        at = (places[0] if places else -1) + by
+        return self.rows[at] if 0 <= at < len(self.rows) else None
+
+
+def choose(rows: Sequence[AttemptRow], wanted: int | None) -> AttemptRow | None:
+    """The attempt to show: the one asked for, else the first that did not pass, else one that
+    runs, else the last."""
+    for fits in (
+        lambda row: row.id == wanted,
+        lambda row: row.state == "done" and row.outcome not in ("passed", "skipped"),
+        lambda row: row.state in ("running", "retrying"),
+    ):
+        found = next((row for row in rows if fits(row)), None)
+        if found is not None:
+            return found
+    return rows[-1] if rows else None
+
+
+def outcome_style(state: str) -> str:
+    """The style word of a state."""
+    return {"retrying": "running", "": "waiting"}.get(state, state)
+
+
+def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
+    """The head of the screen: outcome, breadcrumb and facts on one line, then why."""
+    state = content.state
+    glyph = GLYPHS.get({"retrying": "running", "": "waiting"}.get(state, state), "")
+    outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
+    tail = _attempts(content)
+    facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
+    room = width - width_of((outcome, *tail)) - 4
+    crumbs = _crumbs(content, room - (len(facts) + 2 if facts and width >= 100 else 0))
+    left: Line = (outcome, Span("  "), *crumbs, *tail)
+    space = width - width_of(left)
+    first = (
+        (*left, Span(" " * (space - len(facts))), Span(facts, "muted"))
+        if facts and space > len(facts) + 1
+        else left
+    )
+    lines: list[Line] = [fit(first, width)]
+    style = "" if state in ("passed", "") else outcome_style(state)
+    why = " ".join(part.strip() for ((part, _),) in text_lines(content.why))
+    rest = one_line(why)
+    while rest and len(lines) < height:
+        last = len(lines) == height - 1
+        piece = fit((Span(rest, style),), width) if last else (Span(rest[:width], style),)
+        lines.append(piece)
+        rest = rest[width:]
+    return [*lines, *[()] * (2 - len(lines))]
+
+
+def _crumbs(content: CaseContent, room: int) -> Line:
+    suite, name = one_line(content.suite), one_line(content.name or content.pointer.case_id)
+    if len(suite) + len(name) + 3 > room:
+        suite = suite.rsplit("/", 1)[-1]
+    if len(suite) + len(name) + 3 > room:
+        suite = "…" + suite[-max(room - len(name) - 4, 6) :] if len(suite) > 8 else suite
+    left: Line = (Span(suite, "muted"), Span(" › ", "muted"))
+    return (*left, *fit((Span(name, "strong"),), max(room - width_of(left), 8)))
+
+
+def _attempts(content: CaseContent) -> Line:
+    if content.row is None:
+        return ()
+    count = max(len(content.rows), 1)
+    number = next(
+        (i + 1 for i, row in enumerate(content.rows) if row.id == content.row.id), content.row.attempt
+    )
+    spans = [Span(f" › attempt {number} of {count}", "muted")]
+    if 1 < count <= 10:
+        spans.append(Span(" "))
+        for row in content.rows:
+            state = row.outcome or {"retrying": "running"}.get(row.state, row.state)
+            here = " strong" if row.id == content.row.id else ""
+            spans.append(Span(GLYPHS.get(state, "?"), outcome_style(state) + here))
+    return tuple(spans)
+
+
+def _row_facts(row: AttemptRow | None) -> str:
+    if row is None:
+        return ""
+    return " · ".join(part for part in (duration(row.duration_ms), cost(row.cost)) if part)
+
+
+def badges(attempt: Attempt | None) -> tuple[str, ...]:
+    """What stands beside each tab's name: how much there is in it, and how much of it is bad."""
+    if attempt is None:
+        return ("",) * len(TABS)
+    calls = sum(1 for entry in attempt.transcript if entry.kind == "tool_call")
+    failed = sum(1 for v in attempt.verdicts if v.passed is False)
+    errors = sum(1 for v in attempt.verdicts if v.passed is None)
+    bad = (f"{failed}✗" if failed else "") + (f"{errors}!" if errors else "")
+    data = (
+        ""
+        if attempt.data is None
+        else ("✗" if any(about_rows(v) and not v.passed for v in attempt.verdicts) else "✓")
+    )
+    return (
+        "",
+        str(calls or ""),
+        bad or (f"{len(attempt.verdicts)}✓" if attempt.verdicts else ""),
+        data,
+        str(len(attempt.exchanges) or ""),
+    )
+
+
+def tab_line(active: int, attempt: Attempt | None, width: int) -> Line:
+    """The strip of tabs; the active one is reversed as well as named."""
+    spans: list[Span] = []
+    for index, (name, badge) in enumerate(zip(TABS, badges(attempt), strict=True)):
+        style = "tab-active" if index == active else "tab"
+        bad = " failed" if "✗" in badge or "!" in badge else ""
+        spans += [Span(f" {index + 1} {name} ", style)]
+        if badge:
+            spans.append(Span(f"{badge} ", style + bad))
+        spans.append(Span(" "))
+    return fit(tuple(spans), width)
+
+
+def deciding(verdicts: Sequence[Verdict]) -> int | None:
+    """The place of the verdict that made the case fail: the first about rows that failed, else the
+    first that failed, else the first error."""
+    order = (
+        lambda v: v.passed is False and about_rows(v),
+        lambda v: v.passed is False,
+        lambda v: v.passed is None,
+    )
+    for fits in order:
+        found = next((i for i, v in enumerate(verdicts) if fits(v)), None)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,200 @@
+"""The Tools tab: calls as rows of a table, and one call in full with what was expected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from tui_eval.model import Attempt, Verdict
+from tui_eval.tui.state.amounts import duration, size
+from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.json_lines import dumped, parsed, short, value_lines
+from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.tool_pairing import Call, pair
+from tui_eval.tui.state.verdict_lines import about_tools, brief, label_of, word_of
+
+
+class CallRow(NamedTuple):
+    """One call as the table shows it. `verdict` names what an assertion says of it."""
+
+    call: Call
+    number: int
+    turn: int
+    name: str
+    arguments: str
+    took: str
+    size: str
+    error: str
+    verdict: str
+
+
+def rows(attempt: Attempt) -> list[CallRow]:
+    """All calls in order."""
+    made: list[CallRow] = []
+    for number, call in enumerate(pair(attempt.transcript), 1):
+        result = call.result_entry
+        value = None if result is None else result.result if result.result is not None else result.text
+        length = len(value) if isinstance(value, str) else len(dumped(value)) if value is not None else 0
+        related = [v for v in attempt.verdicts if concerns(v, call)]
+        worst = next((v for v in related if not v.passed), related[0] if related else None)
+        made.append(
+            CallRow(
+                call,
+                number,
+                call.entry.turn,
+                one_line(call.name, 60),
+                short(parsed(call.entry.arguments), 80) if call.entry.arguments not in (None, {}, "") else "",
+                duration(call.duration_ms),
+                size(length) if length else "",
+                one_line(call.error or ("" if result is not None else "no result"), 200),
+                word_of(worst) if worst else "",
+            )
+        )
+    return made
+
+
+def expected_tools(verdict: Verdict) -> list[dict[str, Any]]:
+    """The tools that an assertion names, each as {tool, args}; empty where it names none."""
+    return list(_named(verdict.expected)) if about_tools(verdict) else []
+
+
+def _named(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, str):
+        yield {"tool": value, "args": None}
+    elif isinstance(value, dict) and isinstance(value.get("tool") or value.get("name"), str):
+        yield {
+            "tool": value.get("tool") or value.get("name"),
+            "args": value.get("args", value.get("arguments")),
+        }
+    elif isinstance(value, list):
+        for item in value:
+            yield from _named(item)
+
+
+def concerns(verdict: Verdict, call: Call) -> bool:
+    """Whether an assertion names this call's tool (and its turn, where it has one)."""
+    if verdict.turn is not None and verdict.turn != call.entry.turn:
+        return False
+    return any(expected["tool"] == call.name for expected in expected_tools(verdict))
+
+
+def detail(
+    attempt: Attempt, row: CallRow | None, *, rendered: bool = True, only_failing: bool = False
+) -> list[Block]:
+    """The selected call: what was expected of it beside what it was given, then its result; after
+    it the assertions on tools that no call satisfies."""
+    blocks: list[Block] = []
+    if row is not None:
+        call = row.call
+        result = call.result_entry
+        arguments = parsed(call.entry.arguments) if rendered else call.entry.arguments
+        related = [(i, v) for i, v in enumerate(attempt.verdicts) if concerns(v, call)]
+        for index, verdict in related:
+            if only_failing and verdict.passed:
+                continue
+            blocks.append(_verdict(index, verdict))
+            for number, expected in enumerate(expected_tools(verdict)):
+                if expected["tool"] == call.name and expected["args"] is not None:
+                    source = partial(_against, expected["args"], arguments)
+                    blocks.append(
+                        Block(f"v{index}.{number}", "part", "expected", source, row.turn, word_of(verdict))
+                    )
+        source = partial(_or_nothing, arguments, rendered)
+        blocks.append(
+            Block(f"a{row.number}", "tool_call", "arguments", source, row.turn, "role-tool_call", 30)
+        )
+        if call.error:
+            blocks.append(
+                Block(
+                    f"x{row.number}",
+                    "error",
+                    "! error",
+                    partial(text_lines, call.error, "error"),
+                    row.turn,
+                    "role-error",
+                )
+            )
+        if result is not None and (result.result is not None or result.text or not call.error):
+            value = result.result if result.result is not None else result.text
+            length = len(value) if isinstance(value, str) else 0
+            source = partial(_or_nothing, value, rendered)
+            blocks.append(
+                Block(
+                    f"r{row.number}",
+                    "tool_result",
+                    "result",
+                    source,
+                    row.turn,
+                    "role-tool_result",
+                    200,
+                    length,
+                )
+            )
+    calls = pair(attempt.transcript)
+    for index, verdict in enumerate(attempt.verdicts):
+        if (
+            about_tools(verdict)
+            and not any(concerns(verdict, call) for call in calls)
+            and not (only_failing and verdict.passed)
+        ):
+            blocks.append(_verdict(index, verdict))
+            if verdict.actual is not None and not verdict.passed:
+                source = partial(value_lines, parsed(verdict.actual))
+                blocks.append(
+                    Block(f"v{index}.actual", "part", "actual", source, verdict.turn or 0, "muted", 12)
+                )
+    if not blocks:
+        blocks.append(Block("empty", "note", "", partial(text_lines, "No tools were called.", "muted")))
+    return blocks
+
+
+def _verdict(index: int, verdict: Verdict) -> Block:
+    return Block(
+        f"v{index}",
+        "verdict",
+        label_of(verdict),
+        partial(brief, verdict),
+        verdict.turn or 0,
+        word_of(verdict),
+        12,
+        failing=not verdict.passed,
+    )
+
+
+def _or_nothing(value: Any, rendered: bool) -> Iterator[Line]:
+    if value in (None, "", {}):
+        yield (Span("none", "muted"),)
+    else:
+        yield from value_lines(value if isinstance(value, (str, dict, list)) else [value], rendered=rendered)
+
+
+def _against(expected: Any, actual: Any) -> Iterator[Line]:
+    """Expected arguments one by one, each beside what the call was given."""
+    if not isinstance(expected, dict):
+        yield from value_lines(expected)
+        return
+    given = actual if isinstance(actual, dict) else {}
+    for name, value in expected.items():
+        head = (
+            Span(one_line(name, 40), "json-key"),
+            Span(": ", "json-mark"),
+            Span(short(value), "json-text"),
+        )
+        if name not in given:
+            yield (*head, Span("  ≠ not given", "differs"))
+        elif _matches(value, given[name]):
+            yield (*head, Span("  ✓", "passed"))
+        else:
+            yield (*head, Span(f"  ≠ {short(given[name])}", "differs"))
+    for name in given:
+        if name not in expected:
+            yield (Span(one_line(name, 40), "muted"), Span(": not asked for", "muted"))
+
+
+def _matches(expected: Any, actual: Any) -> bool:
+    """Recursive subset for mappings, equality otherwise with booleans apart from numbers
+    (formats/nao.md, section 2)."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(name in actual and _matches(value, actual[name]) for name, value in expected.items())
+    return expected == actual and isinstance(expected, bool) == isinstance(actual, bool)
