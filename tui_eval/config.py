@@ -204,7 +204,8 @@ def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     """The database to use: the one named, else the only one there is; variables replaced.
 
     Raises:
-        ConfigError: there is none of that name, or several and none named, or it lacks a variable.
+        ConfigError: there is none of that name, or several and none named, or it lacks a variable, or
+            it is of a type that cannot be queried (nao knows more of them).
         NeedsTrust: it reads a variable or a file outside the root, in a folder that is not trusted.
     """
     from tui_eval import config_fill

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec
+from tui_eval.config_keys import DATABASE_TYPES
 from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, secret_values
 from tui_eval.guard.trust import Trust
@@ -95,6 +96,9 @@ def _add_usual_key(
 def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> DatabaseSpec:
     """See `tui_eval.config.database`; below `roots` (the project's first) files may be read."""
     place = f"databases.{spec.name}"
+    if spec.type not in DATABASE_TYPES:
+        can = ", ".join(DATABASE_TYPES)
+        raise ConfigError(f"{place}: databases of type {spec.type} cannot be queried from here (only {can})")
 
     def forbid(name: str) -> None:
         trust.require(f"read the environment variable {name} ({place})")

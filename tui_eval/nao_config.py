@@ -120,6 +120,8 @@ class _Reader:
             entry = {str(key): part for key, part in item.items()}
             kind = str(entry["type"])
             name = str(entry.get("name") or kind)
+            if str(entry.get("path", "")).startswith(("md:", "motherduck:")):
+                kind = "motherduck"
             databases[name] = DatabaseSpec(
                 name=name,
                 type=_KINDS.get(kind, kind),

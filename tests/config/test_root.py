@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval import config
+from tui_eval.config import ConfigError
 from tui_eval.guard.trust import NeedsTrust, Trust
 
 Project = Callable[..., config.Config]
@@ -55,6 +56,7 @@ NAO = """
 project_name: shop
 databases:
 - {name: shop, type: duckdb, path: ./shop.duckdb}
+- {name: duck, type: duckdb, path: "md:my_db"}
 - {name: lake, type: bigquery, project_id: x}
 - {name: pg, type: postgres, host: db.example, port: 5433, database: sales, user: me, password: "{{ env('PGPW') }}"}
 llm:
@@ -71,8 +73,8 @@ test:
 def test_a_nao_project(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = project("databases: {lake: {type: sqlite, path: x.db}}", nao_config__yaml=NAO)
     assert [str(problem) for problem in loaded.problems] == [
-        "nao_config.yaml:11: test.models.1: 'broken' is no model; write provider:model, as openai:gpt-4.1",
-        "nao_config.yaml:13: test.k: must be a whole number of at least 1, not 0",
+        "nao_config.yaml:12: test.models.1: 'broken' is no model; write provider:model, as openai:gpt-4.1",
+        "nao_config.yaml:14: test.k: must be a whole number of at least 1, not 0",
     ]
     nao = loaded.nao
     assert nao is not None
@@ -84,6 +86,8 @@ def test_a_nao_project(project: Project, tmp_path: Path, monkeypatch: pytest.Mon
     )
     assert nao.costs == {"openai:gpt-x": {"inputNoCache": 2, "output": 8}}
     assert loaded.databases["shop"].path == str(tmp_path / "shop.duckdb")
+    with pytest.raises(ConfigError, match="databases of type motherduck cannot be queried"):
+        config.database(loaded, "duck", Trust(True))
     assert nao.databases["lake"].type == "bigquery" and loaded.databases["lake"].type == "sqlite"
     monkeypatch.setenv("PGPW", "geheim12345")
     with pytest.raises(NeedsTrust, match="PGPW"):
