@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import msgspec
@@ -32,12 +33,17 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     rule = rule_for(config, path)
     reading = Reading(path, config, trust, (rule.compat if rule else None) or "documented")
     suite = Suite(path=path, format="promptfoo", problems=reading.problems, files=reading.files)
+    # A hundred thousand rows are no garbage: looking for some among them would double the time.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         ConfigReader(reading, suite).read(text)
     except RecursionError:
         reading.problem(path, 0, "", "the file is nested too deeply")
     finally:
         reading.close()
+        if collecting:
+            gc.enable()
     return suite
 
 
@@ -74,11 +80,18 @@ class ConfigReader:
         reading.check_keys(data, known, reading.name, self.line_of)
         reading.env = own_env(data.get("env"), reading)
         data = fill_all(data, Environment(reading.env, reading.trust))
+        self._untold()
         description = data.get("description")
         suite.description = description if isinstance(description, str) else ""
         self._settings(data)
         cases = self._cases(data)
         suite.cases = cases
+
+    def _untold(self) -> None:
+        """Environment variables that the suite asks for and does not get without trust."""
+        for what in self.reading.trust.wanted:
+            if what.startswith("read the environment variable "):
+                self.reading.problem(self.reading.name, 0, "env", f"needs trust: {what}", level="note")
 
     def _settings(self, data: dict[str, Any]) -> None:
         reading, settings = self.reading, self.suite.settings

@@ -12,6 +12,15 @@ from tui_eval.suites.promptfoo.types import BASE_TYPES, WITH_THRESHOLD
 
 LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
 RAW = frozenset({"is-json", "contains-json"})
+CODE_AND_JUDGED = frozenset({"javascript", "python", "llm-rubric"})
+_SIMPLE = frozenset(
+    f"{negation}{name}"
+    for name in BASE_TYPES - WITH_THRESHOLD - LISTS - RAW - CODE_AND_JUDGED
+    if ":" not in name and not any(other.startswith(f"{name}:") for other in BASE_TYPES)
+    for negation in ("", "not-")
+)
+"""Types whose cell is the type, a colon and a trimmed value: most cells, and no pattern is needed."""
+
 _GRAMMAR = re.compile(
     r"(not-)?("
     + "|".join(re.escape(name) for name in sorted(BASE_TYPES, key=len, reverse=True))
@@ -21,7 +30,6 @@ _GRAMMAR = re.compile(
 _SCRIPT = re.compile(r"file://.*\.(?:js|cjs|mjs|ts|cts|mts)\Z")
 _PYTHON = re.compile(r"file://.*\.py(?::\w+)?\Z")
 _CODE = ("javascript:", "fn:", "eval:")
-_JUDGED = ("grade:", "llm-rubric:")
 
 
 class ListError(ValueError):
@@ -41,6 +49,8 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
     """
     head, colon, rest = cell.partition(":")
     if colon:
+        if head in _SIMPLE:
+            return Assertion(head, rest.strip(), line=line)
         for prefix in _CODE:
             if cell.startswith(prefix):
                 return Assertion("javascript", cell[len(prefix) :].strip(), line=line)

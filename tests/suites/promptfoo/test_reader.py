@@ -1,0 +1,355 @@
+"""What the reader makes of a configuration: cases, ids, merging, problems with their lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+
+from tests.suites.promptfoo.support import Make, errors, texts
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Suite
+from tui_eval.suites import promptfoo
+from tui_eval.suites.promptfoo.render import resolve_case
+
+HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
+
+
+def test_inline_tests_of_the_seed(make: Make) -> None:
+    suite = make(
+        HEAD
+        + """tests:
+- vars:
+    q: 'What is the capital of France?'
+  assert:
+  - type: contains
+    value: 'Paris'
+- description: sums
+  vars: {q: 'What is 2 + 2?'}
+  threshold: 0.5
+  assert:
+  - {type: equals, value: '4', weight: 2, metric: maths}
+  metadata: {category: math, difficulty: easy}
+"""
+    )
+    first, second = suite.cases
+    assert (first.name, first.description, first.vars) == (
+        "Row #1",
+        "",
+        {"q": "What is the capital of France?"},
+    )
+    assert [(a.type, a.value, a.line) for a in first.assertions] == [("contains", "Paris", 7)]
+    assert second.case_id == "promptfooconfig.yaml::sums::echo::prompt1"
+    assert (second.agent, second.prompt, second.provider) == ("echo", "{{q}}", {"id": "echo"})
+    assert (second.threshold, second.metadata) == (0.5, {"category": "math", "difficulty": "easy"})
+    assert (second.assertions[0].weight, second.assertions[0].metric) == (2, "maths")
+    assert (second.line, second.order, second.turns[0].text) == (9, 1, "{{q}}")
+    assert first.case_id.startswith("promptfooconfig.yaml::vars-")
+    assert not errors(suite)
+
+
+def test_ids_stay_when_assertions_change(make: Make) -> None:
+    text = HEAD + "tests:\n- vars: {q: [a, b], n: 1}\n  assert: [{type: equals, value: %s}]\n"
+    before, after = make(text % "x"), make(text % "y")
+    assert [c.case_id for c in before.cases] == [c.case_id for c in after.cases]
+    assert [c.content_hash for c in before.cases] != [c.content_hash for c in after.cases]
+    assert before.cases[0].case_id.endswith("[q=a]::echo::prompt1")
+
+
+def test_order_is_test_combination_provider_prompt(make: Make) -> None:
+    suite = make(
+        """
+        providers: [echo, {id: echo, label: Two}]
+        prompts: [{raw: 'A {{q}}', label: A}, {raw: 'B {{q}}', id: b}]
+        tests: [{vars: {q: [x, y]}}]
+        """
+    )
+    assert [(c.vars["q"], c.agent, c.prompt) for c in suite.cases] == [
+        (q, p, m) for q in "xy" for p in ("echo", "Two") for m in ("A", "B {{q}}")
+    ]
+    assert suite.cases[0].case_id.endswith("::echo::A")
+    assert suite.cases[1].case_id.endswith("::echo::b")
+
+
+def test_default_test_lies_under_every_test(make: Make) -> None:
+    suite = make(
+        HEAD
+        + """
+defaultTest:
+  vars: {q: d, k: d}
+  threshold: 0.1
+  metadata: {a: 1, b: 1}
+  options: {prefix: P, suffix: S}
+  assert:
+    - type: assert-set
+      threshold: 0.5
+      assert: [{type: contains, value: d}]
+tests:
+- vars: {q: o}
+  metadata: {b: 2}
+  options: {suffix: T}
+  assert:
+    - {type: equals, value: o}
+    - type: assert-set
+      metric: m
+      assert: [{type: contains, value: a}, {type: contains, value: b}]
+- vars: {}
+  threshold: 0
+  options: {disableDefaultAsserts: true}
+"""
+    )
+    first, second = suite.cases
+    assert first.vars == {"q": "o", "k": "d"}
+    assert (first.threshold, first.metadata) == (0.1, {"a": 1, "b": 2})
+    assert first.options == {"prefix": "P", "suffix": "T"}
+    assert [(a.type, a.set) for a in first.assertions] == [
+        ("assert-set", None), ("contains", 0), ("equals", None), ("assert-set", None), ("contains", 3), ("contains", 3),
+    ]  # fmt: skip
+    assert (second.threshold, second.assertions) == (0, [])
+
+
+def test_repeats_are_attempts(make: Make) -> None:
+    suite = make(
+        HEAD + "evaluateOptions: {repeat: 2, timeoutMs: 1500}\n"
+        "tests: [{vars: {q: a}}, {vars: {q: b}, options: {repeat: 3}}, {vars: {q: c}, options: {repeat: no}}]"
+    )
+    assert [(c.attempts, c.required, c.timeout) for c in suite.cases] == [
+        (2, 2, 1.5),
+        (3, 3, 1.5),
+        (1, 1, 1.5),
+    ]
+    assert len(errors(suite)) == 1
+
+
+def test_a_date_keeps_its_text_and_numbers_print_as_in_javascript(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        HEAD + "tests: [{vars: {q: 2024-01-05}}, {vars: {q: 010}}, {vars: {q: yes}}, {vars: {q: 1.50}}]"
+    )
+    assert [c.vars["q"] for c in suite.cases] == ["2024-01-05", 10, "yes", 1.5]
+    assert texts(suite, tmp_path) == ["2024-01-05", "10", "yes", "1.5"]
+
+
+def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
+    assert texts(make("providers: [echo]\ntests: [{vars: {prompt: hi}}]"), tmp_path) == ["hi"]
+    assert texts(make("providers: [echo]\nprompts: [static]"), tmp_path) == ["static"]
+    nothing = make("providers: [echo]\nprompts: [static]\ntests: file://gone.yaml")
+    assert not nothing.cases
+    assert "there is no file gone.yaml" in str(errors(nothing)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tests: [{vars: {q: a}, assert: [{type: contians, value: a}]}]", "3: tests[0].assert[0].type: unknown assertion type \"contians\"; did you mean contains?"),
+        ("tests:\n- vars: {q: a}\n  assert: [{type: no-such-type}]", "5: tests[0].assert[0].type: unknown assertion type"),
+        ("tests:\n- vars: {q: a}\n  asert: []", "5: tests[0].asert: unknown key; did you mean assert?"),
+        ("tests:\n- vars: {q: a}\n  assert: [{value: a}]", "an assertion without a type"),
+        ("tests:\n- vars: {q: a}\n  assert: ['contains: a']", "an assertion must be a mapping"),
+        ("tests:\n- vars: {q: a}\n  assert: contains", "must be a list of assertions"),
+        ("tests:\n- vars: {q: a}\n  assert: [{type: assert-set}]", "an assert-set without a list"),
+        ("tests:\n- vars: {q: a}\n  threshold: high", "threshold: must be a number"),
+        ("tests:\n- description: x", "a test without anything to test"),
+        ("tests:\n- 5", "a test must be a mapping"),
+        ("tests: 5", "must be a list of tests or a file"),
+        ("tests: [{vars: {q: a}, prompts: [Nope]}]", 'there is no prompt "Nope"'),
+        ("tests: [{vars: {q: a}, providers: [Nope]}]", 'there is no provider "Nope"; there are: echo'),
+        ("tests: ['file://x.js']", "there is no file x.js"),
+        ("tests: ['https://docs.google.com/spreadsheets/d/x']", "not supported yet"),
+        ("tests: ['huggingface://datasets/a/b']", "not supported yet"),
+        ("tests: ['file://../../etc/passwd']", "needs trust: read"),
+        ("tests: [{vars: {q: 'file://i.png'}}]", "images, sound, video and PDF"),
+        ("tests: [{vars: {q: 'file://nope*.txt'}}]", "no file matches"),
+        ("tsts: []", "tsts: unknown key; did you mean tests?"),
+        ("tests: [{$ref: '#/nowhere'}]", "there is no 'nowhere'"),
+        ("tests: [{$ref: 'https://example.com/x.yaml'}]", "nothing is fetched"),
+        ("extensions: ['file://h.py:hook']", "hooks are not supported yet"),
+    ],
+)  # fmt: skip
+def test_problems_say_where_and_what(make: Make, text: str, says: str) -> None:
+    suite = make(HEAD + text)
+    found = [str(p) for p in errors(suite)]
+    assert any(says in line for line in found), found
+    assert all(line.startswith("promptfooconfig.yaml") for line in found)
+
+
+def test_one_bad_test_leaves_the_others(make: Make) -> None:
+    suite = make(
+        HEAD + "tests: [5, {vars: {q: a}}, 'file://gone.csv', {vars: {q: b}, assert: [{type: nope}]}]"
+    )
+    assert [c.vars["q"] for c in suite.cases] == ["a", "b"]
+    assert not suite.cases[0].problems
+    assert suite.cases[1].problems
+
+
+def test_unknown_keys_of_ones_own_are_notes(make: Make) -> None:
+    suite = make(
+        HEAD + "ownTemplates: {a: 1}\ntests: [{vars: {q: a}, comment: x, assert: [{type: is-json, mine: 1}]}]"
+    )
+    assert not errors(suite)
+    assert [p.key for p in promptfoo_problems(suite)] == [
+        "ownTemplates",
+        "tests[0].comment",
+        "tests[0].assert[0].mine",
+    ]
+
+
+def promptfoo_problems(suite: Suite) -> list:
+    return [*suite.problems, *(p for c in suite.cases for p in c.problems)]
+
+
+def test_all_66_types_and_their_negations_load(make: Make) -> None:
+    from tui_eval.suites.promptfoo.types import ALL_TYPES, BASE_TYPES
+
+    assert len(BASE_TYPES) == 66
+    asserts = [{"type": t, "assert": []} if t == "assert-set" else {"type": t} for t in sorted(ALL_TYPES)]
+    suite = make(HEAD + "tests: " + json.dumps([{"vars": {"q": "a"}, "assert": asserts}]))
+    assert not errors(suite)
+    assert len(suite.cases[0].assertions) == len(ALL_TYPES)
+    assert suite.cases[0].assertions[0].value is UNSET
+
+
+def test_external_files_of_all_kinds_in_order(make: Make) -> None:
+    suite = make(
+        HEAD + "tests: ['file://b.yaml', 'file://c.csv', 'file://d.jsonl', 'sub/*.yaml', 'file://e.json']",
+        b__yaml="- vars: {q: yaml}\n- file://sub/z.yaml\n",
+        c__csv='q,__expected,__metadata:tags[]\n"x, y",contains: x,"a,b\\,c"\n',
+        d__jsonl='{"vars": {"q": "l1"}}\n\n{"vars": {"q": "l2"}\n{"vars": {"q": "l3"}}\n',
+        e__json='[{"vars": {"q": "json"}}]',
+        **{"sub/y__yaml": "vars: {q: y}", "sub/z__yaml": "vars: {q: z}"},
+    )
+    assert [c.vars["q"] for c in suite.cases] == ["yaml", "z", "x, y", "l1", "l3", "y", "z", "json"]
+    assert [c.case_id[-2:] for c in suite.cases if c.vars["q"] == "z"] == ["t1", "#2"]
+    row = suite.cases[2]
+    assert (row.name, row.line, row.metadata) == ("Row #1", 2, {"tags": ["a", "b,c"]})
+    assert [(p.path, p.line) for p in errors(suite)] == [("d.jsonl", 3)]
+    assert {Path(f).name for f in suite.files} == {
+        "promptfooconfig.yaml", "b.yaml", "c.csv", "d.jsonl", "y.yaml", "z.yaml", "e.json",
+    }  # fmt: skip
+
+
+def test_generators_need_trust_and_get_their_config(make: Make) -> None:
+    code = "def create_tests(config):\n    return [{'vars': {'q': config['dataset']}}]\n"
+    text = (
+        HEAD
+        + "tests:\n- path: file://gen.py:create_tests\n  config: {dataset: validation}\n- vars: {q: own}\n"
+    )
+    without = make(text, gen__py=code)
+    assert [c.vars["q"] for c in without.cases] == ["own"]
+    assert "needs trust: run gen.py:create_tests to make tests" in str(errors(without)[0])
+    assert [c.vars["q"] for c in make(text, trusted=True).cases] == ["validation", "own"]
+    broken = make(
+        text, trusted=True, gen__py="def create_tests(config):\n    raise ValueError('no\\nluck')\n"
+    )
+    assert [c.vars["q"] for c in broken.cases] == ["own"]
+    assert "\n" not in str(errors(broken)[0])
+    wrong = make(text, trusted=True, gen__py="def create_tests(config):\n    return {}\n")
+    assert "must return a list of tests" in str(errors(wrong)[0])
+
+
+def test_env_of_the_suite_and_of_the_person(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOST_NAME", "outer")
+    text = (
+        "env: {MINE: inner, N: 5}\nproviders: [{id: echo, label: '{{ env.HOST_NAME }}'}]\n"
+        "prompts: ['{{env.MINE}} {{ env.N }} {{env.NOT_THERE}}']\ntests: [{vars: {}}]"
+    )
+    trusted = make(text, trusted=True)
+    assert (trusted.cases[0].agent, texts(trusted, tmp_path)) == ("outer", ["inner 5 "])
+    assert trusted.settings["env"] == {"MINE": "inner", "N": "5"}
+    untrusted = make(text)
+    assert untrusted.cases[0].agent == "{{ env.HOST_NAME }}"
+    assert texts(untrusted, tmp_path) == ["inner 5 "]
+
+
+def test_file_vars_are_kept_and_read_when_rendered(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        "providers: [echo]\nprompts: ['{{d.name}}: {{d}} {{t}}']\n"
+        "tests: [{vars: {d: 'file://d.yaml', t: 'file://t.txt'}}, {vars: {d: 'file://../out.yaml', t: x}}]",
+        d__yaml="name: Ada\nage: 36\n",
+        t__txt="  hello {{ d.age }}\n",
+    )
+    assert suite.cases[0].vars == {"d": "file://d.yaml", "t": "file://t.txt"}
+    assert texts(suite, tmp_path)[0] == "Ada: name: Ada\nage: 36 hello 36"
+    assert "needs trust" in texts(suite, tmp_path)[1]
+
+
+def test_providers_in_all_shapes(make: Make) -> None:
+    suite = make(
+        """
+        targets:
+          - echo
+          - {id: 'openai:gpt-4.1', label: big, config: {temperature: 0}}
+          - 'anthropic:x': {config: {max_tokens: 5}}
+          - file://p.yaml
+          - 5
+        prompts: ['{{q}}']
+        tests: [{vars: {q: a}}, {vars: {q: b}, provider: {id: 'http://x', label: mine}, providers: [big]}]
+        """,
+        p__yaml="- id: python:agent.py\n  label: py\n",
+    )
+    first = [(c.agent, c.provider) for c in suite.cases if c.vars["q"] == "a"]
+    assert [name for name, _ in first] == ["echo", "big", "anthropic:x", "py"]
+    assert first[2][1] == {"id": "anthropic:x", "config": {"max_tokens": 5}}
+    own = suite.cases[-1]
+    assert (own.agent, own.provider) == ("mine", {"id": "http://x", "label": "mine"})
+    assert "::big::" in own.case_id
+    assert len(errors(suite)) == 1
+
+
+def test_prompt_functions_ask_for_trust(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        "providers: [echo]\nprompts: ['file://p.py:make', 'file://p.py', 'file://p.js']\ntests: [{vars: {q: a}}]",
+        p__py="def make(context):\n    return 'py ' + context['vars']['q']\n",
+        p__js="module.exports = () => 1",
+    )
+    assert len(suite.cases) == 1
+    assert len(errors(suite)) == 2
+    assert "needs trust: run p.py:make" in texts(suite, tmp_path)[0]
+    rendered = resolve_case(suite.cases[0], tmp_path, tmp_path, Trust(True))
+    assert rendered.function
+    assert rendered.function.function == "make"
+    assert rendered.function.context["vars"] == {"q": "a"}
+
+
+def test_messages_of_a_chat_prompt(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        """
+        providers: [echo]
+        prompts: ['[{"role": "user", "content": "{{q}}"}]', 'file://c.yaml', 'plain [{{q}}]']
+        tests: [{vars: {q: 'a "b"'}}]
+        """,
+        c__yaml="- {role: system, content: s}\n- {role: user, content: '{{q}}'}\n",
+    )
+    found = [resolve_case(c, tmp_path, tmp_path, Trust()).messages for c in suite.cases]
+    assert found == [
+        [{"role": "user", "content": 'a "b"'}],
+        [{"role": "system", "content": "s"}, {"role": "user", "content": 'a "b"'}],
+        None,
+    ]
+
+
+def test_a_csv_row_says_its_line(make: Make) -> None:
+    suite = make(
+        HEAD + "tests: file://t.csv",
+        t__csv='q,__expected\n"a\nb",contains: a\nc,"contains-any: ""x"" y"\nd,file://check.py:fn\n',
+    )
+    assert [c.line for c in suite.cases] == [2, 4, 5]
+    assert [(p.path, p.line, p.key) for p in errors(suite)] == [("t.csv", 4, "__expected")]
+    assert suite.cases[2].assertions[0].value == "file://check.py:fn"
+    same = make(HEAD + "tests: file://t.csv", compat="reference")
+    assert same.cases[2].assertions[0].value == "check.py:fn"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ours"),
+    [
+        ("promptfooconfig.yaml", "", True), ("a/promptfooconfig.json", "{}", True), ("promptfooconfig.js", "", True),
+        ("a.yaml", "prompts: [x]\nproviders: [echo]\ntests: []\n", True), ("a.yaml", "tests: []\n", False),
+        ("a.txt", "prompts: [x]\nproviders: [echo]\ntests: []\n", False), ("a.yaml", "test_cases: []\n", False),
+    ],
+)  # fmt: skip
+def test_recognises(name: str, text: str, ours: bool) -> None:
+    assert promptfoo.recognises(Path(name), text) is ours
