@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ class Seen:
 
     method: str
     path: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     text: str
     body: Any
 
@@ -99,7 +99,7 @@ class Server:
             body = json.loads(text) if text else None
         except ValueError:
             body = None
-        seen = Seen(request.method, request.path, dict(request.headers), text, body)
+        seen = Seen(request.method, request.path, request.headers, text, body)
         if self.log:
             self.requests.append(seen)
         self.asked.set()

@@ -120,7 +120,7 @@ class Answer:
         if kind == "signature_delta":
             opened[0]["signature"] = delta.get("signature")
             return None
-        piece = text_of(delta.get(_LISTS.get(kind, "")))
+        piece = text_of(delta.get(_LISTS.get(str(kind), "")))
         if not piece:
             return None
         opened[1].append(piece)

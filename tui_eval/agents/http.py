@@ -7,6 +7,8 @@ Without `body`, `{message, messages, session_id, metadata}` is posted. `reply`, 
 
 from __future__ import annotations
 
+import asyncio
+import codecs
 import re
 import time
 from collections.abc import AsyncIterator
@@ -77,23 +79,22 @@ class HttpAgent(Agent):
         if _PATH.fullmatch(code):
             found = at_path({"json": value, "data": value}, code.replace("?.", "."))
             return {} if found is MISSING else found
-        from tui_eval.scripting.javascript import JavaScriptError, JavaScriptHost
+        from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError, JavaScriptHost
 
         if self._javascript is None:
             self._javascript = JavaScriptHost()
         response = {"status": call.status, "headers": dict(call.headers.items()), "body": text}
         try:
             given = {"json": value, "text": text, "context": {"response": response}}
-            return await self._javascript.evaluate(code, given)
+            found = await self._javascript.evaluate(code, given)
         except JavaScriptError as error:
             raise AgentError(f"transformResponse: {one_line(str(error))}") from None
+        return {} if found is UNDEFINED else found
 
     async def close(self) -> None:
         """Close connections and the isolate."""
         await self.client.close()
         if self._javascript is not None:
-            import asyncio
-
             await asyncio.to_thread(self._javascript.close)
 
     def _unsupported(self) -> None:
@@ -143,8 +144,6 @@ class HttpSession(Session):
                 yield event
             if call.headers.get("content-type", "").startswith("text/plain") and agent.paths.reply is None:
                 # Plain text can be shown as it comes; JSON only when it is whole.
-                import codecs
-
                 streamed = not agent.promptfoo
                 decoder = codecs.getincrementaldecoder("utf-8")("replace")
                 parts: list[str] = []

@@ -21,6 +21,7 @@ from tui_eval.agents.options import Options
 from tui_eval.agents.wire import EventStream, decode, encode, one_line, text_of
 from tui_eval.config import NAO_URL, AgentSpec
 from tui_eval.events import Event, Finished
+from tui_eval.model import Reply
 
 MODEL = "openai:gpt-4.1"
 """The model of `nao test` where none is given (seed 000)."""
@@ -82,7 +83,7 @@ class NaoSession(Session):
         agent, live = self.agent, self.agent.spec.live
         url = f"{agent.url}/api/agent" if live else f"{agent.url}/api/test/run"
         body = encode(self._live_body(request) if live else self._body(request))
-        stream = Stream(request.turn)
+        stream, reply = Stream(request.turn), Reply(turn=request.turn)
         for again in (False, True):
             headers = await agent.credentials.current(agent.client)
             generation = agent.credentials.generation
