@@ -82,6 +82,11 @@ def _side_by_side(expected: int, actual: int) -> tuple[pl.Series, pl.Series]:
 
 def _joined(e_hash: pl.Series, a_hash: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Rows of equal hash, the n-th of one side with the n-th of the other."""
+    if len(e_hash) == len(a_hash):
+        e_order, a_order = e_hash.arg_sort(), a_hash.arg_sort()
+        if e_hash.gather(e_order).equals(a_hash.gather(a_order)):
+            table = pl.DataFrame({"e": e_order, "a": a_order}).sort("e")
+            return table.get_column("e"), table.get_column("a")
     sides: list[pl.DataFrame] = []
     for name, hashes in (("e", e_hash), ("a", a_hash)):
         table = pl.DataFrame({"hash": hashes}).with_row_index(name)

@@ -180,7 +180,7 @@ def _integers(cells: list[Any]) -> pl.Series | None:
 def _numbers(cells: list[Any], floats: bool) -> Column:
     count = len(cells)
     if any(isinstance(cell, Decimal) and not cell.is_finite() for cell in cells):
-        cells = [float(c) if isinstance(c, Decimal) and not c.is_finite() else c for c in cells]
+        cells = [_float(c) if isinstance(c, Decimal) and not c.is_finite() else c for c in cells]
         floats = True
     if not floats:
         scale = max(
@@ -198,6 +198,10 @@ def _numbers(cells: list[Any], floats: bool) -> Column:
     values = pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64) + 0.0
     exact = pl.Series([cell is not None and not isinstance(cell, float) for cell in cells], dtype=pl.Boolean)
     return Column("float", count, values, is_exact=exact, raw=cells)
+
+
+def _float(number: Decimal) -> float:
+    return math.nan if number.is_nan() else float(number)
 
 
 _WIDE = Context(prec=80)

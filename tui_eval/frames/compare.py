@@ -14,6 +14,7 @@ from tui_eval.frames.result import Comparison, ComparisonSettings
 if TYPE_CHECKING:
     import polars as pl
 
+    from tui_eval.frames.difference import Difference
     from tui_eval.frames.pairs import Pair
     from tui_eval.frames.sql import SqlResult
 
@@ -87,7 +88,10 @@ def _compare(
         return failed(f"row count: {len(given)} vs {len(wanted)}")
     matching = match_rows(pairs)
     if matching is None:
-        return failed(NEAR_MISS if _near_miss(pairs) else "values differ")
+        result = failed("values differ")
+        if _near_miss(pairs, result.difference):
+            result.message = NEAR_MISS
+        return result
     if matching.e_rows is not None and (ordered or settings.ordered):
         sequence = [one for one in pairs if one.name in order_columns] or pairs
         if not _in_sequence(sequence):
@@ -143,14 +147,17 @@ def _pairs(
     return made
 
 
-def _near_miss(pairs: list[Pair]) -> bool:
+def _near_miss(pairs: list[Pair], difference: Difference | None) -> bool:
     """Whether only exact numbers differ, and only within nao's own tolerance."""
     from tui_eval.frames.matching import match_rows
     from tui_eval.frames.pairs import within_nao
 
     if not any(one.whole and not one.tolerant for one in pairs):
         return False
-    return match_rows([within_nao(one) for one in pairs]) is not None
+    loosened = [within_nao(one) for one in pairs]
+    if difference is not None and difference.key:  # the key says which rows belong together
+        return difference.same_under(loosened)
+    return match_rows(loosened) is not None
 
 
 def _in_sequence(pairs: list[Pair]) -> bool:

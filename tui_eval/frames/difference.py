@@ -103,6 +103,14 @@ class Difference:
             self._flags = pl.DataFrame(flags) if flags else pl.DataFrame({"": both})
         return self._flags
 
+    def same_under(self, pairs: list[Pair]) -> bool:
+        """Whether every aligned row is the same by other pairs of the same columns."""
+        e_rows, a_rows = self._align()
+        if e_rows.null_count() or a_rows.null_count():
+            return False
+        unequal = [one for one in pairs if not self._same().get_column(one.name).all()]
+        return all(bool(pair_same(one, e_rows, a_rows).all()) for one in unequal)
+
     @property
     def different_rows(self) -> pl.Series:
         """The numbers of the aligned rows that differ, ascending."""

@@ -101,8 +101,13 @@ def _sorted_rows(pairs: list[Pair], side: str) -> pl.Series:
 
 def _within_tolerance(pairs: list[Pair], tolerant: list[Pair]) -> Matching | None:
     e_hash, a_hash = row_hashes(pairs, values=False)
-    if not e_hash.sort().equals(a_hash.sort()):
+    e_order, a_order = e_hash.arg_sort(), a_hash.arg_sort()
+    in_order = e_hash.gather(e_order)
+    if not in_order.equals(a_hash.gather(a_order)):
         return None
+    if bool((in_order != in_order.shift()).sum() == len(in_order) - 1):  # the exact columns tell rows apart
+        same = all(bool(pair_same(one, e_order, a_order).all()) for one in pairs)
+        return Matching(False, e_order, a_order) if same else None
     count = len(e_hash)
     table = pl.concat([_side_table(e_hash, tolerant, "e"), _side_table(a_hash, tolerant, "a")])
     table = _split(table, tolerant)
