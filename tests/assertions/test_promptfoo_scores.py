@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with
-from tui_eval.assertions import Evidence, JudgeAnswer, Judgement, JudgeServices, judge
+from tui_eval.assertions import Evidence, JudgeAnswer, Judgement, JudgeServices, Reports, judge
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Reply
+from tui_eval.model import Entry, Reply
 
 YES = {"type": "contains", "value": "a"}
 NO = {"type": "contains", "value": "z"}
@@ -279,3 +279,26 @@ async def test_transforms_of_provider_and_test_come_first(services: JudgeService
 async def test_a_pattern_without_end_is_an_error_and_stops_nothing(services: JudgeServices) -> None:
     judgement = await judged([{"type": "regex", "value": "^(a+)+$"}, YES], "a" * 40 + "!", services=services)
     assert [verdict.passed for verdict in judgement.verdicts] == [None, True]
+
+
+async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:
+    transcript = [
+        Entry(1, "tool_call", name="search_orders", arguments={"id": "42", "limit": 10}),
+        Entry(1, "tool_call", name="refund", arguments={"id": "42"}),
+        Entry(1, "assistant", text="done"),
+    ]
+    asserts = [
+        {"type": "trajectory:tool-used", "value": ["search_*", "refund"]},
+        {"type": "trajectory:tool-sequence", "value": ["search_orders", "refund"]},
+        {"type": "trajectory:tool-args-match", "value": {"name": "search_orders", "args": {"id": "42"}}},
+        {"type": "trajectory:step-count", "value": {"type": "tool", "max": 2}},
+        {"type": "tool-call-f1", "value": "refund, search_orders"},
+    ]
+    case = case_with([assertion_from(given) for given in asserts])
+    evidence = Evidence(case, [Reply(1, "done")], transcript, Reports(tools=True))
+    assert (await judge(evidence)).outcome == "passed"
+    evidence.compat = "reference"
+    passed = [verdict.passed for verdict in (await judge(evidence)).verdicts]
+    assert passed == [None, None, None, None, False]
+    evidence.compat, evidence.transcript, evidence.capabilities = "documented", [], Reports()
+    assert (await judge(evidence)).verdicts[0].passed is None

@@ -96,7 +96,10 @@ async def _judge_sql(assertion: Assertion, evidence: Evidence, judgement: Judgem
     def error(reason: str) -> tuple[Verdict, str]:
         return error_verdict(assertion, reason), reason
 
-    values = {**evidence.services.comparison, **(evidence.case.comparison or {})}
+    own = evidence.case.comparison or {}
+    values = {**evidence.services.comparison, **own}
+    if {"rtol", "atol"} & own.keys():
+        values["exact_integers"] = False
     try:
         settings = ComparisonSettings.of(values)
     except ValueError as problem:
