@@ -84,6 +84,8 @@ def rows(*values: Any) -> list[dict[str, Any]]:
         (float("inf"), None, True),
         (float("inf"), float("-inf"), False),
         (1e308, -1e308, False),
+        (1e60, 10**60, True),
+        (1e60, 2 * 10**60, False),
     ],
 )
 def test_one_cell(expected: Any, actual: Any, passed: bool) -> None:
@@ -185,3 +187,25 @@ def test_hostile_cells_never_raise() -> None:
         for other in [1, 1.5, "a", None, True, [1]]:
             compare(rows(value, other), rows(other, other))
             compare(rows(other, other), rows(value, other))
+
+
+def test_nested_columns_of_any_frame() -> None:
+    frame = pl.DataFrame({"x": [[1, 2], [3]]})
+    assert compare([{"x": [3]}, {"x": [1, 2]}], frame).passed
+    assert not compare([{"x": [3]}, {"x": [2, 1]}], frame).passed
+
+
+def test_large_integers_beside_fractions_in_a_float_column() -> None:
+    assert compare(rows(10**17, 1.5), pl.DataFrame({"x": [1.5, 1e17]})).passed
+
+
+def test_project_wide_tolerance_leaves_integers_exact() -> None:
+    settings = ComparisonSettings.of({"rtol": 1e-5, "atol": 1e-8, "exact_integers": True})
+    assert not compare(rows(100001), rows(100000), settings).passed
+    assert compare(rows(100000.1), rows(100000.0), settings).passed
+
+
+@pytest.mark.parametrize("bad", [{"rtol": "x"}, {"atol": -1}, {"decimals": 1.5}, {"rtol": True}])
+def test_settings_of_the_wrong_kind_say_so(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="comparison"):
+        ComparisonSettings.of(bad)

@@ -120,7 +120,7 @@ def from_series(series: pl.Series, type_name: str = "") -> Column:
         texts = [None if value is None else plain(value) for value in series.to_list()]
         return made("time", _times(pl.Series(series.name, texts, dtype=pl.String)))
     whole = from_cells([plain(value) for value in series.to_list()])
-    whole.typed = True
+    whole.typed = whole.kind != "nested"  # DuckDB's own text of nested values comes as String
     return whole
 
 

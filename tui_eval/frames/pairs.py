@@ -135,6 +135,8 @@ def _numeric(name: str, expected: Column, actual: Column, settings: ComparisonSe
             strange.append(("\0" + canonical(cell)) if unread else None)
         read = from_cells(values)
         guard = _string(strange) if any(strange) else None
+        if read.kind == "mixed" and expected.kind == "float":
+            read = _as_floats(read)
         if read.kind == "mixed":
             return _exact(name, expected, actual, _canonical(expected), _canonical(actual))
     elif actual.kind in ("bool", "time", "nested"):
@@ -155,6 +157,14 @@ def _numeric(name: str, expected: Column, actual: Column, settings: ComparisonSe
     a_text = result.a_key.cast(pl.String)
     result.e_key, result.a_key = e_text, pl.select(pl.coalesce(guard, a_text)).to_series()
     return result
+
+
+def _as_floats(column: Column) -> Column:
+    """Integers too large to be kept exact, where only floats are expected."""
+    try:
+        return from_cells([None if cell is None else float(cell) for cell in column.cells])
+    except OverflowError:
+        return column
 
 
 def _nulls_as(like: Column, length: int) -> Column:
