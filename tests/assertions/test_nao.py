@@ -152,6 +152,8 @@ async def test_details_stop_at_a_thousand_rows() -> None:
 async def test_a_prompt_alone_asserts_nothing() -> None:
     found = await judge(Evidence(case()))
     assert (found.outcome, found.message) == ("passed", "nothing asserted")
+    found = await judge(Evidence(case(), compat="reference"))
+    assert (found.outcome, found.message) == ("passed", "no verification")
 
 
 @pytest.mark.parametrize(("with_call", "outcome"), [(False, "passed"), (True, "failed")])

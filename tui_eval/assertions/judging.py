@@ -76,6 +76,8 @@ async def judge(evidence: Evidence) -> Judgement:
         in_the_guides_order(judgement.verdicts)
     judgement.outcome = outcome_of(judgement.verdicts)
     judgement.score = share_passed(judgement.verdicts)
+    if family == "nao" and evidence.reference and not judgement.verdicts:
+        judgement.message = "no verification"  # nao's word for a test with only a prompt
     judgement.message = judgement.message or message_of(judgement.verdicts)
     return judgement
 
