@@ -24,7 +24,9 @@ default: {say: "ok"}
 
 
 def suite_of(*inputs: str) -> str:
-    cases = "".join(f"  - {{name: '{text}', input: '{text}', expected: {{should_contain: [o]}}}}\n" for text in inputs)
+    cases = "".join(
+        f"  - {{name: '{text}', input: '{text}', expected: {{should_contain: [o]}}}}\n" for text in inputs
+    )
     return f"agent: helper\ntest_cases:\n{cases}"
 
 
@@ -220,3 +222,19 @@ async def test_pausing_starts_nothing_new(project) -> None:
     assert not running.done()
     await active.runner.pause(False)
     assert await running == "finished"
+
+
+async def test_a_misspelt_assertion_is_an_error_never_a_pass(project) -> None:
+    suite = """
+    agent: helper
+    test_cases:
+      - name: slip
+        input: hello
+        expected: {should_contian: ["nothing of the kind"], should_contain: ["hi"]}
+    """
+    active, reader = await go(project(suite=suite))
+    attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None and attempt.outcome == "error"
+    assert "should_contian" in attempt.message and "suite.yaml:6" in attempt.message
+    assert [verdict.passed for verdict in attempt.verdicts] == [True, None]
+    assert any(problem.level == "error" for problem in active.problems)

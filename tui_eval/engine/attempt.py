@@ -21,7 +21,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.events import Event
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Attempt, Outcome, Reply
+from tui_eval.model import Attempt, Case, Outcome, Reply, Verdict
 from tui_eval.scripting.python_host import ScriptError
 from tui_eval.scripting.templates import TemplateError
 from tui_eval.store.encoding import encode_json
@@ -215,7 +215,7 @@ class _Running:
             compat=job.compat,
             services=services,
         )
-        return await assertions.judge(evidence)
+        return _with_problems(await assertions.judge(evidence), job.case)
 
     async def _rows(self, session: Session | None, replies: list[Reply], columns: list[str]) -> RowsAnswer:
         last = replies[-1] if replies else None
@@ -234,6 +234,21 @@ class _Running:
             return await extract(ask, (last.turn if last else 0) + 1, columns)
         except AgentError as error:
             return RowsAnswer(error=f"asking for the rows failed: {error}")
+
+
+def _with_problems(judgement: Judgement, case: Case) -> Judgement:
+    """What the reader could not make sense of in the case is an error verdict: never a pass."""
+    told = {verdict.line for verdict in judgement.verdicts if verdict.passed is None and verdict.line}
+    for problem in case.problems:
+        if problem.level == "note" or problem.line in told:
+            continue
+        judgement.verdicts.append(
+            Verdict(type="suite", passed=None, target=problem.key, reason=str(problem), line=problem.line)
+        )
+        if judgement.outcome == "passed":
+            judgement.outcome, judgement.message = "error", ""
+        judgement.message = "; ".join(part for part in (judgement.message, str(problem)) if part)
+    return judgement
 
 
 @asynccontextmanager
