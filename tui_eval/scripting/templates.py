@@ -26,6 +26,9 @@ TIME_LIMIT = 10.0
 MAX_TEMPLATE = 5_000_000
 """Characters of the longest template that is compiled."""
 
+MAX_TAGS = 20_000
+"""Tags of the largest template that is compiled (a second or two)."""
+
 MAX_FILLED = 1_000_000
 """Characters that one round of filling vars into a var may add."""
 
@@ -160,7 +163,7 @@ def _environment(filters: tuple[tuple[str, Callable[..., Any]], ...]) -> Any:
 
 @lru_cache(maxsize=512)
 def _compiled(template: str, filters: tuple[tuple[str, Callable[..., Any]], ...]) -> Any:
-    if len(template) > MAX_TEMPLATE:
+    if len(template) > MAX_TEMPLATE or template.count("{{") + template.count("{%") > MAX_TAGS:
         raise ScriptValueError("the template is too long")
     source = _VERBATIM.sub(r"{%\1 \2raw \3%}", template) if "verbatim" in template else template
     try:

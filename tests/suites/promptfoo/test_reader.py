@@ -331,6 +331,91 @@ def test_messages_of_a_chat_prompt(make: Make, tmp_path: Path) -> None:
     ]
 
 
+def test_default_test_and_scenarios_from_files(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        """
+        providers: [echo]
+        prompts: ['{{a}} {{b}} {{c}}']
+        metadata: {team: x}
+        defaultTest: file://d.yaml
+        scenarios: ['file://s.yaml', 5]
+        """,
+        d__yaml="vars: {c: '!'}\nassert: [{type: contains, value: '!'}]\n",
+        s__yaml=(
+            "- config: [{vars: {a: 1}, assert: [{type: contains, value: 1}]}, {vars: {a: 2}}]\n"
+            "  tests: [{vars: {b: [x, y]}, assert: [{type: contains, value: x}]}]\n"
+        ),
+    )
+    assert texts(suite, tmp_path) == ["1 x !", "1 y !", "2 x !", "2 y !"]
+    assert [a.value for a in suite.cases[0].assertions] == ["!", 1, "x"]
+    assert suite.cases[2].metadata == {"team": "x", "conversationId": "__scenario_1__"}
+    assert len({c.case_id for c in suite.cases}) == 4
+    assert len(errors(suite)) == 1
+
+
+def test_ids_stay_when_the_default_test_changes(make: Make) -> None:
+    text = HEAD + "defaultTest: {vars: {k: %s}}\ntests: [{vars: {q: a}}]"
+    assert make(text % "1").cases[0].case_id == make(text % "2").cases[0].case_id
+
+
+def test_prompts_of_files_and_their_labels(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        """
+        providers: [echo]
+        prompts:
+          - file://two.txt
+          - {id: 'file://one.txt', label: Short, config: {temperature: 0}}
+          - j.jsonl
+          - 'prompts/'
+          - gone.txt
+          - file://broken.json
+          - 'What is a .txt file, and why?'
+        tests: [{vars: {q: a}}, {vars: {q: b}, prompts: [Short]}]
+        """,
+        two__txt="First {{q}}\n---\n\nSecond {{q}}\n---\n",
+        one__txt="One {{q}}\n",
+        j__jsonl='["{{q}}"]\n\n["x"]\n',
+        broken__json='{"q": {{ q | dump }}}',
+        **{"prompts/b__md": "# B\n", "prompts/a__j2": "{% if q %}A{% endif %}", "prompts/skip__bin": ""},
+    )
+    assert [c.prompt for c in suite.cases if c.vars["q"] == "a"] == [
+        "two.txt: First {{q}}", "two.txt: Second {{q}}", "Short", 'j.jsonl: ["{{q}}"]', 'j.jsonl: ["x"]',
+        "prompts/a.j2: {% if q %}A{% endif %}", "prompts/b.md: # B\n...", 'broken.json: {"q": {{ q | dump }}}',
+        "What is a .txt file, and why?",
+    ]  # fmt: skip
+    assert texts(suite, tmp_path)[2:4] == ["One a", '[\n  "a"\n]']
+    assert texts(suite, tmp_path)[7] == '{"q": "a"}'
+    only = suite.cases[-1]
+    assert (only.vars["q"], only.prompt, only.options) == ("b", "Short", {"promptConfig": {"temperature": 0}})
+    assert [str(p) for p in errors(suite)] == [
+        "promptfooconfig.yaml:8: prompts[4]: there is no file gone.txt; paths are relative to the configuration's folder"
+    ]
+
+
+def test_glob_vars_and_matrix_of_files(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        HEAD + "tests: [{vars: {q: 'file://in/*.txt'}}, {vars: {q: ['file://in/b.txt', plain]}}]",
+        **{"in/b__txt": "bee\n", "in/a__txt": "ay\n"},
+    )
+    assert texts(suite, tmp_path) == ["ay", "bee", "bee", "plain"]
+    assert suite.cases[0].case_id.endswith("[q=file://in/a.txt]::echo::prompt1")
+
+
+def test_what_is_set_for_the_whole_suite(make: Make) -> None:
+    suite = make(
+        "description: mine\nproviders: [echo]\nprompts: [x]\ntags: {a: b}\n"
+        "derivedMetrics: [{name: f1, value: 'a / b'}]\n"
+        "commandLineOptions: {repeat: 2, vars: {q: line}}\nevaluateOptions: {maxConcurrency: 3, repeat: 5}\n"
+        "tests: [{vars: {k: v}, providerOutput: {a: 1}, assertScoringFunction: 'file://s.py'}]"
+    )
+    assert suite.description == "mine"
+    assert suite.settings["evaluateOptions"] == {"maxConcurrency": 3, "repeat": 2}
+    assert suite.settings["derivedMetrics"] == [{"name": "f1", "value": "a / b"}]
+    case = suite.cases[0]
+    assert (case.vars, case.attempts, case.provider_output) == ({"q": "line", "k": "v"}, 2, {"a": 1})
+    assert case.options == {"assertScoringFunction": "file://s.py"}
+
+
 def test_a_csv_row_says_its_line(make: Make) -> None:
     suite = make(
         HEAD + "tests: file://t.csv",

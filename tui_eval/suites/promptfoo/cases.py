@@ -14,7 +14,7 @@ from tui_eval.suites.promptfoo.matrix import TooMany, combinations
 from tui_eval.suites.promptfoo.prompts import Prompt
 from tui_eval.suites.promptfoo.providers import Provider, matches, normalised
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
-from tui_eval.suites.promptfoo.tests import Test
+from tui_eval.suites.promptfoo.tests import Test, merged
 from tui_eval.suites.promptfoo.types import JAVASCRIPT, MEDIA
 
 MOST_ATTEMPTS = 10_000
@@ -57,8 +57,9 @@ class CaseMaker:
         self.number = 0
         self.everything = not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
 
-    def cases(self, test: Test) -> Iterator[Case]:
-        """The cases of one test (merged with its defaults)."""
+    def cases(self, own: Test, default: Test | None) -> Iterator[Case]:
+        """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
+        test = merged(own, default)
         self.number += 1
         cols = self._columns(test)
         options = test.options or {}
@@ -69,7 +70,7 @@ class CaseMaker:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
                 problems = [*base.problems, *self._var_problems(test, values)]
                 for column in cols:
-                    yield self._case(base, test, column, values, matrix, problems)
+                    yield self._case(base, test, own.vars or test.vars, column, values, matrix, problems)
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))
 
@@ -99,6 +100,7 @@ class CaseMaker:
         self,
         base: Case,
         test: Test,
+        naming: dict[str, Any],
         column: Column,
         values: dict[str, Any],
         matrix: dict[str, Any],
@@ -115,8 +117,8 @@ class CaseMaker:
         named = identity.case_id(
             self.reading.name,
             test.description or None,
-            variables=test.vars,
-            texts=() if test.vars else (prompt.raw,),
+            variables=naming,
+            texts=() if naming else (prompt.raw,),
             matrix=matrix,
             provider=column.provider.name if column.provider else "agent",
             prompt=column.named,

@@ -17,7 +17,7 @@ from tui_eval.suites.promptfoo.environment import Environment, fill_all, own_env
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.sources import Sources
-from tui_eval.suites.promptfoo.tests import Test, TestReader, joined, merged
+from tui_eval.suites.promptfoo.tests import Test, TestReader, joined
 
 KEPT = ("tags", "derivedMetrics", "nunjucksFilters", "extensions", "outputPath", "tracing", "sharing")
 LATER = {
@@ -138,7 +138,7 @@ class ConfigReader:
             tests = [Test(reading.name, self.line_of())]
         tests.extend(self._scenarios(data.get("scenarios"), sources))
         maker = CaseMaker(reading, columns(found, asked), self.suite.settings)
-        return [case for test in tests for case in maker.cases(merged(test, default))]
+        return [case for test in tests for case in maker.cases(test, default)]
 
     def _default(self, data: dict[str, Any]) -> Test | None:
         """`defaultTest`, with the suite's `metadata` and the variables of `commandLineOptions`."""

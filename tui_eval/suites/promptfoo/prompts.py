@@ -49,7 +49,9 @@ def read(reading: Reading, value: Any, line_of: LineOf) -> list[Prompt]:
             result.extend(_read_one(reading, entry))
         except Missing as error:
             if str(error):
-                reading.problem(reading.name, line_of(*at), dotted_key(at), str(error), "paths are relative to the configuration's folder")  # fmt: skip
+                missing = str(error).startswith("there is no file")
+                cure = "paths are relative to the configuration's folder" if missing else ""
+                reading.problem(reading.name, line_of(*at), dotted_key(at), str(error), cure)
     return result
 
 
@@ -105,7 +107,13 @@ def _from_text(reading: Reading, text: str, label: str | None, own: str | None, 
 
 
 def _looks_like_file(reading: Reading, text: str, found: re.Match[str] | None) -> bool:
-    """A bare path: one line, ends in a known way, and is there (or is a pattern or a plain name)."""
+    """A bare path: one line, and a folder, or ends in a known way and is there or has no blanks."""
+    if "/" in text and not any(c in text for c in " \n{") and len(text) < 1000:
+        try:
+            if (reading.base / text).is_dir():
+                return True
+        except (OSError, ValueError):
+            return False
     if (
         found is None
         or "\n" in text
