@@ -6,11 +6,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.config import DatabaseSpec
 from tui_eval.frames.databases import SqlError, one_line
 from tui_eval.frames.sql import SqlResult
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @contextlib.contextmanager
@@ -42,12 +46,54 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
     Raises:
         SqlError: one clear line.
     """
-    import polars as pl
-
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
         cursor.execute(sql)
-        frame = pl.DataFrame(cursor.fetch_arrow())
+        frame = _arrived(cursor.fetch_arrow())
     return SqlResult(frame.columns, frame, _ordered(sql), {}, ())
+
+
+def _arrived(stream: Any) -> pl.DataFrame:
+    """The Arrow stream as a frame; NUMERIC, which the driver sends as text of a type of its own,
+    as exact decimals.
+
+    Raises:
+        SqlError: a column is of a type that frames cannot hold.
+    """
+    import polars as pl
+
+    try:
+        frame = pl.DataFrame(stream)
+    except BaseException as problem:
+        if type(problem).__name__ != "PanicException":
+            raise
+        raise SqlError(f"a column cannot be read, cast it to text in the SQL: {one_line(problem)}") from None
+    plain: list[pl.Series] = []
+    for series in frame.get_columns():
+        if type(series.dtype).__name__ == "Extension":
+            stored = series.ext.storage()  # type: ignore[attr-defined]
+            plain.append(_numeric(stored) if stored.dtype == pl.String else stored.cast(pl.String))
+        else:
+            plain.append(series)
+    return pl.DataFrame(plain)
+
+
+def _numeric(series: pl.Series) -> pl.Series:
+    import polars as pl
+
+    try:
+        numbers = [None if text is None else Decimal(text) for text in series.to_list()]
+    except InvalidOperation:
+        return series
+    if not all(number is None or number.is_finite() for number in numbers):
+        return series
+    scale = max((max(0, -int(n.as_tuple().exponent)) for n in numbers if n is not None), default=0)
+    digits = max(
+        (len(n.as_tuple().digits) + max(0, int(n.as_tuple().exponent)) for n in numbers if n is not None),
+        default=0,
+    )
+    if scale > 18 or digits + scale > 37:
+        return series
+    return pl.Series(series.name, numbers, dtype=pl.Decimal(38, scale))
 
 
 class _Cancelling:
