@@ -9,7 +9,7 @@ from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
-from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
 from tui_eval.tui.state.transcript_view import facts_of
 from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
 
@@ -98,22 +98,19 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     room = width - width_of((outcome, *tail)) - 4
     crumbs = _crumbs(content, room - (len(facts) + 2 if facts and width >= 100 else 0))
     left: Line = (outcome, Span("  "), *crumbs, *tail)
-    space = width - width_of(left)
-    first = (
-        (*left, Span(" " * (space - len(facts))), Span(facts, "muted"))
-        if facts and space > len(facts) + 1
-        else left
-    )
-    lines: list[Line] = [fit(first, width)]
     style = "" if state in ("passed", "") else outcome_style(state)
-    why = " ".join(part.strip() for ((part, _),) in text_lines(content.why))
-    rest = one_line(why)
-    while rest and len(lines) < height:
-        last = len(lines) == height - 1
-        piece = fit((Span(rest, style),), width) if last else (Span(rest[:width], style),)
-        lines.append(piece)
-        rest = rest[width:]
-    return [*lines, *[()] * (2 - len(lines))]
+    why = one_line(" ".join(part.strip() for ((part, _),) in text_lines(content.why)))
+    pieces = wrap((Span(why, style),), width)
+    lines: list[Line] = [left, *(piece for _, _, piece in pieces[: height - 1])]
+    if len(pieces) > height - 1:
+        lines[-1] = fit((Span(why[pieces[height - 2][0] :], style),), width)
+    for index in (0, len(lines) - 1):
+        # The facts stand where there is room: beside the breadcrumb, else beside the reason.
+        space = width - width_of(lines[index])
+        if facts and space > len(facts) + 1:
+            lines[index] = (*lines[index], Span(" " * (space - len(facts))), Span(facts, "muted"))
+            break
+    return [fit(line, width) for line in lines]
 
 
 def _crumbs(content: CaseContent, room: int) -> Line:

@@ -89,6 +89,11 @@ def detail(
         call = row.call
         result = call.result_entry
         arguments = parsed(call.entry.arguments) if rendered else call.entry.arguments
+        facts = " · ".join(part for part in (row.took, row.size and f"{row.size} characters") if part)
+        rule = Block(
+            f"c{row.number}", "turn", f"{row.number} {row.name}", partial(_one, facts), row.turn, "strong"
+        )
+        blocks.append(rule)
         related = [(i, v) for i, v in enumerate(attempt.verdicts) if concerns(v, call)]
         for index, verdict in related:
             if only_failing and verdict.passed:
@@ -160,6 +165,10 @@ def _verdict(index: int, verdict: Verdict) -> Block:
         12,
         failing=not verdict.passed,
     )
+
+
+def _one(facts: str) -> Iterator[Line]:
+    yield (Span(facts, "muted"),)
 
 
 def _or_nothing(value: Any, rendered: bool) -> Iterator[Line]:

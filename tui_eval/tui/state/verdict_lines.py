@@ -45,12 +45,17 @@ def about_tools(verdict: Verdict) -> bool:
 
 
 def title(verdict: Verdict, room: int = 70) -> Line:
-    """What is asserted: `should_contain "March"`, `tool_call run_sql`, the target where it says more."""
+    """What is asserted: `should_contain "March"`, `tool_call run_sql {"limit": 5}`, the target where
+    it says more than the type."""
     spans = [Span(one_line(verdict.type, 40), "strong")]
     if verdict.target not in ("text", "tools", "rows", ""):
         spans.append(Span(" " + one_line(verdict.target, 40), "muted"))
-    if verdict.expected is not None and verdict.expected is not UNSET and not about_rows(verdict):
-        spans.append(Span(" " + short(verdict.expected, max(room - sum(len(s.text) for s in spans), 16))))
+    expected = verdict.expected
+    if isinstance(expected, dict) and isinstance(expected.get("tool"), str):
+        spans.append(Span(" " + one_line(expected["tool"], 60)))
+        expected = expected.get("args")
+    if expected is not None and expected is not UNSET and not about_rows(verdict):
+        spans.append(Span(" " + short(expected, max(room - sum(len(s.text) for s in spans), 16))))
     if verdict.metric:
         spans.append(Span(f"  metric {one_line(verdict.metric, 30)}", "muted"))
     return tuple(spans)
@@ -78,15 +83,17 @@ def brief(verdict: Verdict) -> Iterator[Line]:
 
 def in_full(verdict: Verdict, *, rendered: bool = True) -> Iterator[Line]:
     """Everything known of a verdict, for the Assertions tab."""
-    yield title(verdict, 100)
-    facts = [f"score {verdict.score:g}"]
+    facts = [one_line(verdict.target, 60)] if verdict.target else []
+    facts.append(f"score {verdict.score:g}")
     if verdict.weight != 1.0:
         facts.append(f"weight {verdict.weight:g}")
-    if verdict.target:
-        facts.append(f"looks at {one_line(verdict.target, 60)}")
+    if verdict.metric:
+        facts.append(f"metric {one_line(verdict.metric, 40)}")
+    if verdict.set is not None:
+        facts.append("part of the set above")
     if verdict.line:
         facts.append(f"line {verdict.line}")
-    yield (Span(" · ".join(facts), "muted"),)
+    yield (Span(one_line(verdict.type, 60), "strong"), Span("  " + " · ".join(facts), "muted"))
     if verdict.reason:
         yield from text_lines(verdict.reason, "" if verdict.passed else word_of(verdict))
     if about_rows(verdict) and not verdict.passed:

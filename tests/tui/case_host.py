@@ -1,0 +1,103 @@
+"""A small app around the Case screen: a run folder written by the real writer, no engine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+from textual.pilot import Pilot
+
+from tests.tui.attempts import START, case_for
+from tui_eval.model import Attempt
+from tui_eval.store.runs import Store
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.state.app_state import AppState
+
+
+def write_run(root: Path, cases: Sequence[Sequence[Attempt]], run_id: str = "20260601-120000-abcd") -> Path:
+    """A finished run; each item of `cases` holds the attempts of one case."""
+    folder = Store(root).create_folder(run_id)
+    writer = RunWriter(folder, RunInfo(run_id, started_at=START))
+    planned = [PlannedCase(case_for(a[0]), a[0].agent, a[0].model, len(a), len(a)) for a in cases]
+    for refs, attempts in zip(writer.plan(planned), cases, strict=True):
+        for ref, attempt in zip(refs, attempts, strict=True):
+            writer.started(ref, START)
+            writer.done(ref, attempt)
+    writer.state("finished", START + 60)
+    writer.close()
+    return folder
+
+
+class HostApp(App[None]):
+    """Pushes a Case screen; answers the keys that the real app answers for it."""
+
+    def __init__(self, root: Path, pointers: Sequence[CasePointer]) -> None:
+        super().__init__()
+        self.state = AppState(root)
+        self.pointers = list(pointers)
+        self.clipboard_texts: list[str] = []
+        self.errors: list[BaseException] = []
+
+    def on_mount(self) -> None:
+        """Open the first case."""
+        self.push_screen(CaseScreen(self.pointers[0]))
+
+    def background_failed(self, error: Exception) -> None:
+        """Kept for the test to look at."""
+        self.errors.append(error)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Kept for the test to look at."""
+        self.clipboard_texts.append(text)
+
+    @property
+    def case_screen(self) -> CaseScreen:
+        """The screen under test."""
+        assert isinstance(self.screen, CaseScreen)
+        return self.screen
+
+
+def host(root: Path, *cases: Attempt | Sequence[Attempt]) -> HostApp:
+    """An app on a run with these cases (each one attempt, or several)."""
+    grouped = [[case] if isinstance(case, Attempt) else list(case) for case in cases]
+    folder = write_run(root, grouped)
+    return HostApp(root, [CasePointer(group[0].case_id, run_id=folder.name) for group in grouped])
+
+
+async def until(pilot: Pilot[Any], condition, timeout: float = 10.0) -> None:
+    """Wait until something holds; fails with what was waited for."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "did not happen in time"
+        await pilot.pause()
+        await asyncio.sleep(0.01)
+    await pilot.pause()
+
+
+async def loaded(pilot: Pilot[Any]) -> CaseScreen:
+    """Wait until the attempt is shown."""
+    app = pilot.app
+    assert isinstance(app, HostApp)
+    await until(pilot, lambda: isinstance(app.screen, CaseScreen))
+    screen = app.case_screen
+    await until(
+        pilot, lambda: bool(screen.content.attempt or screen.content.problem) and bool(screen.tab.size.width)
+    )
+    await pilot.pause()
+    return screen
+
+
+def screen_text(app: App[Any]) -> str:
+    """What is on the screen, as text."""
+    height = app.size.height
+    lines = []
+    for strip in app.screen._compositor.render_strips():
+        lines.append("".join(segment.text for segment in strip).rstrip())
+    return "\n".join(lines[:height])

@@ -1,0 +1,89 @@
+"""A file in the person's editor at a line, the app suspended meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from textual.app import App, SuspendNotSupported
+
+from tui_eval.tui.pager import suspended
+
+_PLUS_LINE = (
+    "vi",
+    "vim",
+    "nvim",
+    "nano",
+    "emacs",
+    "emacsclient",
+    "kak",
+    "joe",
+    "jed",
+    "mg",
+    "micro",
+    "ne",
+    "ed",
+    "view",
+    "vise",
+    "pico",
+    "e3",
+)
+_COLON_LINE = ("hx", "helix", "subl", "zed", "amp")
+_GOTO_LINE = ("code", "code-insiders", "codium", "vscodium", "cursor", "windsurf")
+
+
+def editor_command(path: Path | str, line: int = 0, others: Sequence[Path | str] = ()) -> list[str] | None:
+    """The editor's arguments for a file at a line; None where no editor is found.
+
+    `$VISUAL`, else `$EDITOR`, else vi or nano. Lines are given the way the editor wants them; an
+    editor that is not known gets only the file's name.
+    """
+    found = None
+    for wanted in (os.environ.get("VISUAL"), os.environ.get("EDITOR"), "vi", "nano"):
+        try:
+            parts = shlex.split(wanted) if wanted else []
+        except ValueError:
+            continue
+        if parts and shutil.which(parts[0]):
+            found = parts
+            break
+    if found is None:
+        return None
+    program = Path(found[0]).name.removesuffix(".exe")
+    rest = [str(other) for other in others]
+    if line > 0 and program in _PLUS_LINE:
+        return [*found, f"+{line}", str(path), *rest]
+    if line > 0 and program in _COLON_LINE:
+        return [*found, f"{path}:{line}", *rest]
+    if line > 0 and program in _GOTO_LINE:
+        waits = [] if "--wait" in found or "-w" in found else ["--wait"]
+        return [*found, *waits, "--goto", f"{path}:{line}", *rest]
+    return [*found, str(path), *rest]
+
+
+def edit(app: App[Any], path: Path | str, line: int = 0, others: Sequence[Path | str] = ()) -> str:
+    """Open a file in the editor and come back when it is closed.
+
+    Args:
+        line: From 1; 0 where it is not known.
+        others: Further files to open with it.
+
+    Returns:
+        What to tell the person where it did not work; empty otherwise.
+    """
+    command = editor_command(path, line, others)
+    if command is None:
+        return "no editor found: set $VISUAL or $EDITOR"
+    try:
+        with suspended(app):
+            done = subprocess.run(command, check=False)
+    except SuspendNotSupported:
+        return "this terminal cannot be handed to an editor"
+    except OSError as error:
+        return f"{command[0]}: {error.strerror or error}"
+    return f"{command[0]} ended with {done.returncode}" if done.returncode else ""

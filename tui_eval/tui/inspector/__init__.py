@@ -1,0 +1,1 @@
+"""The tabs of the Case screen, one module each."""

@@ -1,0 +1,49 @@
+"""Tab 3: every verdict, with expected against actual and a judge's words."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.state.assertions_view import build
+from tui_eval.tui.state.case_content import CaseContent, deciding
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.text_pane import TextPane
+
+
+class AssertionsTab(InspectorTab):
+    """One pane of verdicts; `} {` go from one to the next."""
+
+    def compose(self) -> ComposeResult:
+        """The pane."""
+        yield TextPane(empty="Verdicts stand here when the attempt is done.")
+
+    @property
+    def main(self) -> LinePane:
+        """The pane."""
+        return self.query_one(TextPane)
+
+    @property
+    def text(self) -> TextPane:
+        """The pane."""
+        return self.query_one(TextPane)
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show an attempt's verdicts, from the one that decided on."""
+        attempt = content.attempt
+        blocks = build(attempt, rendered=self.rendered, only_failing=self.only) if attempt else []
+        self.text.set_blocks(blocks, keep=keep)
+        if not keep and attempt is not None:
+            self.to_deciding(content)
+
+    def to_deciding(self, content: CaseContent) -> None:
+        """Go to the verdict that made the case fail."""
+        index = deciding(content.attempt.verdicts) if content.attempt else None
+        if index is not None:
+            self.text.jump_to_key(f"v{index}")
+
+    def turn(self, step: int) -> str:
+        """To the next or previous verdict."""
+        if self.text.jump(step, ("verdict",), failing=self.only):
+            return ""
+        return "no later verdict" if step > 0 else "no earlier verdict"

@@ -1,0 +1,249 @@
+"""Tab 4: expected and actual rows, the cell under the cursor explained, the SQL."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from tui_eval.model import DataDetails
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.inspector.tab import InspectorTab, Said
+from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.data_view import DataView, make
+from tui_eval.tui.state.lines import Span, text_lines
+from tui_eval.tui.state.sql_lines import sql_lines
+from tui_eval.tui.widgets.data_grid import DataGrid
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.text_pane import TextPane
+
+
+class DataTab(InspectorTab):
+    """Counts, titles, grid and explanation; the SQL and messages in a text pane of their own."""
+
+    DEFAULT_CSS = """
+    DataTab Vertical { height: 1fr; }
+    DataTab .titles { height: 2; }
+    DataTab .explained { height: 3; background: $surface; }
+    DataTab TextPane { display: none; height: 40%; }
+    DataTab.-words TextPane { height: 1fr; }
+    DataTab.-sql TextPane { display: block; }
+    DataTab.-words TextPane { display: block; }
+    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .explained { display: none; }
+    DataTab.-zoomed TextPane { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view: DataView | None = None
+        self._details: DataDetails | None = None
+        self._generation = 0
+
+    def compose(self) -> ComposeResult:
+        """Summary, titles, rows, explanation, SQL."""
+        with Vertical():
+            yield LineLabel(classes="summary")
+            yield LineLabel(classes="titles")
+            yield DataGrid()
+            yield LineLabel(classes="explained", wrapped=True)
+            yield TextPane()
+
+    @property
+    def grid(self) -> DataGrid:
+        """The rows."""
+        return self.query_one(DataGrid)
+
+    @property
+    def main(self) -> LinePane:
+        """The rows, or the words that stand in their place."""
+        return self.query_one(TextPane) if self.has_class("-words") else self.grid
+
+    @property
+    def text(self) -> TextPane:
+        """The SQL, or the words."""
+        return self.query_one(TextPane)
+
+    def panes(self) -> list:
+        """The rows and, where shown, the SQL."""
+        return [pane for pane in (self.grid, self.text) if pane.display]
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show an attempt's rows; they are aligned in a thread."""
+        details = content.attempt.data if content.attempt else None
+        if keep and details is self._details and self.view is not None:
+            self._only(self.only)
+            return
+        self._details = details
+        self._generation += 1
+        self.view = None
+        self.grid.set_view(None)
+        self._words(content)
+        if details is None or details.expected is None:
+            return
+        self._say("aligning rows…")
+        generation = self._generation
+        run_in_thread(
+            self.app,
+            partial(make, details),
+            partial(self._made, generation),
+            partial(self._failed, generation),
+            name="rows",
+        )
+
+    def _say(self, words: str) -> None:
+        self.query_one(".summary", LineLabel).set_lines([(Span(words, "muted"),)])
+
+    def _words(self, content: CaseContent) -> None:
+        """Where there is nothing to put side by side, say why."""
+        details, blocks = self._details, []
+        if content.attempt is None:
+            words = "Rows stand here when the attempt is done."
+        elif details is None:
+            words = "No rows are compared in this case."
+        elif details.expected is None:
+            words = "There are no expected rows to compare with."
+        else:
+            words = ""
+        self.set_class(bool(words), "-words")
+        if words:
+            blocks.append(Block("words", "note", "", partial(text_lines, words, "muted")))
+        if details is not None:
+            blocks += sql_blocks(details)
+        self.text.set_blocks(blocks, keep=False)
+        self._say("")
+
+    def _made(self, generation: int, view: DataView) -> None:
+        if generation != self._generation or not self.is_mounted:
+            return
+        self.view = view
+        view.only = self.only
+        first = view.difference.next_difference(-1)
+        start = view.place(first) if first is not None else 0
+        if len(view) and first is not None:
+            self.grid.column = view.first_bad_column(start)
+        self.grid.first_column = 0
+        self.grid.set_view(view, start)
+        self._draw()
+
+    def _failed(self, generation: int, error: Exception) -> None:
+        if generation == self._generation:
+            self._say(f"the rows could not be aligned: {error}")
+
+    def _draw(self) -> None:
+        if self.view is None:
+            return
+        self.query_one(".summary", LineLabel).set_lines([self.view.summary()])
+        self._explain()
+
+    def _explain(self) -> None:
+        if self.view is None:
+            return
+        self.query_one(".titles", LineLabel).set_lines(self.grid.titles())
+        box = self.query_one(".explained", LineLabel)
+        box.set_lines(self.view.explain(self.grid.cursor, self.grid.column))
+        box.styles.height = max(3, min(box.row_count, self.size.height // 4))
+
+    def on_resize(self) -> None:
+        """Titles depend on the width."""
+        super().on_resize()
+        self.call_after_refresh(self._explain)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        if isinstance(event.pane, DataGrid):
+            self._explain()
+
+    def set_only(self, only: bool) -> None:
+        """Only differing rows, or all; the cursor stays on its row."""
+        self.only = only
+        self._only(only)
+
+    def _only(self, only: bool) -> None:
+        if self.view is None or self.view.only == only:
+            return
+        here = self.view.aligned(self.grid.cursor) if len(self.view) else 0
+        self.view.only = only
+        self.grid.set_view(self.view, self.view.place(here) if len(self.view) else 0)
+        self._draw()
+
+    def turn(self, step: int) -> str:
+        """To the next or previous difference: the next differing cell of the row, else the next row."""
+        view, grid = self.view, self.grid
+        if view is None or not len(view):
+            return "no rows here"
+        row = view.row(grid.cursor)
+        if row.status == "different":
+            order = range(grid.column + 1, len(row.cells)) if step > 0 else range(grid.column - 1, -1, -1)
+            column = next((i for i in order if not row.cells[i].same), None)
+            if column is not None:
+                grid.to_column(column)
+                return ""
+        found = view.next_difference(grid.cursor, step)
+        if found is None:
+            return "no later difference" if step > 0 else "no earlier difference"
+        row = view.row(found)
+        bad = [i for i, cell in enumerate(row.cells) if not cell.same]
+        grid.move_to(found)
+        if row.status == "different" and bad:
+            grid.to_column(bad[0 if step > 0 else -1])
+        return ""
+
+    def toggle_sql(self) -> str:
+        """Show or hide the SQL below the rows."""
+        if self._details is None or not (self._details.reference_sql or self._details.verification_sql):
+            return "no SQL is kept with this attempt"
+        self.toggle_class("-sql")
+        return ""
+
+    def find(self, query: str) -> int:
+        """Look for a text in the cells, from the cursor on."""
+        self._query = query.lower()
+        return 1 if self._query and self._seek(0, 1) is not None else 0
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """To the next or previous cell with the text; (row, rows)."""
+        found = self._seek(step, step) if getattr(self, "_query", "") else None
+        return (found + 1, len(self.view or ())) if found is not None else (0, 0)
+
+    def _seek(self, offset: int, step: int, limit: int = 20_000) -> int | None:
+        view = self.view
+        if view is None:
+            return None
+        row = self.grid.cursor + offset
+        for _ in range(limit):
+            if not 0 <= row < len(view):
+                return None
+            for index, cell in enumerate(view.row(row).cells):
+                if any(self._query in text.lower() for text in (cell.expected, cell.actual) if text):
+                    self.grid.move_to(row)
+                    self.grid.to_column(index)
+                    return row
+            row += step
+        self.post_message(Said(f"not within {limit:,} rows"))
+        return None
+
+    def whole_text(self) -> str:
+        """The rows shown and the SQL."""
+        rows = self.view.text() if self.view is not None else ""
+        return rows + "\n" + self.text.rows_text()
+
+
+def sql_blocks(details: DataDetails) -> list[Block]:
+    """The queries behind both sides, and the comparison in words."""
+    blocks = [
+        Block(label, "part", label, partial(sql_lines, sql), 0, "role-note")
+        for label, sql in (("expected", details.reference_sql), ("actual", details.verification_sql))
+        if sql
+    ]
+    if details.comparison:
+        blocks.append(
+            Block(
+                "words", "part", "in words", partial(text_lines, details.comparison), 0, "role-note", fold=10
+            )
+        )
+    return blocks

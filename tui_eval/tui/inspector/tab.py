@@ -1,0 +1,95 @@
+"""What every tab of the inspector offers to the screen; most of it means its main text pane."""
+
+from __future__ import annotations
+
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widget import Widget
+
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.text_pane import TextPane
+
+
+class Said(Message):
+    """A few words for the person (`no next turn`), shown for a moment at the foot."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+
+class InspectorTab(Horizontal):
+    """One tab. `show` gives it an attempt; it draws it when it is in front."""
+
+    DEFAULT_CSS = """
+    InspectorTab { height: 1fr; width: 1fr; }
+    """
+    only = False
+    """Only what matters is shown."""
+    rendered = True
+    """Texts are made readable rather than shown as they came."""
+
+    _waiting: tuple[CaseContent, bool] | None = None
+
+    def present(self, content: CaseContent, *, keep: bool) -> None:
+        """`show`, as soon as the tab has a size: rows are laid out to a width."""
+        if self.size.width:
+            self._waiting = None
+            self.show(content, keep=keep)
+        else:
+            self._waiting = (content, keep)
+
+    def on_resize(self) -> None:
+        """The first size."""
+        if self._waiting is not None and self.size.width:
+            (content, keep), self._waiting = self._waiting, None
+            self.show(content, keep=keep)
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show an attempt; `keep` leaves the cursor where it was (the same attempt, again)."""
+        raise NotImplementedError
+
+    @property
+    def main(self) -> LinePane:
+        """The pane that has the keys when the tab comes to the front."""
+        raise NotImplementedError
+
+    @property
+    def text(self) -> TextPane | None:
+        """The pane that is searched and wrapped."""
+        return None
+
+    def panes(self) -> list[Widget]:
+        """What tab goes through, those that are shown."""
+        return [pane for pane in self.query(LinePane) if pane.display]
+
+    def turn(self, step: int) -> str:
+        """To the next or previous turn; what to say where there is none."""
+        return "no turns here"
+
+    def call(self, step: int) -> str:
+        """To the next or previous tool call; what to say where there is none."""
+        return "no tool calls here"
+
+    def find(self, query: str) -> int:
+        """Look for a text; how often it is there."""
+        return self.text.find(query) if self.text is not None else 0
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """To the next or previous place; its number and how many there are."""
+        return self.text.find_next(step) if self.text is not None else (0, 0)
+
+    def toggle_wrap(self) -> str:
+        """Wrap lines or not; what to say."""
+        if self.text is None:
+            return ""
+        return "lines wrap" if self.text.toggle_wrap() else "lines do not wrap: ← → go sideways"
+
+    def zoom(self) -> None:
+        """Give the main pane the whole tab, or take it back."""
+        self.toggle_class("-zoomed")
+
+    def whole_text(self) -> str:
+        """Everything in it, for the pager and the clipboard."""
+        return self.text.rows_text() if self.text is not None else self.main.rows_text()

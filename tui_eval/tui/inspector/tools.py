@@ -1,0 +1,151 @@
+"""Tab 2: the tool calls, and the selected one's arguments and result."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.lines import pattern, plain
+from tui_eval.tui.state.tools_view import detail, rows
+from tui_eval.tui.widgets.call_table import CallTable
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.text_pane import TextPane
+
+
+class ToolsTab(InspectorTab):
+    """Table above, one call below; `) (` and `} {` go from call to call."""
+
+    DEFAULT_CSS = """
+    ToolsTab Vertical { height: 1fr; }
+    ToolsTab CallTable { height: 3; }
+    ToolsTab TextPane { height: 1fr; }
+    ToolsTab.-zoomed CallTable, ToolsTab.-zoomed LineLabel, ToolsTab.-empty CallTable, ToolsTab.-empty LineLabel { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._content: CaseContent | None = None
+
+    def compose(self) -> ComposeResult:
+        """Titles, calls, detail."""
+        with Vertical():
+            yield LineLabel()
+            yield CallTable()
+            yield TextPane(empty="Tool calls stand here when the attempt is done.")
+
+    @property
+    def table(self) -> CallTable:
+        """The calls."""
+        return self.query_one(CallTable)
+
+    @property
+    def main(self) -> LinePane:
+        """The calls, or the text where there are none."""
+        return self.table if self.table.rows and self.table.display else self.text
+
+    @property
+    def text(self) -> TextPane:
+        """The selected call."""
+        return self.query_one(TextPane)
+
+    def panes(self) -> list:
+        """Both."""
+        return [pane for pane in (self.table, self.text) if pane.display]
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show an attempt's calls, from the first that failed or was not as expected."""
+        self._content = content
+        calls = rows(content.attempt) if content.attempt else []
+        first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
+        self.set_class(not calls, "-empty")
+        self.table.set_rows(calls, None if keep else first)
+        self._sized()
+        self._detail(keep=keep)
+
+    def _sized(self) -> None:
+        """The table takes as many rows as there are calls, up to a third of the tab."""
+        self.table.styles.height = max(1, min(len(self.table.rows), self.size.height // 3))
+        self.query_one(LineLabel).set_lines([self.table.title()])
+
+    def on_resize(self) -> None:
+        """Titles depend on the width."""
+        super().on_resize()
+        self._sized()
+
+    def _detail(self, *, keep: bool) -> None:
+        attempt = self._content.attempt if self._content else None
+        if attempt is None:
+            self.text.set_blocks([], keep=False)
+            return
+        row = self.table.rows[self.table.cursor] if self.table.rows else None
+        blocks = detail(attempt, row, rendered=self.rendered, only_failing=self.only)
+        self.text.set_blocks(blocks, keep=keep)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        if isinstance(event.pane, CallTable):
+            self._detail(keep=False)
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        if isinstance(event.pane, CallTable):
+            self.text.focus()
+
+    def call(self, step: int) -> str:
+        """To the next or previous call."""
+        before = self.table.cursor
+        self.table.move_to(before + step)
+        if self.table.cursor != before:
+            return ""
+        return "no later tool call" if step > 0 else "no earlier tool call"
+
+    def turn(self, step: int) -> str:
+        """To the first call of the next or previous turn that has one."""
+        calls = self.table.rows
+        if not calls:
+            return "no tool calls here"
+        here = calls[self.table.cursor].turn
+        turns = [row.turn for row in calls if (row.turn > here if step > 0 else row.turn < here)]
+        if not turns:
+            return "no calls in a later turn" if step > 0 else "no calls in an earlier turn"
+        wanted = min(turns) if step > 0 else max(turns)
+        self.table.move_to(next(i for i, row in enumerate(calls) if row.turn == wanted))
+        return ""
+
+    def find(self, query: str) -> int:
+        """Look for a text in this call, else go to the next call that has it."""
+        self._query = query
+        found = self.text.find(query)
+        return found or (1 if self._next_with(1) else 0)
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """The next place in this call, or the next call with one."""
+        number, count = self.text.find_next(step)
+        if count and not (number == 1 and step > 0 and len(self.table.rows) > 1) and number:
+            return number, count
+        if self._next_with(step):
+            return self.text.find_next(0) if self.text.find(self._query) else (0, 0)
+        return number, count
+
+    def _next_with(self, step: int) -> bool:
+        """Go to the nearest other call whose name, arguments or result hold the text."""
+        attempt = self._content.attempt if self._content else None
+        wanted = pattern(getattr(self, "_query", "") or "\0")
+        if attempt is None:
+            return False
+        count = len(self.table.rows)
+        for offset in range(1, count):
+            index = (self.table.cursor + step * offset) % count
+            blocks = detail(attempt, self.table.rows[index], rendered=self.rendered)
+            if any(wanted.search(plain(line)) for block in blocks for line in block.lines()):
+                self.table.move_to(index)
+                self._detail(keep=False)
+                self.text.find(self._query)
+                return True
+        return False

@@ -1,0 +1,119 @@
+"""Tab 1: the conversation, with an outline at its left and the verdicts beside their turns."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+
+from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.live_transcript import LiveTranscript
+from tui_eval.tui.state.run_view import LiveAttempt
+from tui_eval.tui.state.transcript_view import Transcript, build
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.outline import Outline
+from tui_eval.tui.widgets.text_pane import TextPane
+
+
+class TranscriptTab(InspectorTab):
+    """Outline and text. The text's cursor leads; the outline shows where it is, and the other way
+    round while the outline has the keys."""
+
+    DEFAULT_CSS = """
+    TranscriptTab Outline { width: 32; border-right: vkey $surface-lighten-2; }
+    TranscriptTab.-zoomed Outline { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view = Transcript()
+        self._content: CaseContent | None = None
+        self._live = LiveTranscript()
+
+    def compose(self) -> ComposeResult:
+        """Outline, text."""
+        yield Outline()
+        yield TextPane(empty="Nothing was said.")
+
+    @property
+    def main(self) -> LinePane:
+        """The text."""
+        return self.query_one(TextPane)
+
+    @property
+    def text(self) -> TextPane:
+        """The text."""
+        return self.query_one(TextPane)
+
+    def panes(self) -> list:
+        """The outline too where it is only hidden for want of room."""
+        return [self.query_one(Outline), self.text] if not self.has_class("-zoomed") else [self.text]
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show an attempt's transcript; what a running one has said comes through `show_live`."""
+        same_content = self._content is not None and keep
+        self._content = content
+        if not same_content:
+            self._live = LiveTranscript()
+            self.text.following = content.running
+        if content.attempt is None:
+            self.show_live(None)
+            return
+        self.text.following = self.text.following and keep
+        self.view = build(content.attempt, rendered=self.rendered, only_failing=self.only)
+        self._draw(keep=keep)
+
+    def show_live(self, live: LiveAttempt | None) -> None:
+        """Show what a running attempt has said so far."""
+        content = self._content
+        if content is None or content.attempt is not None:
+            return
+        self.view = self._live.update(live, content.why or content.state)
+        self._draw(keep=True)
+
+    def _draw(self, *, keep: bool) -> None:
+        self.text.set_blocks(self.view.blocks, keep=keep)
+        self.query_one(Outline).set_items(self.view.outline)
+        if not keep:
+            self._to_failure()
+        self._follow()
+
+    def _to_failure(self) -> None:
+        """Start where it went wrong: the turn of the first failing verdict, or of an error."""
+        failing = [
+            block for block in self.view.blocks if block.failing and block.kind in ("verdict", "error")
+        ]
+        failing = next(iter(sorted(failing, key=lambda block: block.kind != "verdict")), None)
+        if failing is not None and failing.turn > 1:
+            self.text.jump_to_key(f"t{failing.turn}")
+
+    def _follow(self) -> None:
+        self.query_one(Outline).follow([block.key for block in self.view.blocks], self.text.block_index)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        outline = self.query_one(Outline)
+        if event.pane is not outline:
+            self._follow()
+        elif outline.has_focus and event.row < len(outline.items):
+            self.text.jump_to_key(outline.items[event.row].key)
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        if isinstance(event.pane, Outline) and event.row < len(self.view.outline):
+            self.text.jump_to_key(self.view.outline[event.row].key)
+            self.text.focus()
+
+    def turn(self, step: int) -> str:
+        """To the next or previous turn."""
+        if self.text.jump(step, ("turn",)):
+            return ""
+        return "no later turn" if step > 0 else "no earlier turn"
+
+    def call(self, step: int) -> str:
+        """To the next or previous tool call."""
+        if self.text.jump(step, ("tool_call", "hand_off")):
+            return ""
+        return "no later tool call" if step > 0 else "no earlier tool call"

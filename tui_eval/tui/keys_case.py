@@ -1,0 +1,40 @@
+"""The Case screen's own keys; the rest of the table is in `keys`."""
+
+from __future__ import annotations
+
+from tui_eval.tui.keys import KEYS, Key
+
+CASE_KEYS: tuple[Key, ...] = (
+    Key("case.tab_1", "1", "tab(0)", "transcript", "case"),
+    Key("case.tab_2", "2", "tab(1)", "tools", "case"),
+    Key("case.tab_3", "3", "tab(2)", "assertions", "case"),
+    Key("case.tab_4", "4", "tab(3)", "data", "case"),
+    Key("case.tab_5", "5", "tab(4)", "raw: requests and responses", "case"),
+    Key("case.difference", "d", "difference", "the difference that made it fail", "case", "difference"),
+    Key(
+        "turn.next",
+        "right_curly_bracket",
+        "turn(1)",
+        "next turn; in Data: next difference",
+        "case",
+        "next turn",
+    ),
+    Key("turn.previous", "left_curly_bracket", "turn(-1)", "previous turn, or difference", "case"),
+    Key("call.next", "right_parenthesis", "call(1)", "next tool call", "case"),
+    Key("call.previous", "left_parenthesis", "call(-1)", "previous tool call", "case"),
+    Key("attempt.next", "greater_than_sign", "attempt(1)", "next attempt", "case", "attempt"),
+    Key("attempt.previous", "less_than_sign", "attempt(-1)", "previous attempt", "case"),
+    Key("case.only", "i", "only", "only what matters: failing verdicts, differing rows", "case"),
+    Key("case.follow", "t", "follow", "follow the tail", "case"),
+    Key("case.zoom", "z", "zoom", "zoom the pane", "case"),
+    Key("case.wrap", "w", "wrap", "wrap lines, or not", "case"),
+    Key("case.raw", "o", "raw", "raw or rendered", "case"),
+    Key("case.sql", "s", "sql", "in Data: the SQL", "case"),
+    Key("case.pager", "p", "pager", "the pane's whole text in $PAGER", "case"),
+    Key("case.copy", "y", "copy", "copy: then a e p t i c", "case", "copy"),
+    Key("case.write", "Y", "write", "the same to a file: then a e p t i c", "case"),
+)
+
+_SHARED = ("list.find", "list.find_next", "list.find_previous", "pane.next", "pane.previous")
+SHARED_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _SHARED)
+"""Keys of lists that mean the same on the Case screen."""

@@ -1,0 +1,442 @@
+"""The Case screen: one attempt of one case, from the line that says why to the bytes on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.widget import Widget
+
+from tui_eval.model import Verdict
+from tui_eval.store.runs import Store
+from tui_eval.tui import clipboard, pager
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.case_loader import Where, load
+from tui_eval.tui.inspector.assertions import AssertionsTab
+from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.inspector.raw import RawTab
+from tui_eval.tui.inspector.tab import InspectorTab, Said
+from tui_eval.tui.inspector.tools import ToolsTab
+from tui_eval.tui.inspector.transcript import TranscriptTab
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
+from tui_eval.tui.messages import LiveText, RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
+from tui_eval.tui.state.copying import CHOICES, text_of
+from tui_eval.tui.state.lines import Span, width_of
+from tui_eval.tui.state.verdict_lines import about_rows
+from tui_eval.tui.widgets.bars import KeyHints
+from tui_eval.tui.widgets.copy_bar import CopyBar
+from tui_eval.tui.widgets.line_label import LineLabel
+
+ASSERTIONS, DATA = 2, 3
+
+
+class CaseScreen(Place, inherit_bindings=False):
+    """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
+
+    TITLE = "Case"
+    BINDINGS: ClassVar = [*bindings("case", CASE_KEYS), *bindings("screen", SHARED_KEYS)]
+    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (100, "-wide")]
+    HELP = (
+        ("The case", CASE_KEYS),
+        ("Moving", (*keys_in("moving"), *SHARED_KEYS)),
+    )
+    DEFAULT_CSS = """
+    CaseScreen .head { height: 2; background: $panel; }
+    CaseScreen .tabs { background: $panel; }
+    CaseScreen Container { height: 1fr; }
+    CaseScreen InspectorTab { display: none; }
+    CaseScreen InspectorTab.-front { display: block; layout: horizontal; }
+    CaseScreen.-narrow Outline { display: none; }
+    CaseScreen.-narrow Outline.-asked { display: block; width: 30; }
+    """
+
+    def __init__(self, pointer: CasePointer) -> None:
+        super().__init__()
+        self.pointer = pointer
+        self.content = CaseContent(pointer)
+        self.content.suite, _, self.content.name = pointer.case_id.partition("::")
+        self._generation = 0
+        self._active = 0
+        self._shown: set[int] = set()
+        self._words = ""
+        self._query = ""
+        self._tabs: tuple[InspectorTab, ...] = (
+            TranscriptTab(),
+            ToolsTab(),
+            AssertionsTab(),
+            DataTab(),
+            RawTab(),
+        )
+
+    def compose(self) -> ComposeResult:
+        """Head, tabs, the tab in front, keys."""
+        yield LineLabel(classes="head")
+        yield LineLabel(classes="tabs")
+        with Container():
+            yield from self._tabs
+        yield CopyBar()
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Show the first tab and read the attempt."""
+        self._tabs[0].add_class("-front")
+        self._head()
+        self.tab.main.focus()
+        self._load(keep=False)
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys of a debugger."""
+        own = {key.id: key for key in CASE_KEYS}
+        mine = [own[name] for name in ("case.difference", "turn.next", "attempt.next")]
+        return [*mine, *keys_of("failure.next", "case.rerun", "case.edit", "help")]
+
+    # -- what is shown
+
+    @property
+    def tab(self) -> InspectorTab:
+        """The tab in front."""
+        return self._tabs[self._active]
+
+    def current(self) -> CasePointer | None:
+        """The case and attempt looked at."""
+        return self.pointer
+
+    def go_to(self, pointer: CasePointer) -> None:
+        """Show another case, or another attempt, in the same tab."""
+        if pointer != self.pointer:
+            self.pointer = pointer
+            self._load(keep=False)
+
+    def reload(self) -> None:
+        """Read the same attempt again, the cursor staying where it is."""
+        self._load(keep=True)
+
+    def _where(self) -> Where:
+        state = self.eval_app.state
+        item = state.by_id.get(self.pointer.case_id)
+        case = item.case if item is not None else None
+        run = state.run
+        if run is not None and self.pointer.run_id in (None, run.info.id):
+            ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
+            if ref is not None:
+                return Where(self.pointer, run.folder, ref, case)
+        if self.pointer.run_id is None:
+            return Where(self.pointer, None, None, case)
+        return Where(self.pointer, Store(state.root).runs_folder / self.pointer.run_id, None, case)
+
+    def _load(self, *, keep: bool) -> None:
+        self._generation += 1
+        run_in_thread(
+            self.app, partial(load, self._where()), partial(self._loaded, self._generation, keep), name="case"
+        )
+
+    def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
+        if generation != self._generation or not self.is_mounted:
+            return
+        self.content = content
+        self._shown = set()
+        self._words = ""
+        self._show_tab(keep=keep)
+        self._head()
+
+    def _show_tab(self, *, keep: bool) -> None:
+        """Give the tab in front what was loaded, once."""
+        if self._active in self._shown:
+            return
+        self._shown.add(self._active)
+        self.tab.present(self.content, keep=keep)
+        if isinstance(self.tab, TranscriptTab) and self.content.running:
+            self._show_live()
+
+    def _head(self) -> None:
+        width = self.size.width or 80
+        lines = head(self.content, width, 3 if self.size.height >= 32 else 2)
+        box = self.query_one(".head", LineLabel)
+        box.styles.height = len(lines)
+        box.set_lines(lines)
+        tabs = tab_line(self._active, self.content.attempt, width)
+        words = Span(self._words, "note")
+        room = width - width_of(tabs) - width_of((words,)) - 1
+        if self._words and room >= 1:
+            tabs = (*tabs, Span(" " * room), words)
+        self.query_one(".tabs", LineLabel).set_lines([tabs])
+
+    def say(self, words: str) -> None:
+        """A few words at the right of the tabs, until the next ones."""
+        if words != self._words:
+            self._words = words
+            self._head()
+
+    def on_resize(self) -> None:
+        """The head depends on the width."""
+        self._head()
+
+    # -- news of the run
+
+    @on(LiveText)
+    def _live_text(self, event: LiveText) -> None:
+        if self.content.row is not None and self.content.row.id in event.attempts:
+            self._show_live()
+
+    def _show_live(self) -> None:
+        run, row = self.eval_app.state.run, self.content.row
+        if self._active == 0 and run is not None and row is not None and run.info.id == self._run_id():
+            tab = self._tabs[0]
+            if isinstance(tab, TranscriptTab) and tab.size.width:
+                tab.show_live(run.live.get(row.id))
+
+    def _run_id(self) -> str | None:
+        run = self.eval_app.state.run
+        return self.pointer.run_id or (run.info.id if run is not None else None)
+
+    @on(RunChanged)
+    def _run_changed(self, event: RunChanged) -> None:
+        run = self.eval_app.state.run
+        if run is None:
+            return
+        ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
+        if ref is None:
+            return
+        if event.opened and run.info.id != self.pointer.run_id:
+            # The case was run again: the new attempt is what the person waits for.
+            self.pointer = CasePointer(
+                self.pointer.case_id, self.pointer.agent, self.pointer.model, run.info.id
+            )
+            self._load(keep=False)
+            return
+        if run.info.id != self._run_id() or not any(row.case_ref == ref for row in event.changed):
+            return
+        here = self.content.row
+        rows = run.attempts_of(ref)
+        fresh = next((row for row in rows if here is not None and row.id == here.id), None)
+        self.content.rows = rows
+        if fresh is None or (fresh.state == "done" and self.content.attempt is None):
+            self.reload()
+        elif self.content.attempt is None:
+            self.content.row = fresh
+        self._head()
+
+    def on_screen_resume(self) -> None:
+        """What happened meanwhile."""
+        if self._shown and (self.content.running or self.content.row is None):
+            self.reload()
+
+    # -- tabs and panes
+
+    def action_tab(self, index: int) -> None:
+        """Bring a tab to the front."""
+        if index == self._active:
+            return
+        self.tab.remove_class("-front")
+        self._active = index
+        self.tab.add_class("-front")
+        self._words = ""
+        self._show_tab(keep=False)
+        self._head()
+        self._focus_main()
+
+    def _focus_main(self) -> None:
+        main = self.tab.main
+        if main.display:
+            main.focus(scroll_visible=False)
+
+    def action_pane(self, step: int) -> None:
+        """The next or previous pane of the tab."""
+        panes = self.tab.panes()
+        if not panes:
+            return
+        at = next((i for i, pane in enumerate(panes) if pane.has_focus), -1)
+        self._focus_pane(panes[(at + step) % len(panes)])
+
+    def _focus_pane(self, pane: Widget) -> None:
+        pane.add_class("-asked")
+        pane.focus(scroll_visible=False)
+        for other in self.tab.panes():
+            if other is not pane:
+                other.remove_class("-asked")
+
+    def back(self) -> bool:
+        """Close the question at the foot, or leave the zoom; False where there is neither."""
+        prompts = self.query(Prompt)
+        if prompts:
+            prompts.first().leave()
+            return True
+        if self.tab.has_class("-zoomed"):
+            self.action_zoom()
+            return True
+        return False
+
+    # -- keys
+
+    def action_turn(self, step: int) -> None:
+        """Next or previous turn; in Data difference, in Assertions verdict, in Raw exchange."""
+        self.say(self.tab.turn(step))
+
+    def action_call(self, step: int) -> None:
+        """Next or previous tool call."""
+        self.say(self.tab.call(step))
+
+    def action_attempt(self, step: int) -> None:
+        """Next or previous attempt."""
+        row = self.content.step(step)
+        if row is None:
+            self.say("no later attempt" if step > 0 else "no earlier attempt")
+            return
+        old = self.pointer
+        self.go_to(CasePointer(old.case_id, old.agent, old.model, self._run_id(), row.id))
+
+    def action_only(self) -> None:
+        """Only what matters, in all tabs."""
+        only = not self.tab.only
+        for tab in self._tabs:
+            tab.only = only
+        self._again("only what matters: i shows all" if only else "everything")
+
+    def action_raw(self) -> None:
+        """Raw or rendered, in all tabs."""
+        rendered = not self.tab.rendered
+        for tab in self._tabs:
+            tab.rendered = rendered
+        self._again("rendered" if rendered else "raw: o renders")
+
+    def _again(self, words: str) -> None:
+        """Show what is loaded anew, in another way."""
+        self._shown = set()
+        self._show_tab(keep=True)
+        self.say(words)
+
+    def action_difference(self) -> None:
+        """The difference that made it fail."""
+        attempt = self.content.attempt
+        index = deciding(attempt.verdicts) if attempt else None
+        if attempt is None or index is None:
+            self.say("nothing failed here")
+            return
+        if about_rows(attempt.verdicts[index]) and attempt.data is not None:
+            self.action_tab(DATA)
+            return
+        self.action_tab(ASSERTIONS)
+        tab = self.tab
+        if isinstance(tab, AssertionsTab) and tab.size.width:
+            tab.to_deciding(self.content)
+
+    def action_follow(self) -> None:
+        """Follow the tail of a running attempt, or stop."""
+        text = self.tab.text
+        if text is None or self._active != 0:
+            self.say("t follows the transcript: 1")
+            return
+        text.following = not text.following
+        if text.following:
+            text.show_tail()
+        self.say("following the tail" if text.following else "not following")
+
+    def action_zoom(self) -> None:
+        """The main pane alone, or beside its others."""
+        self.tab.zoom()
+        self._focus_main()
+
+    def action_wrap(self) -> None:
+        """Wrap lines or not."""
+        self.say(self.tab.toggle_wrap())
+
+    def action_sql(self) -> None:
+        """The SQL behind the rows."""
+        if isinstance(self.tab, DataTab):
+            self.say(self.tab.toggle_sql())
+        else:
+            self.say("s shows the SQL in Data: 4")
+
+    def action_pager(self) -> None:
+        """The tab's whole text in the pager."""
+        self.say(pager.show(self.app, self.tab.whole_text(), "case"))
+
+    # -- finding
+
+    def action_find(self) -> None:
+        """Ask what to look for."""
+        if not self.query(Prompt):
+            self.mount(Prompt("find", self._query, "text in this tab; capitals count only if you type one"))
+
+    @on(Prompt.Typed)
+    def _typed(self, event: Prompt.Typed) -> None:
+        event.stop()
+
+    @on(Prompt.Left)
+    def _left(self, event: Prompt.Left) -> None:
+        event.stop()
+        for prompt in self.query(Prompt):
+            prompt.remove()
+        self._focus_main()
+        self._query = event.text if event.kept else ""
+        count = self.tab.find(self._query)
+        if not self._query:
+            self.say("")
+        else:
+            self.say(self._found(self.tab.find_next(0)) if count else f"not here: {self._query}")
+
+    def action_find_next(self, step: int) -> None:
+        """The next or previous place."""
+        if not self._query:
+            self.action_find()
+            return
+        self.say(self._found(self.tab.find_next(step)))
+
+    def _found(self, place: tuple[int, int]) -> str:
+        return f"{place[0]:,} of {place[1]:,}" if place[1] else f"not here: {self._query}"
+
+    # -- copying
+
+    def action_copy(self) -> None:
+        """Ask what to copy."""
+        self.query_one(CopyBar).ask(to_file=False)
+
+    def action_write(self) -> None:
+        """Ask what to write to a file."""
+        self.query_one(CopyBar).ask(to_file=True)
+
+    @on(CopyBar.Chosen)
+    def _chosen(self, event: CopyBar.Chosen) -> None:
+        event.stop()
+        self._focus_main()
+        if event.choice is None:
+            return
+        what = CHOICES[event.choice]
+        transcript = self._transcript_text() if event.choice == "t" else ""
+        text = text_of(self.content, event.choice, self._verdict_here(), transcript)
+        if not text:
+            self.say(f"there is no {what} to copy")
+        elif event.to_file:
+            try:
+                path = clipboard.write_file(text, f"{self.content.name}-{what}")
+            except OSError as error:
+                self.notify(str(error), severity="error", markup=False)
+                return
+            self.notify(f"{what}: {len(text):,} characters written to {path}", markup=False)
+        else:
+            self.notify(clipboard.copied(self.app, text, what), markup=False)
+
+    def _verdict_here(self) -> Verdict | None:
+        """The verdict under the cursor in Assertions."""
+        block = self.tab.text.block if isinstance(self.tab, AssertionsTab) and self.tab.text else None
+        if block is None or not block.key.startswith("v") or self.content.attempt is None:
+            return None
+        return self.content.attempt.verdicts[int(block.key[1:])]
+
+    def _transcript_text(self) -> str:
+        tab = self._tabs[0]
+        return tab.text.rows_text() if tab.text is not None else ""
+
+    @on(Said)
+    def _said(self, event: Said) -> None:
+        event.stop()
+        self.say(event.words)

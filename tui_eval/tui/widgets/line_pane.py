@@ -1,0 +1,306 @@
+"""The base of the inspector's panes: rows drawn one at a time, a cursor, no animation.
+
+A Line API widget: a cursor key repaints two rows (terminal.md 0.1). Where the cursor leaves the
+view, the view jumps by half a page, so that a slow line carries one repaint for many keys.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui_eval.tui.keys import KEYS
+from tui_eval.tui.state.lines import Line
+
+_MOVES = (
+    "list.down",
+    "list.up",
+    "list.half_down",
+    "list.half_up",
+    "list.page_down",
+    "list.page_up",
+    "list.top",
+    "list.bottom",
+    "list.open",
+    "list.unfold",
+    "list.fold",
+)
+MOVE_KEYS = tuple(key for key in KEYS if key.id in _MOVES)
+
+STYLES = (
+    "muted", "strong", "heading", "emphasis", "code", "thinking", "note", "error", "agent",
+    "json-key", "json-text", "json-number", "json-word", "json-mark",
+    "passed", "failed", "cancelled", "skipped", "running", "waiting",
+    "role-user", "role-assistant", "role-reasoning", "role-tool_call", "role-tool_result",
+    "role-hand_off", "role-note", "role-error",
+    "removed", "added", "differs", "missing", "extra",
+    "tab", "tab-active", "hit", "hit-here", "hit-wanted", "hit-forbidden", "hit-near", "cursor", "cursor-away",
+)  # fmt: skip
+"""Every style word of the state modules; each is a component class `line--WORD`."""
+
+
+class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows of styled text with a cursor. Subclasses say how many rows there are and draw one."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{word}" for word in STYLES}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key.keys, key.action, key.words, show=False, id=key.id) for key in MOVE_KEYS
+    ]
+    DEFAULT_CSS = """
+    LinePane {
+        background: $background;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+        scrollbar-size-horizontal: 1;
+        & > .line--muted, & > .line--json-mark, & > .line--skipped { color: $text-muted; }
+        & > .line--waiting, & > .line--cancelled, & > .line--role-note { color: $text-muted; }
+        & > .line--thinking { color: $text-muted; text-style: italic; }
+        & > .line--strong { text-style: bold; }
+        & > .line--heading { color: $text-primary; text-style: bold; }
+        & > .line--emphasis { text-style: italic; }
+        & > .line--code { color: $text-accent; }
+        & > .line--note { color: $text-warning; }
+        & > .line--agent { color: $text-secondary; text-style: bold; }
+        & > .line--json-key { color: $text-primary; }
+        & > .line--json-text { color: $text-success; }
+        & > .line--json-number, & > .line--json-word { color: $text-accent; }
+        & > .line--passed { color: $text-success; }
+        & > .line--failed { color: $text-error; text-style: bold; }
+        & > .line--error { color: $text-warning; text-style: bold; }
+        & > .line--running { color: $text-primary; }
+        & > .line--role-user { color: $text-primary; text-style: bold; }
+        & > .line--role-assistant { color: $text-success; text-style: bold; }
+        & > .line--role-reasoning { color: $text-muted; }
+        & > .line--role-tool_call { color: $text-accent; text-style: bold; }
+        & > .line--role-tool_result { color: $text-accent; }
+        & > .line--role-hand_off { color: $text-secondary; text-style: bold; }
+        & > .line--role-error { color: $text-error; text-style: bold; }
+        & > .line--removed { color: $text-error; text-style: reverse; }
+        & > .line--added { color: $text-warning; text-style: reverse; }
+        & > .line--differs { color: $text-error; text-style: bold; }
+        & > .line--missing { color: $text-error; }
+        & > .line--extra { color: $text-warning; }
+        & > .line--hit { background: $warning 40%; text-style: underline; }
+        & > .line--hit-here { text-style: reverse bold; }
+        & > .line--hit-wanted { background: $success 30%; text-style: underline; }
+        & > .line--hit-forbidden { background: $error 45%; text-style: bold underline; }
+        & > .line--hit-near { background: $warning 25%; text-style: italic underline; }
+        & > .line--tab { color: $text-muted; }
+        & > .line--tab-active { text-style: bold reverse; }
+        & > .line--cursor { background: $primary 30%; }
+        & > .line--cursor-away { background: $foreground 8%; }
+        &:ansi > .line--cursor { background: transparent; text-style: reverse; }
+        &:ansi > .line--cursor-away { background: transparent; text-style: underline; }
+        &:ansi > .line--muted, &:ansi > .line--json-mark, &:ansi > .line--tab, &:ansi > .line--thinking,
+        &:ansi > .line--role-reasoning, &:ansi > .line--skipped, &:ansi > .line--waiting,
+        &:ansi > .line--cancelled, &:ansi > .line--role-note { color: ansi_default; text-style: dim; }
+        &:ansi > .line--hit, &:ansi > .line--hit-wanted { background: transparent; text-style: underline bold; }
+        &:ansi > .line--hit-forbidden { background: transparent; text-style: reverse; }
+        &:ansi > .line--hit-near { background: transparent; text-style: italic underline; }
+    }
+    """
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, pane: LinePane, row: int) -> None:
+            super().__init__()
+            self.pane = pane
+            self.row = row
+
+        @property
+        def control(self) -> LinePane:
+            """The pane, for `@on` selectors."""
+            return self.pane
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the last of many moves matters."""
+            return isinstance(message, LinePane.Moved) and message.pane is self.pane
+
+    class Opened(Message):
+        """Enter on a row."""
+
+        def __init__(self, pane: LinePane, row: int) -> None:
+            super().__init__()
+            self.pane = pane
+            self.row = row
+
+        @property
+        def control(self) -> LinePane:
+            """The pane, for `@on` selectors."""
+            return self.pane
+
+    def __init__(self, *, name: str | None = None, classes: str | None = None) -> None:
+        super().__init__(name=name, classes=classes)
+        self.row_count = 0
+        self.cursor = 0
+        self._styles_made: dict[str, Style] = {}
+
+    # -- what subclasses give
+
+    def row_line(self, row: int) -> Line:
+        """What one row shows; called for visible rows only."""
+        raise NotImplementedError
+
+    def cursor_line(self, row: int) -> bool:
+        """Whether the cursor's background goes over the whole row."""
+        return row == self.cursor
+
+    def relayout(self) -> None:
+        """Called when the width changes; makes rows anew and calls `set_row_count`."""
+
+    # -- rows
+
+    @property
+    def text_width(self) -> int:
+        """Columns for text: the pane without its scrollbar."""
+        return max(self.scrollable_content_region.width, 1)
+
+    def set_row_count(self, count: int, width: int | None = None) -> None:
+        """Say how many rows there are, keeping the cursor within them, and repaint."""
+        self.row_count = count
+        self.virtual_size = Size(width or self.text_width, count)
+        self.cursor = min(self.cursor, max(count - 1, 0))
+        self.refresh()
+
+    def style(self, words: str) -> Style:
+        """The Rich style of one or several style words, later ones on top."""
+        made = self._styles_made.get(words)
+        if made is None:
+            made = Style.null()
+            for word in words.split():
+                made += self._component_style(word)
+            self._styles_made[words] = made
+        return made
+
+    def _component_style(self, word: str) -> Style:
+        """One component's style with its transparent colours blended over the pane's background."""
+        styles = self.get_component_styles(f"line--{word}")
+        under = self.background_colors[1]
+        back = front = None
+        if styles.has_rule("background") and styles.background.a:
+            under = under + styles.background
+            back = under.rich_color
+        if styles.has_rule("color"):
+            front = (under + styles.color).rich_color
+        return Style.from_color(front, back) + styles.text_style
+
+    def notify_style_update(self) -> None:
+        """The theme changed."""
+        self._styles_made.clear()
+        super().notify_style_update()
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the view."""
+        x, top = self.scroll_offset
+        row = top + y
+        width = self.size.width
+        base = self.rich_style
+        if row >= self.row_count:
+            return Strip.blank(width, base)
+        segments = [
+            Segment(text, base + self.style(words) if words else base) for text, words in self.row_line(row)
+        ]
+        strip = Strip(segments).crop_extend(x, x + width, base)
+        if self.cursor_line(row):
+            word = "cursor" if self.has_focus else "cursor-away"
+            strip = _under(strip, self.style(word))
+        return strip
+
+    # -- moving
+
+    def move_to(self, row: int, *, top: bool = False) -> None:
+        """Put the cursor on a row and bring it into view (`top`: near the upper edge)."""
+        row = max(0, min(row, self.row_count - 1)) if self.row_count else 0
+        before, self.cursor = self.cursor, row
+        self._show(row, top)
+        if before != row:
+            self.refresh_row(before)
+            self.refresh_row(row)
+            self.post_message(self.Moved(self, row))
+
+    def refresh_row(self, row: int) -> None:
+        """Repaint one row where it is in view."""
+        if 0 <= row - self.scroll_offset.y < self.size.height:
+            self.refresh_line(row)
+
+    def _show(self, row: int, top: bool) -> None:
+        height = max(self.scrollable_content_region.height, 1)
+        first = self.scroll_offset.y
+        if top:
+            target = row - min(2, height // 4)
+        elif first <= row < first + height:
+            return
+        elif os.environ.get("TUI_EVAL_LOCAL"):
+            target = row if row < first else row - height + 1
+        else:
+            target = row - height // 2
+        self.scroll_to(y=max(target, 0), animate=False, immediate=True, force=True)
+
+    def on_resize(self, event: Resize) -> None:
+        """Rows depend on the width."""
+        self.relayout()
+
+    def on_focus(self) -> None:
+        """The cursor's colour tells which pane has the keys."""
+        self.refresh_row(self.cursor)
+
+    def on_blur(self) -> None:
+        """The cursor's colour tells which pane has the keys."""
+        self.refresh_row(self.cursor)
+
+    def action_move(self, step: int) -> None:
+        """Rows down (or up)."""
+        self.move_to(self.cursor + step)
+
+    def action_half(self, step: int) -> None:
+        """Half a page down (or up)."""
+        self.move_to(self.cursor + step * max(self.size.height // 2, 1))
+
+    def action_page(self, step: int) -> None:
+        """A page down (or up)."""
+        self.move_to(self.cursor + step * max(self.size.height - 1, 1))
+
+    def action_end(self, step: int) -> None:
+        """To the first (or last) row."""
+        self.move_to(0 if step < 0 else self.row_count - 1)
+
+    def action_open(self) -> None:
+        """Enter."""
+        self.post_message(self.Opened(self, self.cursor))
+
+    def action_unfold(self) -> None:
+        """Right; nothing unless a subclass folds."""
+
+    def action_fold(self) -> None:
+        """Left; nothing unless a subclass folds."""
+
+    def rows_text(self) -> str:
+        """The pane's text, for the pager."""
+        return "\n".join(
+            "".join(span.text for span in self.row_line(row)).rstrip() for row in range(self.row_count)
+        )
+
+
+def _under(strip: Strip, style: Style) -> Strip:
+    """The strip with a background put under it where it has none of its own kind."""
+    return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
+
+
+def region_of(pane: LinePane, rows: Sequence[int]) -> Region:
+    """The part of the screen that rows take; for tests."""
+    return Region(
+        pane.region.x, pane.region.y + min(rows) - pane.scroll_offset.y, pane.region.width, len(rows)
+    )
