@@ -112,12 +112,9 @@ def tools_call(call: Call) -> Result:
         if kind == "Result":
             return Result(True, 1.0, f"MCP tool call succeeded for {name}", actual=call.text)
         return Result(False, 0.0, f"MCP tool call failed for {name}: {said}", actual=call.text)
-    listed = output.get("tool_calls") if isinstance(output, dict) else output
-    calls = (
-        [item.get("function") for item in listed if isinstance(item, dict)]
-        if isinstance(listed, list)
-        else []
-    )
+    given: Any = output.get("tool_calls") if isinstance(output, dict) else output
+    listed: list[Any] = given if isinstance(given, list) else []
+    calls = [item.get("function") for item in listed if isinstance(item, dict)]
     if not calls or len(calls) != len(listed) or not all(map(_is_call, calls)):
         reason = f"OpenAI did not return a valid-looking tools response: {js.json_text(output)}"
         return Result(False, 0.0, reason, actual=call.text)

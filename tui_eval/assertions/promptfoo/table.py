@@ -50,6 +50,8 @@ _CHECKS: dict[str, Check | str] = {
     "trace-span-count": "traces:span_count",
     "trace-span-duration": "traces:span_duration",
     "trace-error-spans": "traces:error_spans",
+    "is-sql": "sql:is_sql",
+    "contains-sql": "sql:contains_sql",
     "javascript": "code:javascript",
     "python": "code:python",
     "llm-rubric": "graded:llm_rubric",
@@ -57,8 +59,6 @@ _CHECKS: dict[str, Check | str] = {
 
 NOT_YET: dict[str, str] = {
     "meteor": "METEOR scores; promptfoo's own release throws for every meteor assertion",
-    "is-sql": "an SQL parser",
-    "contains-sql": "an SQL parser",
     "trajectory:goal-success": "a trace and a grader",
     "ruby": "a Ruby interpreter",
     "webhook": "requests to a host of the suite's choosing",
