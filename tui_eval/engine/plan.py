@@ -14,6 +14,7 @@ from tui_eval.config import (
     Config,
     ConfigError,
     DatabaseSpec,
+    SuiteRule,
     default_agent_spec,
     rule_for,
 )
@@ -91,12 +92,7 @@ def _job(
     deadline_all = case.timeout if case.format == "neuro_san" else None
     if case.format != "neuro_san":
         limit = limit or case.timeout
-    comparison = dict(config.nao.comparison) if config.nao else {}
     compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
-    if compat == "documented":
-        comparison.pop("decimals", None)
-    comparison.update(rule.comparison if rule else {})
-    comparison.update(case.comparison or {})
     return Job(
         case=case,
         agent=spec.name if spec else (case.agent or "?"),
@@ -107,7 +103,7 @@ def _job(
         compat=compat,
         base=(config.root / case.suite).parent,
         timeout=limit or config.run.timeout,
-        comparison=comparison,
+        comparison=_comparison(case, rule, config, compat),
         database=case.database or (rule.database if rule else None) or _only(config.databases),
         judge=request.judge or (rule.judge if rule else None),
         problem=problem,
