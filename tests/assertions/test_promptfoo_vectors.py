@@ -27,7 +27,14 @@ def _not_yet() -> dict[str, str]:
 
 
 NOT_YET = _not_yet()
-LOOSE = {"is-json", "contains-json", "regex", "javascript", "python", "is-xml", "is-sql", "contains-sql"} | {
+LOOSE = {
+    "is-json",
+    "contains-json",
+    "regex",
+    "javascript",
+    "python",
+    "is-xml",
+} | {
     "is-valid-openai-tools-call",
     "is-valid-openai-function-call",
     "is-valid-function-call",
