@@ -17,6 +17,7 @@ from jinja2.lexer import TokenStream
 from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from tui_eval.scripting import nunjucks_operators as operators
 from tui_eval.scripting import nunjucks_values as js
 from tui_eval.scripting.nunjucks_filters import FILTERS, TESTS, items
 from tui_eval.scripting.nunjucks_grammar import NunjucksParser, Switch, keep_accumulators, rewrite, spelled
@@ -90,7 +91,7 @@ def _pairs(value: Any) -> list[Any]:
 
 
 def _concatenated(value: Any) -> str:
-    plain = js.concatenated(value)
+    plain = operators.concatenated(value)
     budget.get().spend(1, len(plain))
     return plain
 
@@ -119,15 +120,15 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "_items": _items,
     "_pairs": _pairs,
     "_concatenated": _concatenated,
-    "_in": js.contains,
-    "_eq": js.loosely_equal,
-    "_ne": lambda a, b: not js.loosely_equal(a, b),
-    "_seq": js.strictly_equal,
-    "_sne": lambda a, b: not js.strictly_equal(a, b),
-    "_lt": lambda a, b: js.ordered("lt", a, b),
-    "_lteq": lambda a, b: js.ordered("lteq", a, b),
-    "_gt": lambda a, b: js.ordered("gt", a, b),
-    "_gteq": lambda a, b: js.ordered("gteq", a, b),
+    "_in": operators.contains,
+    "_eq": operators.loosely_equal,
+    "_ne": lambda a, b: not operators.loosely_equal(a, b),
+    "_seq": operators.strictly_equal,
+    "_sne": lambda a, b: not operators.strictly_equal(a, b),
+    "_lt": lambda a, b: operators.ordered("lt", a, b),
+    "_lteq": lambda a, b: operators.ordered("lteq", a, b),
+    "_gt": lambda a, b: operators.ordered("gt", a, b),
+    "_gteq": lambda a, b: operators.ordered("gteq", a, b),
 }
 
 
@@ -229,7 +230,7 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        return js.add(left, right) if operator == "+" else js.arithmetic(operator, left, right)
+        return operators.add(left, right) if operator == "+" else operators.arithmetic(operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        return js.arithmetic("-", 0, arg) if operator == "-" else js.number(arg)
+        return operators.arithmetic("-", 0, arg) if operator == "-" else js.number(arg)

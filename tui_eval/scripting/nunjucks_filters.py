@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tui_eval.scripting.nunjucks_members import MAX_ITEMS, member, units
+from tui_eval.scripting.nunjucks_operators import loosely_equal, strictly_equal
 from tui_eval.scripting.nunjucks_values import (
     MAX_TEXT,
     UNDEFINED,
@@ -19,11 +20,9 @@ from tui_eval.scripting.nunjucks_values import (
     is_nullish,
     is_undefined,
     join,
-    loosely_equal,
     number,
     number_text,
     parse_json,
-    strictly_equal,
     text,
     tidy,
     to_json,

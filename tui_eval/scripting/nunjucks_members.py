@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tui_eval.scripting.nunjucks_operators import strictly_equal
 from tui_eval.scripting.nunjucks_values import (
     MAX_TEXT,
     UNDEFINED,
@@ -20,7 +21,6 @@ from tui_eval.scripting.nunjucks_values import (
     join,
     number,
     number_text,
-    strictly_equal,
     text,
     truthy,
 )

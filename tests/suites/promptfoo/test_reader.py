@@ -164,6 +164,8 @@ def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
         ("tsts: []", "tsts: unknown key; did you mean tests?"),
         ("tests: [{$ref: '#/nowhere'}]", "there is no 'nowhere'"),
         ("tests: [{$ref: 'https://example.com/x.yaml'}]", "nothing is fetched"),
+        ("tests: ['file://*/../../*.yaml']", "may only stand before the first wildcard"),
+        ("tests: ['file://../*.yaml']", "needs trust: read"),
         ("extensions: ['file://h.py:hook']", "hooks are not supported yet"),
     ],
 )  # fmt: skip
@@ -426,6 +428,32 @@ def test_a_csv_row_says_its_line(make: Make) -> None:
     assert suite.cases[2].assertions[0].value == "file://check.py:fn"
     same = make(HEAD + "tests: file://t.csv", compat="reference")
     assert same.cases[2].assertions[0].value == "check.py:fn"
+
+
+@pytest.mark.parametrize(
+    ("header", "level"),
+    [
+        ("__config:__expected:weight", "error"), ("__config:__expectedX:threshold", "error"),
+        ("__config:__expected0:threshold", "error"), ("__config:threshold", "note"), ("_expected", "note"),
+        ("__metadata", "note"), ("q", "note"), ("__own", None),
+    ],
+)  # fmt: skip
+def test_odd_headers(make: Make, header: str, level: str | None) -> None:
+    suite = make(HEAD + "tests: file://t.csv", t__csv=f"q,__expected,{header}\na,contains: x,0.5\n")
+    found = [p for p in suite.problems if p.path == "t.csv"]
+    assert [p.level for p in found] == ([level] if level else [])
+    assert all(p.line == 1 for p in found)
+    assert len(suite.cases) == (0 if level == "error" else 1)
+
+
+def test_references_in_files_of_tests(make: Make) -> None:
+    suite = make(
+        HEAD + "tests: ['file://t.yaml']",
+        t__yaml="- vars: {q: a}\n  assert: [{$ref: 'shared.yaml#/has'}]\n- $ref: '#/0'\n",
+        shared__yaml="has: {type: contains, value: a}\n",
+    )
+    assert [[a.type for a in c.assertions] for c in suite.cases] == [["contains"], ["contains"]]
+    assert not errors(suite)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ SPECIAL = (
     "config",
 )
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
-_CONFIG = re.compile(r"__config:__expected(\d*):(.*)\Z", re.DOTALL)
+_TARGET = re.compile(r"__expected(\d{0,9})\Z", re.ASCII)
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 
 
@@ -86,15 +86,17 @@ class Plan:
             self.vars.append((name, index))
 
     def _config(self, name: str, index: int) -> None:
-        found = _CONFIG.match(name)
-        if not found:
+        parts = name[len("__config:") :].split(":")
+        if len(parts) != 2:
             self._note(name, "is ignored", "write __config:__expected1:threshold")
-        elif found.group(2) != "threshold":
-            raise CsvError(f'Invalid config key "{found.group(2)}" in __config column', 1)
-        elif found.group(1) and int(found.group(1)[:9]) == 0:
-            raise CsvError(f'Invalid index in "{name}": assertions count from 1', 1)
-        else:
-            self.config.append((int(found.group(1)[:9] or 1) - 1, index))
+            return
+        target, key = parts
+        if key != "threshold":
+            raise CsvError(f'Invalid config key "{key}" in __config column', 1)
+        found = _TARGET.match(target)
+        if not found or (found.group(1) and int(found.group(1)) == 0):
+            raise CsvError(f'Invalid column "{name}": write __config:__expected1:threshold', 1)
+        self.config.append((int(found.group(1) or 1) - 1, index))
 
     def _note(self, name: str, message: str, cure: str) -> None:
         self.reading.problem(self.path, 1, name, message, cure, level="note")

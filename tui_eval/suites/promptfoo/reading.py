@@ -91,6 +91,8 @@ class Reading:
                 raise Missing(f"{plain} is a folder")
             if not path.exists():
                 raise Missing(f"there is no file {plain}")
+            if not path.is_file():
+                raise Missing(f"{plain} is no ordinary file")
         except NeedsTrust as error:
             raise Missing(str(error)) from None
         except (OSError, ValueError) as error:
@@ -123,7 +125,10 @@ class Reading:
         """
         plain = reference.removeprefix("file://")
         start = base or self.base
-        fixed = Path(*[p for p in _before_wildcard(Path(plain).parts)])
+        parts = Path(plain).parts
+        if ".." in parts and any(is_pattern(part) for part in parts[: len(parts) - parts[::-1].index("..")]):
+            raise Missing(f"{plain}: .. may only stand before the first wildcard")
+        fixed = Path(*_before_wildcard(parts))
         try:
             confine(self.root, fixed, self.trust, start)
             found = globbing.iglob(plain, root_dir=start, recursive=True)

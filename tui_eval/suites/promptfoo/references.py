@@ -15,8 +15,9 @@ MOST = 200_000
 class References:
     """Replaces every `{"$ref": "file#/path"}` of a document; problems are noted at the suite."""
 
-    def __init__(self, reading: Reading, document: Any) -> None:
+    def __init__(self, reading: Reading, document: Any, name: str = "") -> None:
         self.reading = reading
+        self.name = name or reading.name
         self.documents: dict[str, Any] = {"": document}
         self.used: set[str] = set()
         self._count = 0
@@ -69,4 +70,4 @@ class References:
     def _wrong(self, reference: str, message: str, cure: str = "") -> None:
         if reference not in self._said:
             self._said.add(reference)
-            self.reading.problem(self.reading.name, 0, f"$ref {reference}", message, cure)
+            self.reading.problem(self.name, 0, f"$ref {reference}", message, cure)

@@ -13,6 +13,7 @@ from typing import Any
 
 from tui_eval.suites.promptfoo import csv, generators
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern, no_line
+from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.tests import Test, TestReader
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
@@ -104,6 +105,7 @@ class Sources:
             value, lines = self.reading.parsed(path)
             if value is None:
                 raise Missing(f"{name} is empty")
+            value = References(self.reading, value, name).resolve(value)
             return self._values(value, name, lines, listed=True, depth=depth)
         raise Missing(f"{name}: unsupported kind of test file; use CSV, JSON, JSONL, YAML or Python")
 
@@ -148,6 +150,8 @@ class Sources:
             except RecursionError:
                 raise Missing(f"{name} is nested too deeply") from None
         value, lines = self.reading.parsed(path)
+        if listed:
+            value = References(self.reading, value, name).resolve(value)
         tests = self._values(value if value is not None else [], name, lines, listed=listed, depth=depth)
         return tests if listed else _numbered(tests)
 

@@ -1,0 +1,127 @@
+"""What `+`, `==`, `<`, `in` and the other operators of JavaScript do with plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tui_eval.scripting.nunjucks_values import (
+    MAX_TEXT,
+    ScriptValueError,
+    Undefined,
+    is_nullish,
+    is_undefined,
+    number,
+    text,
+    tidy,
+)
+
+
+def add(left: Any, right: Any) -> Any:
+    """JavaScript's `+`: numbers are added, everything else is joined as text."""
+    plain = (int, float, type(None), Undefined)
+    if isinstance(left, plain) and isinstance(right, plain):
+        return tidy(_float_safe(lambda: number(left) + number(right)))
+    both = [concatenated(left), concatenated(right)]
+    if len(both[0]) + len(both[1]) > MAX_TEXT:
+        raise ScriptValueError("the text would be too long")
+    return both[0] + both[1]
+
+
+def concatenated(value: Any) -> str:
+    """A value joined to a text: null and undefined by their names."""
+    if value is None:
+        return "null"
+    return "undefined" if is_undefined(value) else text(value)
+
+
+def _float_safe(compute: Callable[[], int | float]) -> int | float:
+    try:
+        return compute()
+    except OverflowError:
+        return math.inf
+    except (ValueError, TypeError):
+        return math.nan
+
+
+def arithmetic(operator: str, left: Any, right: Any) -> Any:
+    """The other operators: `- * / // % **`, on numbers only."""
+    first, second = number(left), number(right)
+    if isinstance(first, int) and abs(first) > 2**53:
+        first = float(first) if abs(first) < 10**300 else math.inf
+    if isinstance(second, int) and abs(second) > 2**53:
+        second = float(second) if abs(second) < 10**300 else math.inf
+    if operator in ("/", "//"):
+        if second == 0:
+            result: int | float = (
+                math.nan if first == 0 or math.isnan(first) else math.copysign(math.inf, first)
+            )
+        else:
+            result = _float_safe(lambda: first / second)
+            if operator == "//" and math.isfinite(result):
+                result = math.floor(result)
+    elif operator == "%":
+        result = math.nan if second == 0 else _float_safe(lambda: math.fmod(first, second))
+    elif operator == "**":
+        result = _float_safe(lambda: float(first) ** float(second) if first or second >= 0 else math.inf)
+        if isinstance(result, complex):
+            result = math.nan
+    elif operator == "*":
+        result = _float_safe(lambda: float(first) * float(second))
+    else:
+        result = _float_safe(lambda: first - second)
+    return tidy(result)
+
+
+def strictly_equal(left: Any, right: Any) -> bool:
+    """JavaScript's `===` (lists and objects are compared by their content: a template cannot tell)."""
+    if is_undefined(left) or is_undefined(right):
+        return is_undefined(left) and is_undefined(right)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return left == right
+    return type(left) is type(right) and left == right
+
+
+def loosely_equal(left: Any, right: Any) -> bool:
+    """JavaScript's `==`."""
+    if is_nullish(left) or is_nullish(right):
+        return is_nullish(left) and is_nullish(right)
+    scalars = (str, int, float)
+    if isinstance(left, scalars) and isinstance(right, scalars) and type(left) is not type(right):
+        return number(left) == number(right)
+    if isinstance(left, (list, dict)) != isinstance(right, (list, dict)):
+        return loosely_equal(text(left), text(right))
+    return strictly_equal(left, right)
+
+
+def ordered(operator: str, left: Any, right: Any) -> bool:
+    """JavaScript's `<`, `<=`, `>`, `>=`."""
+    if isinstance(left, str) and isinstance(right, str):
+        first: Any = left.encode("utf-16-be", "surrogatepass")
+        second: Any = right.encode("utf-16-be", "surrogatepass")
+    else:
+        first = math.nan if is_undefined(left) else number(left)
+        second = math.nan if is_undefined(right) else number(right)
+    match operator:
+        case "lt":
+            return first < second
+        case "lteq":
+            return first <= second
+        case "gt":
+            return first > second
+        case _:
+            return first >= second
+
+
+def contains(item: Any, container: Any) -> bool:
+    """nunjucks' `in`: membership of a list, part of a text, key of an object."""
+    if isinstance(container, str):
+        return text(item) in container
+    if isinstance(container, (list, tuple)):
+        return any(strictly_equal(item, other) for other in container)
+    if isinstance(container, Mapping):
+        return text(item) in container
+    raise ScriptValueError("cannot use `in` on a value that is neither text, list nor object")
