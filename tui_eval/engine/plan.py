@@ -112,6 +112,21 @@ def _job(
     )
 
 
+def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Compat) -> dict[str, Any]:
+    """Settings in force: the case's, else the rule's, else those of nao_config.yaml.
+
+    `nao init` writes tolerances that nobody chose, so they loosen no integers, and its `decimals`
+    count under `compat: reference` only.
+    """
+    own = {**(rule.comparison if rule else {}), **(case.comparison or {})}
+    inherited = dict(config.nao.comparison) if config.nao and case.format == "nao" else {}
+    if compat == "documented":
+        inherited.pop("decimals", None)
+        if inherited.keys() & {"rtol", "atol"}:
+            inherited["exact_integers"] = not own.keys() & {"rtol", "atol"}
+    return {**inherited, **own}
+
+
 def _attempts(case: Case, rule_attempts: int | None, config: Config, request: RunRequest) -> tuple[int, int]:
     """The command line, else the case's own rule, else `suites:`, `run:` and what nao asks for."""
     if request.attempts is not None:
