@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -188,6 +189,24 @@ async def test_no_server() -> None:
     await it.close()
 
 
+async def test_hosts_and_headers_that_cannot_be(server: OpenAIServer) -> None:
+    for url, said in (
+        ("ftp://h/v1", "is not an http"),
+        ("http://h:port/v1", "is not a URL"),
+    ):
+        it = agent("openai", base_url=url, model="m", retries=0)
+        with pytest.raises(AgentError, match=said) as caught:
+            await talk(it, "x")
+        assert "\n" not in str(caught.value)
+        await it.close()
+    it = agent("openai", base_url=server.base, model="m", headers={"X": "a\nb"})
+    with pytest.raises(AgentError, match="cannot be sent"):
+        await talk(it, "x")
+    it = agent("openai", base_url=server.base, model="m", headers={"X": "Grüße €"})
+    await talk(it, "x")
+    assert server.requests[-1].headers["X"] == "Grüße €"
+
+
 async def test_retries_what_may_pass(server: OpenAIServer) -> None:
     soon = format_datetime(datetime.now(UTC) - timedelta(seconds=5), usegmt=True)
     server.plan.extend(
@@ -242,3 +261,30 @@ async def test_secrets_and_options(monkeypatch: pytest.MonkeyPatch, server: Open
         agent("openai", tools=[{"type": "shell"}])
     with pytest.raises(AgentError, match="model: is missing"):
         await agent("openai", base_url="http://127.0.0.1:9/v1", retries=0).open(context())
+
+
+async def test_the_only_model_of_a_server(server: OpenAIServer) -> None:
+    it = agent("openai", base_url=server.base)
+    _, replies = await talk(it, "x")
+    assert replies[0].model == "only-model"
+    await it.close()
+
+
+async def test_odd_tool_call_deltas(server: OpenAIServer) -> None:
+    pieces = [
+        {"tool_calls": [{"id": "a", "function": {"name": "x", "arguments": {"q": 1}}}]},
+        {"tool_calls": [{"id": "b", "function": {"name": "y", "arguments": "not json"}}]},
+        {"content": [{"type": "text", "text": "parts"}], "reasoning": "r"},
+    ]
+    lines = [json.dumps({"choices": [{"delta": piece}]}) for piece in pieces]
+    raw = "".join(f": keep-alive\r\n\r\ndata: {line}\r\n\r\n" for line in lines) + "data: [DONE]"
+    server.plan.append(Planned(raw=raw.encode()))
+    it = agent("openai", base_url=server.base, model="m", promptfoo=True)
+    events, replies = await talk(it, "x")
+    assert [(call.name, call.arguments) for call in of(events, ToolCall)] == [
+        ("x", {"q": 1}),
+        ("y", "not json"),
+    ]
+    assert replies[0].output["content"] == "parts" and replies[0].usage is not None
+    assert replies[0].usage.input_tokens is None and replies[0].cost is None
+    await it.close()

@@ -130,3 +130,19 @@ def test_missing_script(tmp_path: Path) -> None:
         agent("scripted", tmp_path, script="none.yaml")
     with pytest.raises(ConfigError, match=r"agents\.it\.script: is missing"):
         agent("scripted", tmp_path)
+
+
+async def test_the_script_in_the_help_works(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "tui_eval" / "help" / "scripted-agents.md"
+    script = page.read_text().split("```yaml\n")[2].split("```")[0]
+    it = scripted(tmp_path, script.replace("speed: 1 ", "speed: 0 "))
+    _, replies = await talk(it, "What are your plans?", "where is order 77?", "x")
+    assert "€79" in replies[0].text and replies[0].metadata == {"escalated": False}
+    assert "order 77" in replies[1].text and replies[2].text.endswith("answer to: x")
+    schema = {"type": "object", "properties": {"data": {}}}
+    for attempt, rows in (
+        (2, '{"data":[{"total_revenue":144.0}]}'),
+        (1, '{"data":[{"total_revenue":145.0}]}'),
+    ):
+        _, replies = await talk(it, "total revenue?", Request(2, "r", schema=schema), attempt=attempt)
+        assert replies[1].text == rows

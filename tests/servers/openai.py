@@ -28,6 +28,11 @@ class OpenAIServer(Server):
         """Chat completions under /v1 and, for odd base URLs, without it."""
         app.router.add_post("/v1/chat/completions", self.complete)
         app.router.add_post("/chat/completions", self.complete)
+        app.router.add_get("/v1/models", self.models)
+
+    async def models(self, request: web.Request) -> web.Response:
+        """The one model that is served."""
+        return web.json_response({"object": "list", "data": [{"id": "only-model", "object": "model"}]})
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """One chat completion."""

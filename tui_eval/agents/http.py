@@ -137,7 +137,7 @@ class HttpSession(Session):
         call = agent.client.call(
             agent.method, url, body=body, headers=headers, turn=request.turn, any_status=agent.promptfoo
         )
-        text = ""
+        parts: list[str] = []
         streamed = False
         try:
             async for event in call.open():
@@ -146,21 +146,19 @@ class HttpSession(Session):
                 # Plain text can be shown as it comes; JSON only when it is whole.
                 streamed = not agent.promptfoo
                 decoder = codecs.getincrementaldecoder("utf-8")("replace")
-                parts: list[str] = []
                 async for chunk in call.chunks():
                     piece = decoder.decode(chunk)
                     parts.append(piece)
-                    text = "".join(parts)
                     if piece and streamed:
                         yield TextDelta(piece)
             else:
-                text = (await call.read()).decode("utf-8", "replace")
+                parts.append((await call.read()).decode("utf-8", "replace"))
             yield call.exchanged()
-            events, reply = await self._read(text, call, request.turn)
+            events, reply = await self._read("".join(parts), call, request.turn)
         except AgentError as error:
             if call.unreported and call.status is not None:
                 yield call.exchanged("failed")
-            error.answer = error.answer or text
+            error.answer = error.answer or "".join(parts)
             raise
         finally:
             await call.close()

@@ -173,6 +173,8 @@ class Call:
                     yield self.exchanged(reason)
                     raise AgentError(f"no answer from {self.url}: {reason}") from None
                 wait = backoff(attempt)
+            except (ValueError, TypeError) as error:
+                raise AgentError(f"this cannot be sent to {self.url}: {one_line(str(error))}") from None
             else:
                 assert self.status is not None
                 if self.status < 300 or self.any_status:
@@ -262,7 +264,7 @@ class Call:
         request = httpx.Request(
             self.method,
             self.client.parsed(self.url),
-            headers=self._sent,
+            headers=httpx.Headers(self._sent, encoding="utf-8"),
             content=self.body,
             extensions={"timeout": {"connect": CONNECT_TIMEOUT, "read": READ_TIMEOUT}},
         )

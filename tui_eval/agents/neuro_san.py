@@ -16,7 +16,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.http_client import Call, HttpClient
 from tui_eval.agents.neuro_san_stream import Reader
 from tui_eval.agents.options import Options
-from tui_eval.agents.wire import decode, encode, one_line, text_of
+from tui_eval.agents.wire import LineStream, decode, encode, one_line, text_of
 from tui_eval.config import NEURO_SAN_URL, AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note
 from tui_eval.model import Reply
@@ -76,6 +76,7 @@ class NeuroSanSession(Session):
         self.chat_context: dict[str, Any] = {}
         self.carried: dict[str, Any] | None = None
         self._sent: dict[str, Any] | None = None
+        self._told = False
 
     def restart(self) -> None:
         """Start clean: neither context nor sly data. The reference still carries what was sent."""
@@ -97,7 +98,8 @@ class NeuroSanSession(Session):
             headers=self.headers,
             turn=request.turn,
         )
-        if self.context.connection == "direct":
+        if self.context.connection == "direct" and not self._told:
+            self._told = True
             host = urlsplit(self.url).netloc
             yield Note(
                 f"connection direct: no neuro-san library here; the server at {host} is used over HTTP"
@@ -191,15 +193,12 @@ class NeuroSanSession(Session):
 
 
 async def _lines(call: Call) -> AsyncIterator[bytes]:
-    """Lines end with a newline and nothing else; the last one may lack it."""
-    rest = b""
+    stream = LineStream()
     async for chunk in call.chunks():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield line
-    if rest.strip():
-        yield rest
+        for line in stream.feed(chunk):
+            yield line
+    for line in stream.end():
+        yield line
 
 
 def _exchanged(call: Call, kept: list[bytes], note: str = "") -> Exchanged:

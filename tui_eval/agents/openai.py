@@ -18,7 +18,7 @@ from tui_eval.agents.openai_stream import Completion
 from tui_eval.agents.options import Options, guard_secret
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
-from tui_eval.agents.wire import encode, text_of
+from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, ToolResult, UsageReport
 from tui_eval.model import Reply, Usage
@@ -73,11 +73,29 @@ class OpenAIAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""
-        model = context.model or self.model
+        model = context.model or self.model or await self._only_model()
         if not model:
             raise AgentError(f"agents.{self.spec.name}.model: is missing (or give -m)")
         await self.toolbox.load()
         return OpenAISession(self, model.removeprefix("openai:"))
+
+    async def _only_model(self) -> str | None:
+        """The model of a server that serves exactly one, as local servers do."""
+        if self.base_url == BASE_URL:
+            return None
+        call = self.client.call("GET", f"{self.base_url}/models")
+        try:
+            async for _ in call.open():
+                pass
+            served = decode(await call.read())
+            names = [item["id"] for item in served["data"]]
+        except (AgentError, ValueError, TypeError, KeyError):
+            return None
+        finally:
+            await call.close()
+        if len(names) == 1 and isinstance(names[0], str):
+            self.model = names[0]
+        return self.model
 
     async def close(self) -> None:
         """Close connections and the tools' process."""

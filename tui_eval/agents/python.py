@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
@@ -42,6 +43,7 @@ class PythonAgent(Agent):
         self.config = options.mapping("config")
         self.host = PythonHost(services.root)
         self._described: Description | None = None
+        self._described_at = 0
         self._describing = asyncio.Lock()
 
     @property
@@ -50,18 +52,20 @@ class PythonAgent(Agent):
         return f"{self.file.name}:{self.function}"
 
     async def open(self, context: SessionContext) -> Session:
-        """Look at how the function wants to be called (once).
+        """Look at how the function wants to be called (again when its file changed).
 
         Raises:
             AgentError: its file does not load, or has no such function.
         """
         async with self._describing:
-            if self._described is None:
+            changed = _changed_at(self.file)
+            if self._described is None or changed != self._described_at:
                 try:
                     self._described = await self.host.describe(self.file, self.function)
                 except ScriptError as error:
                     raise AgentError(one_line(str(error))) from None
-        described = self._described
+                self._described_at = changed
+            described = self._described
         streams = described.is_async_gen or described.is_generator
         by_turn = len(described.parameters) > 1 or streams
         self.takes_whole_conversation = not by_turn and not self.promptfoo
@@ -199,3 +203,10 @@ class PythonSession(Session):
 
 def _printed(text: str) -> Note:
     return Note(f"printed: {text.rstrip()[:PRINTED]}")
+
+
+def _changed_at(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0

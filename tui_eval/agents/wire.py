@@ -61,22 +61,28 @@ class EventStream:
     the data.
     """
 
-    __slots__ = ("_data", "_rest")
+    __slots__ = ("_data", "_held")
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._held: list[bytes] = []
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that this chunk completes."""
-        data = self._rest + chunk if self._rest else chunk
-        held = b""
+        held = self._held
+        if b"\n" not in chunk and b"\r" not in chunk and not (held and held[-1].endswith(b"\r")):
+            # Joined only at the end of the line: a line of many megabytes must not be copied each time.
+            held.append(chunk)
+            return []
+        data = b"".join(held) + chunk if held else chunk
+        last = b""
         if b"\r" in data:
             if data.endswith(b"\r"):
-                data, held = data[:-1], b"\r"
+                data, last = data[:-1], b"\r"
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = data.split(b"\n")
-        self._rest = lines.pop() + held
+        rest = lines.pop() + last
+        self._held = [rest] if rest else []
         found: list[bytes] = []
         pending = self._data
         for line in lines:
@@ -90,5 +96,28 @@ class EventStream:
     def end(self) -> list[bytes]:
         """What was still waiting for its blank line when the body ended."""
         rest = self.feed(b"\n\n")
-        self._rest = b""
+        self._held = []
         return rest
+
+
+class LineStream:
+    """Takes the chunks of a body of lines and gives whole lines; they end with a newline and nothing
+    else, and the last one may lack it."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, empty ones left out."""
+        if b"\n" not in chunk:
+            self._held.append(chunk)
+            return []
+        *lines, rest = (b"".join(self._held) + chunk).split(b"\n")
+        self._held = [rest] if rest else []
+        return [line for line in lines if line.strip()]
+
+    def end(self) -> list[bytes]:
+        """What came after the last newline."""
+        return self.feed(b"\n")
