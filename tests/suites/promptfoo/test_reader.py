@@ -11,8 +11,9 @@ from msgspec import UNSET
 from tests.suites.promptfoo.support import Make, errors, texts
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
+from tui_eval.scripting.python_host import PythonHost
 from tui_eval.suites import promptfoo
-from tui_eval.suites.promptfoo.render import resolve_case
+from tui_eval.suites.promptfoo.render import RenderError, render_case, resolve_case
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 
@@ -314,6 +315,36 @@ def test_prompt_functions_ask_for_trust(make: Make, tmp_path: Path) -> None:
     assert rendered.function
     assert rendered.function.function == "make"
     assert rendered.function.context["vars"] == {"q": "a"}
+
+
+async def test_prompt_functions_are_called_for_each_attempt(make: Make, tmp_path: Path) -> None:
+    suite = make(
+        "providers: [{id: echo, label: E}]\nprompts: ['file://p.py:text', 'file://p.py:chat', 'file://p.py:bad', "
+        "'file://p.py:none', '{{q}}']\ntests: [{vars: {q: 'a{{b}}', b: c}, options: {prefix: 'P '}}]",
+        p__py=(
+            "def text(context):\n    return context['provider']['label'] + context['vars']['q']\n"
+            "async def chat(context):\n    return {'prompt': [{'role': 'user', 'content': 'x'}], 'config': {'n': 1}}\n"
+            "def bad(context):\n    raise KeyError('no\\nluck')\n"
+            "def none(context):\n    return 5\n"
+        ),
+    )
+    host = PythonHost(tmp_path)
+    try:
+        found = []
+        for case in suite.cases:
+            try:
+                rendered = await render_case(case, tmp_path, tmp_path, Trust(True), host)
+                found.append((rendered.prompt, rendered.config))
+            except RenderError as error:
+                found.append((str(error), {}))
+    finally:
+        host.close()
+    assert found[0] == ("P Eac", {})
+    assert found[1] == ('P [{"role": "user", "content": "x"}]', {"n": 1})
+    assert found[2][0].startswith("p.py:bad: ")
+    assert "\n" not in found[2][0]
+    assert "must return text" in found[3][0]
+    assert found[4] == ("P ac", {})
 
 
 def test_messages_of_a_chat_prompt(make: Make, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The prompt of one attempt: file variables read, vars filled in, the template rendered.
 
-The engine calls `resolve_case` for every attempt, so that an edited file counts at once. Where a
-prompt is made by a function of the suite, it calls that and hands the result to `finish`.
+The engine calls `render_case` for every attempt, so that an edited file counts at once.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
@@ -21,8 +20,15 @@ from tui_eval.suites import yaml_lines
 from tui_eval.suites.promptfoo.environment import Environment
 from tui_eval.suites.promptfoo.types import JAVASCRIPT, MEDIA
 
+if TYPE_CHECKING:
+    from tui_eval.scripting.python_host import PythonHost
+
 LARGEST = 64 * 1024 * 1024
 """Bytes of the largest file that can be a variable."""
+
+
+FUNCTION_TIME = 60.0
+"""Seconds that a function may take to make a prompt."""
 
 
 class RenderError(Exception):
@@ -100,7 +106,43 @@ def resolve_case(
     return RenderedCase(prompt, resolved, chat_messages(prompt), None, settings)
 
 
-def finish(rendered: RenderedCase, value: Any, case: Case) -> RenderedCase:
+async def render_case(
+    case: Case,
+    suite_base: Path,
+    root: Path,
+    trust: Trust,
+    python: PythonHost,
+    *,
+    env: Mapping[str, str] | None = None,
+    more_vars: Mapping[str, Any] | None = None,
+    filters: Mapping[str, Callable[..., Any]] | None = None,
+) -> RenderedCase:
+    """`resolve_case`, and where a function makes the prompt, its call in `python` and `finish`.
+
+    Raises:
+        RenderError, NeedsTrust: as `resolve_case`; also where the function fails.
+    """
+    from tui_eval.scripting.python_host import ScriptError
+
+    rendered = resolve_case(case, suite_base, root, trust, env=env, more_vars=more_vars, filters=filters)
+    made = rendered.function
+    if made is None:
+        return rendered
+    try:
+        result = await python.call(made.file, made.function, [made.context], timeout=FUNCTION_TIME)
+    except ScriptError as error:
+        raise RenderError(f"{made.file.name}:{made.function}: {error}") from None
+    return finish(rendered, result.value, case, env=Environment(env or {}, trust), filters=filters)
+
+
+def finish(
+    rendered: RenderedCase,
+    value: Any,
+    case: Case,
+    *,
+    env: Mapping[str, str] | None = None,
+    filters: Mapping[str, Callable[..., Any]] | None = None,
+) -> RenderedCase:
     """The prompt from what its function returned: text, messages, or `{prompt, config}`.
 
     Raises:
@@ -118,7 +160,7 @@ def finish(rendered: RenderedCase, value: Any, case: Case) -> RenderedCase:
     options = case.options
     prompt = f"{_text(options.get('prefix'))}{value}{_text(options.get('suffix'))}"
     try:
-        prompt = templates.render_prompt(prompt, rendered.vars)
+        prompt = templates.render_prompt(prompt, rendered.vars, filters=filters, env=env)
     except templates.TemplateError as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
     return RenderedCase(prompt, rendered.vars, chat_messages(prompt), None, config)
