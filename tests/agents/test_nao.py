@@ -133,6 +133,19 @@ async def test_no_server_and_bad_models() -> None:
         await it.open(context(model="gpt-4.1"))
 
 
+async def test_declared_prices_and_extraction(server: NaoServer) -> None:
+    options = {"url": server.url, "email": server.email, "password": server.password}
+    prices = {"openai:gpt-4.1": {"output": 2.0}, "other": {"output": 3.0}}
+    spec = AgentSpec("it", "nao", options, extraction="guide")
+    it = create(spec, services(nao_costs=prices))
+    await talk(it, Request(1, "q", sql="select 1", database="shop"))
+    assert server.requests[-1].body["meta"] == {"costs": {"output": 2.0}}
+    assert "sql" not in server.requests[-1].body and server.requests[-1].body["databaseId"] == "shop"
+    await talk(it, "q", model="x:other")
+    assert server.requests[-1].body["meta"] == {"costs": {"output": 3.0}}
+    await it.close()
+
+
 async def test_follow_ups_tell_what_was_said(server: NaoServer) -> None:
     it = signed(server)
     await talk(it, "first", "second")
@@ -182,17 +195,23 @@ async def test_live_tool_errors_and_cut_streams(server: NaoServer) -> None:
     assert caught.value.answer == "half"
 
 
+NEW_CHAT = b"""data: {"type":"data-newChat","data":{"id":"c1"}}
+
+data: {"type":"text-delta","delta":"Let me"}
+
+"""
+
+
 async def test_live_cancelling_tells_the_backend(server: NaoServer) -> None:
-    server.plan.append(Planned(raw=b'data: {"type":"data-newChat","data":{"id":"c1"}}\n\n', hang=True))
+    server.plan.append(Planned(raw=NEW_CHAT, hang=True))
     it = signed(server, live=True)
     session = await it.open(context())
     begun = asyncio.Event()
 
     async def follow() -> None:
-        stream = session.send(Request(1, "x"))
-        asyncio.get_running_loop().call_later(0.3, begun.set)
-        async for _ in stream:
-            pass
+        async for event in session.send(Request(1, "x")):
+            if isinstance(event, TextDelta):
+                begun.set()
 
     task = asyncio.create_task(follow())
     await begun.wait()

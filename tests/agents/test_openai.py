@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 
 import pytest
 
@@ -288,3 +289,20 @@ async def test_odd_tool_call_deltas(server: OpenAIServer) -> None:
     assert replies[0].output["content"] == "parts" and replies[0].usage is not None
     assert replies[0].usage.input_tokens is None and replies[0].cost is None
     await it.close()
+
+
+async def test_system_text_from_a_file(server: OpenAIServer, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "system.md").write_text("Be ünique.")
+    (tmp_path / "outside.md").write_text("Other.")
+    it = agent("openai", root, base_url=server.base, model="m", system="file://system.md")
+    await talk(it, "x")
+    assert server.requests[0].body["messages"][0]["content"] == "Be ünique."
+    await it.close()
+    options = {"base_url": server.base, "system": "file://../outside.md"}
+    spec = AgentSpec("it", "openai", options, model="m", base=str(root))
+    with pytest.raises(NeedsTrust, match=r"read .*outside\.md"):
+        create(spec, services(root, trusted=False))
+    with pytest.raises(ConfigError, match=r"agents\.it\.system: cannot read"):
+        agent("openai", root, system="file://none.md")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_eval.agents.http_client import explain, retry_after
+from tui_eval.agents.http_answers import explain, retry_after
 from tui_eval.agents.json_reply import MISSING, at_path
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.wire import EventStream, decode, encode, one_line

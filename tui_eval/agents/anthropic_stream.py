@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import EventStream, decode, one_line, text_of
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
 from tui_eval.model import Usage
@@ -173,6 +174,4 @@ class Answer:
         return value
 
     def _failure(self, value: dict[str, Any], url: str) -> AgentError:
-        from tui_eval.agents.http_client import explain
-
         return AgentError(f"{url} reported an error: {explain(text_of(value))}", answer=self.text)

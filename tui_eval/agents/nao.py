@@ -158,7 +158,8 @@ class NaoSession(Session):
             body["sql"] = request.sql
         if request.database:
             body["databaseId"] = request.database
-        costs = self.agent.services.nao_costs.get(":".join(self.model.values()))
+        declared = self.agent.services.nao_costs
+        costs = declared.get(":".join(self.model.values())) or declared.get(self.model["modelId"])
         if costs:
             body["meta"] = {"costs": costs}
         return body

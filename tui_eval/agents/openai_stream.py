@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import EventStream, decode, one_line, text_of
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
 from tui_eval.model import Usage
@@ -226,8 +227,6 @@ class Completion:
                 said = one_line(item.decode("utf-8", "replace"), 200)
                 raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text) from None
         if chunk.error:
-            from tui_eval.agents.http_client import explain
-
             said = explain(text_of({"error": chunk.error}))
             raise AgentError(f"{url} reported an error: {said}", answer=self.text)
         return chunk

@@ -1,0 +1,70 @@
+"""What error answers say: the reason in one line, and when to come back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from tui_eval.agents.wire import decode, one_line
+
+LONGEST_WAIT = 600.0
+"""Seconds that a server may ask to wait."""
+
+
+def backoff(attempt: int) -> float:
+    """Seconds to wait after the try number `attempt` (from 0): doubling from 0.5, with jitter."""
+    return min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait (`Retry-After` in seconds or as a date, RFC 9110 10.2.3;
+    OpenAI's `retry-after-ms`); None where it does not say."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            seconds = float(text) / unit
+        except ValueError:
+            try:
+                at = parsedate_to_datetime(text)
+            except (ValueError, TypeError):
+                continue
+            at = at if at.tzinfo else at.replace(tzinfo=UTC)
+            seconds = (at - datetime.now(UTC)).total_seconds()
+        if seconds == seconds:
+            return min(max(0.0, seconds), LONGEST_WAIT)
+    return None
+
+
+def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
+    """What an error body says, in one line: the usual places of a JSON body, else its text."""
+    if headers and headers.get("location"):
+        return f"it redirects to {one_line(headers['location'])}"
+    with suppress(ValueError):
+        found = _reason(decode(text)) if text.strip() else None
+        if found:
+            return one_line(found)
+    stripped = text.strip()
+    if stripped.startswith("<"):
+        _, _, rest = stripped.partition("<title>")
+        stripped = rest.partition("</title>")[0] or "an HTML page"
+    return one_line(stripped) or "no explanation"
+
+
+def _reason(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        return _reason(value[0])
+    if isinstance(value, dict):
+        for key in ("message", "error", "detail", "errors", "msg"):
+            if found := value.get(key):
+                reason = _reason(found)
+                if reason:
+                    return reason
+    return None
