@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +303,26 @@ async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:
     assert passed == [None, None, None, None, False]
     evidence.compat, evidence.transcript, evidence.capabilities = "documented", [], Reports()
     assert (await judge(evidence)).verdicts[0].passed is None
+
+
+@pytest.mark.parametrize("piece", ["{", "<!--", "<a ", ' a="', "i am very ", "```\n", "[", "`"])
+async def test_hostile_output_takes_no_minutes(piece: str) -> None:
+    kinds = [
+        "contains-json",
+        "contains-xml",
+        "is-xml",
+        "contains-html",
+        "is-refusal",
+        "contains-sql",
+        "rouge-n",
+    ]
+    asserts = [{"type": kind, **({"value": "x"} if kind == "rouge-n" else {})} for kind in kinds]
+    started = time.process_time()
+    judgement = await judged(asserts, piece * (20_000 // len(piece)))
+    assert len(judgement.verdicts) == len(kinds)
+    assert time.process_time() - started < 20
+
+
+async def test_long_outputs_are_cut_in_reasons() -> None:
+    judgement = await judged([{"type": "equals", "value": "x"}], "a" * 100_000)
+    assert len(judgement.message) < 2_200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Iterator
 from importlib.metadata import entry_points
@@ -96,7 +97,9 @@ async def judge_one(
         return await verdict if isawaitable(verdict) else verdict
     except (CannotJudge, NeedsTrust) as error:
         return error_verdict(assertion, str(error))
-    except Exception as error:
+    except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # Polars panics with one that is no Exception
         text = " ".join(str(error).split())
         return error_verdict(assertion, f"{assertion.type}: {type(error).__name__}: {text}")
 

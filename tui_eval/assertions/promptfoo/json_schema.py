@@ -14,6 +14,9 @@ from tui_eval.assertions.promptfoo.call import Call, Result
 
 _DRAFT = "http://json-schema.org/draft-07/schema"
 _LONGEST = 100_000
+_YAML_EFFORT = 20
+_DEEPEST = 200
+_MOST_EFFORT = 10_000_000
 _KEYWORD_LIST = """$schema $id $ref $comment $defs definitions title description default examples type enum const multipleOf
     maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern items additionalItems maxItems
     minItems uniqueItems contains maxProperties minProperties required properties patternProperties
@@ -72,16 +75,24 @@ def objects_in(text: str) -> list[Any]:
 
     Each candidate is read as JSON, else as a YAML flow mapping; what ends too early gets the
     closing braces it lacks.
+
+    Raises:
+        CannotJudge: thousands of braces that lead nowhere, which would take minutes.
     """
     found: list[Any] = []
-    place = text.find("{")
+    place, effort = text.find("{"), 0
     while place >= 0:
-        end, depth = place + 1, 1
+        end, depth, deepest = place + 1, 1, 1
         limit = min(place + _LONGEST, len(text))
         while end < limit and depth:
             depth += {"{": 1, "}": -1}.get(text[end], 0)
+            deepest = max(deepest, depth)
             end += 1
-        value = _read(text[place:end] + "}" * depth) if not depth or end == len(text) else None
+        effort += (end - place) * (1 + _YAML_EFFORT * (deepest <= _DEEPEST))
+        if effort > _MOST_EFFORT:
+            raise CannotJudge("contains-json: too many opening braces to look behind each")
+        readable = deepest <= _DEEPEST and (not depth or end == len(text))
+        value = _read(text[place:end] + "}" * depth) if readable else None
         if isinstance(value, dict | list):
             found.append(value)
             place = text.find("{", end)

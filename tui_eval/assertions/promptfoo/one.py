@@ -70,7 +70,7 @@ def verdict_from(call: Call, result: Result) -> Verdict:
         expected=clip_actual(expected),
         actual=clip_actual(result.actual if result.actual is not None else call.text),
         score=result.score,
-        reason=result.reason,
+        reason=clip_actual(result.reason),
         weight=weight,
         metric=_metric(assertion.metric, call.evidence),
         turn=assertion.turn,
