@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -67,14 +66,10 @@ async def conversation_of(job: Job, environment: Environment) -> Conversation:
 
 async def _rendered(job: Job, environment: Environment) -> Conversation:
     """promptfoo's prompt with the case's variables; chat messages where the prompt is a list of them."""
-    from tui_eval.suites.promptfoo.render import finish, resolve_case
+    from tui_eval.suites.promptfoo.render import render_case
 
-    case, trust, root = job.case, environment.trust, environment.config.root
-    rendered = await asyncio.to_thread(resolve_case, case, job.base, root, trust, env=job.settings.get("env"))
-    if rendered.function is not None:
-        made = rendered.function
-        answer = await environment.python.call(made.file, made.function, [made.context])
-        rendered = finish(rendered, answer.value, case)
+    root, env = environment.config.root, job.settings.get("env")
+    rendered = await render_case(job.case, job.base, root, environment.trust, environment.python, env=env)
     request = Request(turn=1, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
     return Conversation(requests=[request], prompt=rendered.prompt, vars=rendered.vars)
 

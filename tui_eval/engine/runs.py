@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tui_eval import __version__, suites
-from tui_eval.config import Config, load
+from tui_eval.config import Config, SuiteRule, load, rule_for
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.provenance import provenance
@@ -40,14 +40,15 @@ class SuiteCache:
     """Suites read before, read again only when one of their files changed (path, time or size)."""
 
     def __init__(self) -> None:
-        self._suites: dict[tuple[Path, bool], tuple[tuple, Suite]] = {}
+        self._suites: dict[tuple[Path, bool, str | None], tuple[tuple, Suite]] = {}
 
     def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
         """Every suite of the paths, in order; unreadable ones carry their problems."""
         found, problems = suites.discover(paths, config.root)
         loaded: list[Suite] = []
         for path in found:
-            key = (path, trust.granted)
+            rule = rule_for(config, suites.from_root(path, config.root))
+            key = (path, trust.granted, rule.compat if rule else None)
             known = self._suites.get(key)
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
                 loaded.append(known[1])
@@ -146,6 +147,11 @@ def prepare(
     paths = [Path(path).absolute() for path in request.paths or ["."]]
     if config is None:
         config = load(paths, request.config_file)
+    if request.compat is not None:
+        config.suites = [
+            *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
+            SuiteRule(path="*", compat=request.compat),
+        ]
     trust = trust_for(config.root, request.trust)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
