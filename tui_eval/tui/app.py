@@ -48,6 +48,7 @@ from tui_eval.tui.terminal_guard import (
     on_signals,
     terminal_problem,
 )
+from tui_eval.tui.thrift import thrifty
 
 if TYPE_CHECKING:
     from tui_eval.config import Config
@@ -168,6 +169,10 @@ class EvalApp(App[int], inherit_bindings=False):
                 "failures_first": place.view.failures_first,
             }
         memory.remember(self.state.root, values)
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        """Frames in fewer bytes."""
+        super()._display(screen, thrifty(renderable))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and the last gate against control characters."""
@@ -346,10 +351,14 @@ class EvalApp(App[int], inherit_bindings=False):
             self._run_ended(run, rang=before)
 
     async def _attach_engine(self, run: RunView) -> None:
-        from tui_eval.engine.client import EngineClient
+        from tui_eval.engine.client import EngineClient, EngineError
 
         client = EngineClient(self.state.root)
-        await client.attach(run.folder)
+        try:
+            await client.attach(run.folder)
+        except EngineError as error:
+            self.log_line("note", str(error))
+            return
         self._attached[run.info.id] = client
 
     def _run_ended(self, run: RunView, rang: bool) -> None:

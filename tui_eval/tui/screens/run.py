@@ -16,17 +16,21 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.describing import describe
 from tui_eval.tui.state.entries import run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 
 FLUSH = 0.25
 """Seconds at least between two redraws of the list; more when many lines changed at once."""
 LINES_A_SECOND = 12
 """Lines of the list that may be repainted per second on average (2 kB/s)."""
-REORDER = 2.0
+REST = 0.12
+"""Seconds the cursor rests before the right side follows it."""
+REORDER = 4.0
 """Seconds at least between two changes of the list's order."""
 
 
@@ -43,8 +47,11 @@ class RunScreen(ListPlace, inherit_bindings=False):
     DEFAULT_CSS = """
     RunScreen Horizontal { height: 1fr; }
     RunScreen.-wide CaseList { width: 46; border-right: solid $surface-lighten-2; }
-    RunScreen.-wide.-ended CaseList { width: 1fr; border-right: none; }
-    RunScreen.-wide.-ended StreamGrid { display: none; }
+    RunScreen LinesPane { display: none; background: $surface; }
+    RunScreen.-ended StreamGrid { display: none; }
+    RunScreen.-wide.-ended CaseList { width: 55%; border-right: none; }
+    RunScreen.-wide.-ended LinesPane { display: block; width: 45%; }
+    RunScreen.-narrow.-ended.-streams LinesPane { display: block; }
     RunScreen.-wide.-zoomed CaseList { display: none; }
     RunScreen.-narrow StreamGrid { display: none; }
     RunScreen.-narrow.-streams StreamGrid { display: block; }
@@ -60,6 +67,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self._slot_timer: Timer | None = None
         self._order_at = 0.0
         self._shown_run = ""
+        self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Facts, list, streams, keys."""
@@ -68,6 +76,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         with Horizontal():
             yield CaseList("run", app.symbols)
             yield StreamGrid(app.symbols)
+            yield LinesPane()
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
@@ -197,7 +206,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self._flush()
 
     def _reorder(self) -> None:
-        """Let failures float up, at most every other second."""
+        """Let failures float up, not too often."""
         self._order_timer = None
         self._order_at = now()
         self.rebuild(entries=False)
@@ -228,8 +237,21 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self._load()
 
     def rebuilt(self) -> None:
-        """The facts."""
+        """The facts, and of a run that has ended what is under the cursor."""
         self._show_facts()
+        self._show_detail()
+
+    @on(CaseList.Moved)
+    def _moved(self) -> None:
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(REST, self._show_detail)
+
+    def _show_detail(self) -> None:
+        pane = self.query_one(LinesPane)
+        if pane.display:
+            line = self.case_list.current_line
+            pane.show(describe(line, self.eval_app.symbols, now()) if line is not None else [])
 
     def _show_facts(self) -> None:
         app = self.eval_app
@@ -277,15 +299,16 @@ class RunScreen(ListPlace, inherit_bindings=False):
         """From the list through the panes and back."""
         streams = self.streams
         if self.case_list.has_focus:
-            run = self.eval_app.state.run
-            if self.has_class("-ended") and self.has_class("-wide") and run is not None:
-                return
             self.set_class(True, "-streams")
+            if self.has_class("-ended"):
+                self.query_one(LinesPane).focus()
+                self.call_after_refresh(self._show_detail)
+                return
             streams.selected = 0 if step > 0 else max(0, len(streams.panes) - 1)
             streams.focus()
             self.call_after_refresh(self._assign)
             return
-        if not streams.select(step):
+        if self.query_one(LinesPane).has_focus or not streams.select(step):
             self.set_class(False, "-streams")
             if self.has_class("-zoomed"):
                 self.action_zoom()
@@ -345,7 +368,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self.set_class(False, "-streams")
             self.case_list.focus()
             return True
-        if self.streams.has_focus:
+        if self.streams.has_focus or self.query_one(LinesPane).has_focus:
             self.set_class(False, "-streams")
             self.case_list.focus()
             return True

@@ -52,7 +52,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float) -> Parts:
     if run.active:
         rate = run.tokens_per_second(now)
         if rate >= 1:
-            facts.append(f"~{rate:,.0f} tok/s")
+            facts.append(f"~{rate:>5,.0f} tok/s")
     facts.append(f"{counts.tokens:,} tokens")
     if counts.cost is not None:
         facts.append(figures.cost(max(0.0, counts.cost)))

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_eval.tui.keys import Key
-from tui_eval.tui.widgets.painting import fit, line
+from tui_eval.tui.widgets.painting import changed_cells, fit, ink, line
 
 Part = tuple[str, str]
 """A style's name and a text."""
@@ -43,38 +43,25 @@ class FactsBar(Widget):
         """Show these parts; repaints from the first character that differs to the last."""
         for y, parts in enumerate(lines[: len(self._lines)]):
             fresh = list(parts)
-            old = self._lines[y]
-            if fresh == old:
+            if fresh == self._lines[y]:
                 continue
+            before = self._strip(y)
             self._lines[y] = fresh
-            start, end = _difference(old, fresh)
-            self.refresh(Region(start, y, max(1, min(end, self.size.width) - start), 1))
+            span = changed_cells(before, self._strip(y))
+            if span is not None:
+                self.refresh(Region(span[0], y, span[1] - span[0], 1))
 
     def render_line(self, y: int) -> Strip:
         """One line."""
+        return self._strip(y)
+
+    def _strip(self, y: int) -> Strip:
         base = self.rich_style
         parts = [
-            (text, Style() if name == "text" else self.get_component_rich_style(f"bar--{name}", partial=True))
+            (text, Style() if name == "text" else ink(self.get_component_rich_style(f"bar--{name}")))
             for name, text in (self._lines[y] if y < len(self._lines) else [])
         ]
         return line(parts, self.size.width, base)
-
-
-def _difference(old: list[Part], new: list[Part]) -> tuple[int, int]:
-    """The cells between which two lines differ, by whole parts at the front."""
-    start = 0
-    for before, after in zip(old, new, strict=False):
-        if before != after:
-            break
-        start += cell_len(after[1])
-    lengths = [sum(cell_len(text) for _, text in parts) for parts in (old, new)]
-    end = max(lengths)
-    if lengths[0] == lengths[1]:
-        for before, after in zip(reversed(old), reversed(new), strict=False):
-            if before != after or end <= start:
-                break
-            end -= cell_len(after[1])
-    return start, max(end, start + 1)
 
 
 class KeyHints(Widget):
@@ -101,8 +88,8 @@ class KeyHints(Widget):
 
     def render_line(self, y: int) -> Strip:
         """The keys in a row, as many as fit whole."""
-        key_style = self.get_component_rich_style("hints--key", partial=True)
-        label_style = self.get_component_rich_style("hints--label", partial=True)
+        key_style = ink(self.get_component_rich_style("hints--key"))
+        label_style = ink(self.get_component_rich_style("hints--label"))
         parts: list[tuple[str, Style]] = []
         left = self.size.width
         for key in self._keys:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rich.style import Style
-from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
@@ -18,7 +17,7 @@ from tui_eval.tui.state.case_tree import Entry, Line, Tree
 from tui_eval.tui.state.describing import FORMAT_NAMES
 from tui_eval.tui.state.entries import ATTEMPT_STATUSES
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, line
+from tui_eval.tui.widgets.painting import fit, ink, line
 
 STATUSES = tuple(status for status in figures.GLYPHS if status)
 WORD = 9
@@ -164,8 +163,7 @@ class CaseList(LineView):
         """Show another tree; the cursor stays on its line where `keep` and the line is still there.
         Lines that look the same are not repainted."""
         old_line = self.current_line
-        old_lines, old_top, old_cursor = self.cases.lines, self.top, self.cursor
-        offset = old_cursor - old_top
+        offset = self.cursor - self.top
         self.cases = tree
         if keep and old_line is not None:
             index = tree.index.get(old_line.key)
@@ -179,20 +177,7 @@ class CaseList(LineView):
         height = max(1, self.size.height)
         self.cursor = min(self.cursor, max(0, len(tree.lines) - 1))
         self.top = min(max(0, self.cursor - offset), max(0, len(tree.lines) - height))
-        same_place = self.top == old_top and bool(old_lines) and bool(tree.lines)
-        if not same_place:
-            self.refresh()
-        else:
-            last = min(height, max(len(old_lines), len(tree.lines)) - self.top)
-            self.refresh_lines(
-                index
-                for index in range(self.top, self.top + max(0, last))
-                if index in (old_cursor, self.cursor)
-                or not _alike(
-                    old_lines[index] if index < len(old_lines) else None,
-                    tree.lines[index] if index < len(tree.lines) else None,
-                )
-            )
+        self.repaint()
         self.moved()
 
     def status_changed(self, key: str, before: str, after: str) -> list[int]:
@@ -204,18 +189,11 @@ class CaseList(LineView):
         columns = self._layout(self.size.width)
         if not columns.duration:
             return
-        height, width = self.size.height, self.size.width
-        x = width - columns.duration - (columns.age + 1 if columns.age else 0)
-        regions: list[Region] = []
-        for y, shown in enumerate(self.cases.lines[self.top : self.top + height]):
-            if (
-                shown.entry is not None
-                and shown.entry.started_at
-                and shown.entry.status in ("running", "retrying")
-            ):
-                regions.append(Region(x, y, columns.duration, 1))
-        if regions:
-            self.refresh(*regions)
+        self.repaint(
+            y
+            for y, shown in enumerate(self.cases.lines[self.top : self.top + self.size.height])
+            if shown.entry is not None and shown.entry.started_at
+        )
 
     def go_to(self, key: str) -> bool:
         """Put the cursor on a line; False where it is not shown."""
@@ -233,7 +211,7 @@ class CaseList(LineView):
         """Go to the next line (or, with `step` -1, the one before) that contains the text."""
         before, self.needle = self.needle, needle.lower()
         if before != self.needle:
-            self.refresh()
+            self.repaint()
         lines = self.cases.lines
         if not self.needle or not lines:
             return False
@@ -294,7 +272,7 @@ class CaseList(LineView):
         else:
             keys = {entry.key for entry in self.below(found)}
             self.marks = self.marks - keys if keys <= self.marks else self.marks | keys
-            self.refresh()
+            self.repaint()
         self.show_cursor(self.cursor + 1)
         self.moved()
 
@@ -302,7 +280,7 @@ class CaseList(LineView):
         """Mark every case shown, or none."""
         keys = {entry.key for entry in self.cases.shown}
         self.marks = set() if self.marks and keys <= self.marks else set(keys)
-        self.refresh()
+        self.repaint()
         self.moved()
 
     def below(self, found: Line) -> list[Entry]:
@@ -322,7 +300,9 @@ class CaseList(LineView):
     # -- drawing
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"cases--{name}", partial=True)
+        if name.startswith("cursor"):
+            return self.get_component_rich_style(f"cases--{name}", partial=True)
+        return ink(self.get_component_rich_style(f"cases--{name}"))
 
     def _layout(self, width: int) -> Columns:
         at = (width, self.most_attempts)
@@ -437,24 +417,3 @@ class CaseList(LineView):
         name = fit(visible(clip(shown.name, 400), newlines=False), room)
         parts = [(f"{indent}{fold} ", dim), (name, self._style("folder")), (tail, dim), *right]
         return parts
-
-
-def _alike(old: Line | None, new: Line | None) -> bool:
-    """Whether two lines look the same."""
-    if old is None or new is None:
-        return old is new
-    if old.kind != new.kind or old.key != new.key or old.depth != new.depth or old.folded != new.folded:
-        return False
-    if old.entry is not None and new.entry is not None:
-        a, b = old.entry, new.entry
-        return (
-            a.status == b.status
-            and a.flaky == b.flaky
-            and a.attempts == b.attempts
-            and a.duration_ms == b.duration_ms
-            and a.tokens == b.tokens
-            and a.trend == b.trend
-            and a.name == b.name
-            and a.finished_at == b.finished_at
-        )
-    return old.counts == new.counts and old.name == new.name

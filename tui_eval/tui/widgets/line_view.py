@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_eval.tui.keys import bindings
+from tui_eval.tui.widgets.painting import changed_cells
 
 
 class LineView(Widget, can_focus=True):
@@ -28,6 +29,7 @@ class LineView(Widget, can_focus=True):
         super().__init__(classes=classes)
         self.top = 0
         self.cursor = 0
+        self._painted: dict[int, Strip] = {}
 
     # -- for those derived
 
@@ -51,18 +53,36 @@ class LineView(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
+        strip = self._painted[y] = self.strip_at(y)
+        return strip
+
+    def strip_at(self, y: int) -> Strip:
+        """What belongs on one line of the screen."""
         index = self.top + y
         width = self.size.width
         return self.draw(index, width) if index < self.line_count else self.draw_empty(y, width)
 
-    def refresh_lines(self, indices: Iterable[int]) -> None:
-        """Repaint these lines if they are in sight."""
+    def repaint(self, rows: Iterable[int] | None = None) -> None:
+        """Repaint what has changed in these lines of the screen (all of them): the cells from the
+        first to the last that look different from what was painted before."""
         height, width = self.size.height, self.size.width
-        regions = [
-            Region(0, index - self.top, width, 1) for index in indices if 0 <= index - self.top < height
-        ]
+        regions: list[Region] = []
+        for y in range(height) if rows is None else rows:
+            if not 0 <= y < height:
+                continue
+            old = self._painted.get(y)
+            if old is None or old.cell_length != width:
+                regions.append(Region(0, y, width, 1))
+                continue
+            span = changed_cells(old, self.strip_at(y))
+            if span is not None:
+                regions.append(Region(span[0], y, span[1] - span[0], 1))
         if regions:
             self.refresh(*regions)
+
+    def refresh_lines(self, indices: Iterable[int]) -> None:
+        """Repaint these lines, as far as they are in sight and look different."""
+        self.repaint([index - self.top for index in indices])
 
     def on_resize(self) -> None:
         """Keep the cursor in sight."""
@@ -85,7 +105,7 @@ class LineView(Widget, can_focus=True):
                 self.top = self.cursor - (height // 2 if near else height * 2 // 3)
         self.top = min(max(0, self.top), max(0, self.line_count - height))
         if self.top != top:
-            self.refresh()
+            self.repaint()
         elif self.cursor != before:
             self.refresh_lines((before, self.cursor))
         if self.cursor != before or self.top != top:
@@ -119,7 +139,7 @@ class LineView(Widget, can_focus=True):
         top = min(max(0, self.top + lines), most)
         if top != self.top:
             self.top = top
-            self.refresh()
+            self.repaint()
             self.moved()
 
     def _leap(self, lines: int) -> None:
@@ -131,7 +151,7 @@ class LineView(Widget, can_focus=True):
         self.top = min(max(0, self.top + lines), most)
         self.cursor = min(max(0, self.cursor + lines), max(0, self.line_count - 1))
         if self.top != top:
-            self.refresh()
+            self.repaint()
         else:
             self.refresh_lines((before, self.cursor))
         self.moved()

@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from tui_eval.tui.state.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import line
+from tui_eval.tui.widgets.painting import ink, line
 
 STYLES = ("title", "text", "dim", "label", "code", "good", "bad", "warn", "item", "key")
 
@@ -44,22 +44,9 @@ class LinesPane(LineView):
         if fresh == self._paragraphs and self._wrapped:
             return
         self._paragraphs = fresh
-        before = self._wrapped
         self._wrap()
-        if self.top:
-            self.top = 0
-            self.refresh()
-            return
-        longest = max(len(before), len(self._wrapped))
-        self.refresh_lines(
-            index
-            for index in range(min(longest, self.size.height))
-            if self._at(before, index) != self._at(self._wrapped, index)
-        )
-
-    @staticmethod
-    def _at(lines: list[tuple[str, str]], index: int) -> tuple[str, str] | None:
-        return lines[index] if index < len(lines) else None
+        self.top = 0
+        self.repaint()
 
     @property
     def line_count(self) -> int:
@@ -99,13 +86,9 @@ class LinesPane(LineView):
         if style == "key":
             key, _, words = text.partition("\x00")
             return line(
-                [(key, self.get_component_rich_style("lines--key", partial=True)), (words, Style())],
+                [(key, ink(self.get_component_rich_style("lines--key"))), (words, Style())],
                 width,
                 base,
             )
-        own = (
-            Style()
-            if style in ("text", "item")
-            else self.get_component_rich_style(f"lines--{style}", partial=True)
-        )
+        own = Style() if style in ("text", "item") else ink(self.get_component_rich_style(f"lines--{style}"))
         return line([(text, own)], width, base)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
@@ -25,3 +27,51 @@ def line(parts: list[tuple[str, Style]], width: int, base: Style) -> Strip:
     """A strip of these parts, cut or filled up to `width` cells; `base` lies under every style."""
     segments = [Segment(text, base + style) for text, style in parts if text]
     return Strip(segments).adjust_cell_length(width, base)
+
+
+@lru_cache(512)
+def ink(style: Style) -> Style:
+    """A style without its background, to be laid over a line that has one of its own."""
+    return Style(
+        color=style.color,
+        bold=style.bold,
+        dim=style.dim,
+        italic=style.italic,
+        underline=style.underline,
+        reverse=style.reverse,
+    )
+
+
+def changed_cells(old: Strip, new: Strip) -> tuple[int, int] | None:
+    """The first cell in which two strips differ and the one after the last; None where they are the
+    same. Never in the middle of a wide character."""
+    before, after = _cells(old), _cells(new)
+    if before == after:
+        return None
+    count = max(len(before), len(after))
+    before += [(" ", None)] * (count - len(before))
+    after += [(" ", None)] * (count - len(after))
+    start = next(at for at in range(count) if before[at] != after[at])
+    end = next(at for at in range(count, 0, -1) if before[at - 1] != after[at - 1])
+    while start > 0 and "" in (before[start][0], after[start][0]):
+        start -= 1
+    while end < count and "" in (before[end][0], after[end][0]):
+        end += 1
+    return start, end
+
+
+def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
+    """One entry per cell; the second cell of a wide character is empty."""
+    cells: list[tuple[str, Style | None]] = []
+    for text, style, _ in strip:
+        if text.isascii():
+            cells.extend((letter, style) for letter in text)
+            continue
+        for letter in text:
+            size = cell_len(letter)
+            if size:
+                cells.append((letter, style))
+                cells.extend([("", style)] * (size - 1))
+            elif cells:
+                cells[-1] = (cells[-1][0] + letter, style)
+    return cells

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -20,7 +21,7 @@ from tui_eval.tui.state import figures, slots
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.state.stream_text import StreamText
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, line
+from tui_eval.tui.widgets.painting import fit, ink, line
 
 STYLES = ("text", "reasoning", "agent", "user", "tool", "result", "handoff", "warn", "bad", "dim", "good")
 
@@ -127,7 +128,9 @@ class StreamGrid(LineView):
             return None
         now = time.monotonic()
         room = slots.capacity(width, height)
-        moved = self.slots.assign([row.id for row in run.running()], room, now)
+        # The newest first: their panes have the longest time before them.
+        running = sorted(run.running(), key=lambda row: (-round(row.started_at or 0.0), row.id))
+        moved = self.slots.assign([row.id for row in running], room, now)
         shown = self.slots.shown
         if self.zoomed is not None and self.zoomed not in shown:
             self.zoomed = None
@@ -138,7 +141,7 @@ class StreamGrid(LineView):
         if [(pane.ref, pane.area) for pane in self.panes] != wanted:
             self._place(wanted)
         elif moved:
-            self.refresh()
+            self.repaint()
         for pane in self.panes:
             self._feed(pane)
         return self.slots.next_change(now)
@@ -247,7 +250,7 @@ class StreamGrid(LineView):
             pane = old.get(ref)
             if pane is None or pane.area[2] != area[2]:
                 keep = pane
-                pane = Pane(ref, area, StreamText(area[2] - 1))
+                pane = Pane(ref, area, StreamText(area[2] - 1 - _pad(area[2])))
                 if keep is not None and keep.ended:
                     pane.text, pane.ended = keep.text, True
                     pane.fed = keep.fed
@@ -258,7 +261,7 @@ class StreamGrid(LineView):
             self._feed(pane)
             pane.top = self._tail(pane)
         self.selected = min(self.selected, max(0, len(panes) - 1))
-        self.refresh()
+        self.repaint()
 
     def _tail(self, pane: Pane) -> int:
         return max(0, len(pane.text.lines) - pane.rows)
@@ -269,6 +272,7 @@ class StreamGrid(LineView):
             return
         live = run.live.get(pane.ref)
         before, cut = len(pane.text.lines), pane.text.cut
+        old_last = pane.text.lines[-1] if before else ("", "")
         changed = False
         if live is not None and live.version != pane.fed:
             pane.fed = live.version
@@ -292,7 +296,7 @@ class StreamGrid(LineView):
         elif shift:
             self._repaint(pane)
         else:
-            self._repaint(pane, max(pane.top, before - 1), count)
+            self._repaint_end(pane, before, old_last)
 
     def _verdict(self, pane: Pane, row: AttemptRow) -> None:
         outcome = row.outcome or "cancelled"
@@ -303,26 +307,39 @@ class StreamGrid(LineView):
             pane.text.add("text", clip(visible(row.message), 600))
 
     def _repaint(self, pane: Pane, start: int | None = None, end: int | None = None) -> None:
-        x, y, width, _ = pane.area
+        y = pane.area[1]
         first = 0 if start is None else max(0, start - pane.top)
         last = pane.rows if end is None else min(pane.rows, end - pane.top)
         if last > first:
-            self.refresh(Region(x, y + 1 + first, width, last - first))
+            self.repaint(range(y + 1 + first, y + 1 + last))
+
+    def _repaint_end(self, pane: Pane, before: int, old_last: tuple[str, str]) -> None:
+        """Only the cells of the last lines that are new."""
+        x, y, width, _ = pane.area
+        pad = _pad(width)
+        regions: list[Region] = []
+        for index in range(max(pane.top, before - 1), min(len(pane.text.lines), pane.top + pane.rows)):
+            style, text = pane.text.lines[index]
+            old_style, old = old_last if index == before - 1 else (style, "")
+            start = 0
+            if old_style == style:
+                same = next((n for n, (a, b) in enumerate(zip(old, text, strict=False)) if a != b), None)
+                start = cell_len(text[: min(len(old), len(text)) if same is None else same])
+            end = max(cell_len(old), cell_len(text))
+            if end > start:
+                left = min(x + pad + start, x + width - 1)
+                regions.append(Region(left, y + 1 + index - pane.top, min(end - start, x + width - left), 1))
+        if regions:
+            self.refresh(*regions)
 
     def _repaint_head(self, pane: Pane) -> None:
         fresh = self._head_text(pane)
         if fresh != pane.head:
-            start = next((at for at, (a, b) in enumerate(zip(pane.head, fresh, strict=False)) if a != b), 0)
-            if not fresh.isascii() and any(ord(letter) > 0x1100 for letter in fresh):
-                start = 0
             pane.head = fresh
-            x, y, width, _ = pane.area
-            self.refresh(Region(x + start, y, max(1, width - start), 1))
+            self.repaint((pane.area[1],))
 
     def _heads(self) -> None:
-        for pane in self.panes:
-            x, y, width, _ = pane.area
-            self.refresh(Region(x, y, width, 1))
+        self.repaint({pane.area[1] for pane in self.panes})
 
     def _head_text(self, pane: Pane) -> str:
         """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first."""
@@ -366,7 +383,7 @@ class StreamGrid(LineView):
         """Not used: `render_line` draws all panes side by side."""
         raise NotImplementedError
 
-    def render_line(self, y: int) -> Strip:
+    def strip_at(self, y: int) -> Strip:
         """One line of the screen, across the panes."""
         width = self.size.width
         base = self.rich_style
@@ -388,7 +405,9 @@ class StreamGrid(LineView):
         return Strip.join(strips).adjust_cell_length(width, base)
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"stream--{name}", partial=True)
+        if name.startswith("head"):
+            return self.get_component_rich_style(f"stream--{name}", partial=True)
+        return ink(self.get_component_rich_style(f"stream--{name}"))
 
     def _pane_line(self, pane: Pane, y: int, width: int, selected: bool) -> Strip:
         base = self.rich_style
@@ -415,3 +434,8 @@ class StreamGrid(LineView):
             width,
             base,
         )
+
+
+def _pad(width: int) -> int:
+    """Cells left of the text: one in panes that have room for it."""
+    return 1 if width > 60 else 0
