@@ -12,7 +12,7 @@ from tui_eval.agents.anthropic_stream import Answer
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.openai import KNOWN, add_usage
-from tui_eval.agents.options import Options, guard_secret
+from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import encode, text_of
@@ -57,7 +57,7 @@ class AnthropicAgent(Agent):
         """Begin a conversation."""
         model = context.model or self.model
         if not model:
-            raise AgentError(f"agents.{self.spec.name}.model: is missing (or give -m)")
+            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         await self.toolbox.load()
         return AnthropicSession(self, model.removeprefix("anthropic:"))
 

@@ -8,6 +8,7 @@ environment are not wanted) and costs twice as much time per request (measured: 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import time
 import urllib.request
@@ -279,7 +280,10 @@ def _failure(error: BaseException) -> str:
     if isinstance(cause, (httpx.TimeoutException, aiohttp.ServerTimeoutError, TimeoutError)):
         return "time limit of the connection"
     if isinstance(cause, aiohttp.ClientConnectorError):
-        return one_line(cause.strerror or str(cause.os_error) or "connection refused")
+        number = cause.os_error.errno
+        # asyncio's own text hides the reason; numbers below zero are the resolver's.
+        said = os.strerror(number).lower() if number and number > 0 else cause.os_error.strerror
+        return one_line(said or str(cause.os_error))
     if isinstance(cause, aiohttp.ClientPayloadError):
         return "the answer is incomplete"
     return one_line(str(cause)) or type(cause).__name__

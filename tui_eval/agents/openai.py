@@ -15,7 +15,7 @@ from tui_eval.agents import prices
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.openai_stream import Completion
-from tui_eval.agents.options import Options, guard_secret
+from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
@@ -75,7 +75,7 @@ class OpenAIAgent(Agent):
         """Begin a conversation with the system text, where there is one."""
         model = context.model or self.model or await self._only_model()
         if not model:
-            raise AgentError(f"agents.{self.spec.name}.model: is missing (or give -m)")
+            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         await self.toolbox.load()
         return OpenAISession(self, model.removeprefix("openai:"))
 

@@ -31,7 +31,7 @@ class Options:
 
     def error(self, key: str, message: str) -> ConfigError:
         """An error that names the key of this entry."""
-        return ConfigError(f"agents.{self.spec.name}.{key}: {message}")
+        return ConfigError(f"{place(self.spec, key)}: {message}")
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """A text; a number is taken as its text."""
@@ -117,6 +117,11 @@ class Options:
         if not isinstance(value, kind):
             raise self.error(key, f"must be {_NAMES[kind]}, not {type(value).__name__}")
         return value
+
+
+def place(spec: AgentSpec, key: str) -> str:
+    """Where a setting belongs, for messages: the key of an entry, or the argument that was typed."""
+    return f"--agent {spec.name}: {key}" if spec.typed else f"agents.{spec.name}.{key}"
 
 
 def is_loopback(url: str) -> bool:
