@@ -66,7 +66,6 @@ class EvalApp(App[int], inherit_bindings=False):
     COMMANDS = {palette.Actions, palette.Cases}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     CSS = """
-    Screen { background: $background; color: $foreground; }
     Toast { padding: 0 1; max-width: 60; }
     """
 

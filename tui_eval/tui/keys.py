@@ -87,7 +87,7 @@ KEYS: tuple[Key, ...] = (
     Key("log", "l", "show_log", "log: errors with details", "everywhere"),
     Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
     Key("palette", "ctrl+p,colon", "command_palette", "palette: every action, case and place", "everywhere"),
-    Key("back", "escape,backspace", "back", "one step back", "everywhere"),
+    Key("back", "escape,backspace", "back", "one step back", "everywhere", "back"),
     Key("quit", "q", "close_or_quit", "close, or quit (asks while a run goes on)", "everywhere", "quit"),
     Key("detach", "Q", "detach", "quit at once; the run goes on", "everywhere"),
     Key("copy_or_quit", "ctrl+c", "copy_or_quit", "copy the selection, else ask to quit", "everywhere"),

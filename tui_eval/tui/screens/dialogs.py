@@ -16,18 +16,14 @@ from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
 
-FRAME = """
-    width: auto; max-width: 90%; height: auto; max-height: 90%; padding: 1 2;
-    background: $panel; border: round $primary;
-"""
-
 
 class AskScreen(ModalScreen[str | None]):
     """A question with answers that are one key each; Escape answers nothing."""
 
+    BINDINGS = [Binding("escape", "leave", "leave", show=False)]
     DEFAULT_CSS = """
     AskScreen { align: center middle; background: $background 60%; }
-    AskScreen Static { width: auto; max-width: 76; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: round $primary; }
+    AskScreen Static { width: auto; min-width: 40; max-width: 76; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: round $primary; }
     """
 
     def __init__(
@@ -50,6 +46,10 @@ class AskScreen(ModalScreen[str | None]):
             text.append(f"  {key:<5}", style="bold")
             text.append(words, style="not bold")
         yield Static(text)
+
+    def action_leave(self) -> None:
+        """No answer."""
+        self.dismiss(None)
 
     def on_key(self, event: KeyEvent) -> None:
         """One key is the answer."""
@@ -91,7 +91,10 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
 class RunDialog(ModalScreen[RunChoice | None]):
     """Agent, attempts, limits and filter of the next run, and how much that is."""
 
-    BINDINGS = [Binding("ctrl+s", "start", "start")]
+    BINDINGS = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("ctrl+s", "start", "start", show=False),
+    ]
     DEFAULT_CSS = """
     RunDialog { align: center middle; background: $background 60%; }
     RunDialog > Vertical { width: 74; height: auto; max-height: 95%; padding: 1 2; background: $panel; border: round $primary; }
@@ -149,6 +152,10 @@ class RunDialog(ModalScreen[RunChoice | None]):
         if event.key in ("down", "up"):
             event.stop()
             (self.focus_next if event.key == "down" else self.focus_previous)(Input)
+
+    def action_leave(self) -> None:
+        """Run nothing."""
+        self.dismiss(None)
 
     def action_start(self) -> None:
         """Run, if that can be done."""

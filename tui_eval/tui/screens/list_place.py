@@ -80,6 +80,7 @@ class ListPlace(Place, inherit_bindings=False):
                 self._entries[new.key] = new
                 continue
             before = old.status
+            new.variant = old.variant
             if before == new.status and not _differs(old, new):
                 continue
             for name in Entry.__slots__:

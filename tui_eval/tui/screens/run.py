@@ -45,7 +45,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         ("The list", keys_in("list", "screen")),
     )
     DEFAULT_CSS = """
-    RunScreen Horizontal { height: 1fr; }
+    RunScreen .body { height: 1fr; }
     RunScreen.-wide CaseList { width: 46; border-right: solid $surface-lighten-2; }
     RunScreen LinesPane { display: none; background: $surface; }
     RunScreen.-ended StreamGrid { display: none; }
@@ -73,7 +73,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         """Facts, list, streams, keys."""
         app = self.eval_app
         yield FactsBar(lines=2)
-        with Horizontal():
+        with Horizontal(classes="body"):
             yield CaseList("run", app.symbols)
             yield StreamGrid(app.symbols)
             yield LinesPane()

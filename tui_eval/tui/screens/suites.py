@@ -35,7 +35,7 @@ class SuitesScreen(ListPlace):
         ("The list", keys_in("list", "screen")),
     )
     DEFAULT_CSS = """
-    SuitesScreen Horizontal { height: 1fr; }
+    SuitesScreen .body { height: 1fr; }
     SuitesScreen.-wide CaseList { width: 55%; }
     SuitesScreen.-wide LinesPane { width: 45%; background: $surface; }
     SuitesScreen.-narrow LinesPane { display: none; }
@@ -51,7 +51,7 @@ class SuitesScreen(ListPlace):
         """Facts, list, detail, keys."""
         app = self.eval_app
         yield FactsBar()
-        with Horizontal():
+        with Horizontal(classes="body"):
             yield CaseList("suites", app.symbols)
             yield LinesPane()
         yield KeyHints(self.hints())

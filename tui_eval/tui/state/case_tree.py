@@ -44,6 +44,8 @@ class Entry:
     cost: float | None = None
     message: str = ""
     detail: str = ""
+    variant: str = ""
+    """What tells it from others of its suite with the same name: prompt, provider, agent."""
 
 
 @dataclass(slots=True, eq=False)

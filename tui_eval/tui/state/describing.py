@@ -144,7 +144,8 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
         if entry.cost is not None:
             facts.append(figures.cost(entry.cost))
         if entry.finished_at:
-            facts.append(f"{figures.age(now - entry.finished_at)} ago")
+            old = figures.age(now - entry.finished_at)
+            facts.append("just now" if old == "now" else f"{old} ago")
         shown += [("text", ""), (style, symbols.dot.join(facts))]
         if entry.detail:
             shown.append(("warn", visible(entry.detail, newlines=False)))

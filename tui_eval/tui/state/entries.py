@@ -26,7 +26,7 @@ ATTEMPT_STATUSES = {
 def suite_entries(state: AppState) -> list[Entry]:
     """One entry per case of the suites, with its last result, or what the run in front makes of it."""
     run = state.run if state.run is not None and state.run.active else None
-    return [suite_entry(item, run) for item in state.rows]
+    return _told_apart([suite_entry(item, run) for item in state.rows])
 
 
 def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
@@ -65,7 +65,7 @@ def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
 
 def run_entries(run: RunView, state: AppState) -> list[Entry]:
     """One entry per case and column of a run."""
-    return [run_entry(run, ref, state) for ref in run.cases]
+    return _told_apart([run_entry(run, ref, state) for ref in run.cases])
 
 
 def run_entry(run: RunView, case_ref: int, state: AppState) -> Entry:
@@ -159,3 +159,25 @@ def not_passed(entries: Iterable[Entry]) -> list[Entry]:
         for entry in entries
         if entry.flaky or (entry.status in ("failed", "error", "cancelled", "skipped") and entry.status)
     ]
+
+
+def _told_apart(entries: list[Entry]) -> list[Entry]:
+    """Give those with the same name in one suite what tells them apart."""
+    same: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        same.setdefault((entry.suite, entry.name), []).append(entry)
+    for group in same.values():
+        if len(group) < 2:
+            continue
+        for parts in (
+            [entry.agent for entry in group],
+            [(entry.case.prompt or "") if entry.case else "" for entry in group],
+            [entry.case_id.partition("::")[2].removeprefix(entry.name) for entry in group],
+        ):
+            if len(set(parts)) < 2:
+                continue
+            for entry, part in zip(group, parts, strict=True):
+                entry.variant = f"{entry.variant} {part}".strip()
+            if len({entry.variant for entry in group}) == len(group):
+                break
+    return entries

@@ -83,10 +83,10 @@ class Symbols:
 
 
 def age(seconds: float) -> str:
-    """How long ago, in at most four characters: `now`, `12s`, `5m`, `3h`, `9d`, `6w`, `2y`."""
-    if seconds < 1:
+    """How long ago, in at most four characters: `now`, `5m`, `3h`, `9d`, `6w`, `2y`."""
+    if seconds < 60:
         return "now"
-    for unit, size, most in (("s", 1, 60), ("m", 60, 60), ("h", 3600, 48), ("d", 86400, 14)):
+    for unit, size, most in (("m", 60, 60), ("h", 3600, 48), ("d", 86400, 14)):
         if seconds < size * most:
             return f"{int(seconds // size)}{unit}"
     weeks = int(seconds // 604800)

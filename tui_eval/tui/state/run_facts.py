@@ -49,10 +49,6 @@ def figures_line(run: RunView, symbols: Symbols, now: float) -> Parts:
     counts = run.counts
     info = run.info
     facts: list[str] = []
-    if run.active:
-        rate = run.tokens_per_second(now)
-        if rate >= 1:
-            facts.append(f"~{rate:>5,.0f} tok/s")
     facts.append(f"{counts.tokens:,} tokens")
     if counts.cost is not None:
         facts.append(figures.cost(max(0.0, counts.cost)))
@@ -60,6 +56,10 @@ def figures_line(run: RunView, symbols: Symbols, now: float) -> Parts:
         end = info.finished_at or (now if run.active else None)
         if end is not None:
             facts.append(figures.clock(end - info.started_at))
+    if run.active:
+        rate = run.tokens_per_second(now)
+        if rate >= 1:
+            facts.append(f"~{rate:,.0f} tok/s")
     if info.state == "running":
         left = run.seconds_left(now)
         if left is not None:

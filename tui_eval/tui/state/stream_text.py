@@ -24,17 +24,21 @@ def wrap(text: str, width: int) -> list[str]:
     width = max(1, width)
     if len(text) <= width and cell_len(text) <= width:
         return [text]
+    bare = text.lstrip(" ")
+    indent = min(len(text) - len(bare), width // 2)
     lines: list[str] = []
-    line, cells = "", 0
-    for word in text.split(" "):
+    line, cells = " " * indent, indent
+    fresh = True
+    for word in bare.split(" "):
         size = cell_len(word)
-        joined = cells + 1 + size if line else size
-        if joined <= width and (line or not lines or word):
-            line = f"{line} {word}" if line else word
-            cells = joined
+        joined = cells + size + (0 if fresh else 1)
+        if joined <= width:
+            line = f"{line}{word}" if fresh else f"{line} {word}"
+            cells, fresh = joined, False
             continue
-        if line:
+        if not fresh:
             lines.append(line)
+        fresh = False
         if size <= width:
             line, cells = word, size
         else:
@@ -48,8 +52,9 @@ def wrap(text: str, width: int) -> list[str]:
 class StreamText:
     """The wrapped lines of one attempt's live text at one width."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, unicode: bool = True) -> None:
         self.width = max(8, width)
+        self._call, self._result, self._to = ("▸", "◂", "→") if unicode else (">", "<", "->")
         self.lines: list[Styled] = []
         self.cut = 0
         """Lines that fell away at the front."""
@@ -106,13 +111,13 @@ class StreamText:
                 self.add("user", f"> {text}")
             case "tool_call":
                 self._started[piece.call_id] = (name, piece.at)
-                self.add("tool", f"{name}({text})")
+                self.add("tool", f"{self._call} {name}({text})")
             case "tool_result":
-                known, since = self._started.pop(piece.call_id, (name, piece.at))
+                _, since = self._started.pop(piece.call_id, (name, piece.at))
                 took = duration(max(0.0, piece.at - since) * 1000)
-                self.add("result", f"  {known or name} {took}: {text}")
+                self.add("result", f"{self._result} {took} {text}")
             case "hand_off":
-                self.add("handoff", f"-> {name or text}")
+                self.add("handoff", f"{self._to} {name or text}")
             case "retry":
                 self.add("warn", text)
             case "error":

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual.message import Message
 from textual.strip import Strip
@@ -354,9 +355,17 @@ class CaseList(LineView):
         room = width - columns.total - len(indent) - 2
         name = visible(clip(entry.name, 400), newlines=False)
         parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
-        if not shown.above and room > 34:
-            suite = fit(visible(entry.suite, newlines=False), room // 3)
-            parts += [(fit(name, room - room // 3 - 1) + " ", name_style), (suite, self._style("dim"))]
+        aside = entry.variant
+        if self.kind == "run" and entry.message and status in ("failed", "error"):
+            aside = entry.message
+        elif not aside and not shown.above:
+            aside = entry.suite
+        aside = visible(clip(" ".join(aside[:400].split()), 200), newlines=False)
+        wide = min(cell_len(name), room)
+        left = max(room - wide - 2, room * 2 // 5 if room > 34 else 0)
+        if aside and left >= 12:
+            wide = room - left
+            parts += [(fit(name, wide - 2) + "  ", name_style), (fit(aside, left), self._style("dim"))]
         else:
             parts.append((fit(name, room), name_style))
         parts.append((" " + fit(word, columns.word), style))

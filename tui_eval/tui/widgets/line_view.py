@@ -86,7 +86,9 @@ class LineView(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         """Keep the cursor in sight."""
+        self._painted.clear()
         self.show_cursor()
+        self.refresh()
 
     # -- moving
 

@@ -57,7 +57,7 @@ class LinesPane(LineView):
         """Wrap anew to another width."""
         if self.size.width != self._width:
             self._wrap()
-        self.show_cursor()
+        super().on_resize()
 
     def _wrap(self) -> None:
         self._width = self.size.width

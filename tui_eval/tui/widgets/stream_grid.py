@@ -232,7 +232,9 @@ class StreamGrid(LineView):
 
     def on_resize(self) -> None:
         """Other room."""
+        self._painted.clear()
         self.assign_panes()
+        self.refresh()
 
     def show_cursor(self, index: int | None = None) -> None:
         """There is none."""
@@ -250,7 +252,7 @@ class StreamGrid(LineView):
             pane = old.get(ref)
             if pane is None or pane.area[2] != area[2]:
                 keep = pane
-                pane = Pane(ref, area, StreamText(area[2] - 1 - _pad(area[2])))
+                pane = Pane(ref, area, StreamText(area[2] - 1 - _pad(area[2]), self.symbols.unicode))
                 if keep is not None and keep.ended:
                     pane.text, pane.ended = keep.text, True
                     pane.fed = keep.fed
