@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from textual.pilot import Pilot
 
 from tests.tui.attempts import START, case_for
 from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
@@ -68,7 +70,8 @@ def host(root: Path, *cases: Attempt | Sequence[Attempt]) -> HostApp:
     """An app on a run with these cases (each one attempt, or several)."""
     grouped = [[case] if isinstance(case, Attempt) else list(case) for case in cases]
     folder = write_run(root, grouped)
-    return HostApp(root, [CasePointer(group[0].case_id, run_id=folder.name) for group in grouped])
+    with closing(RunReader(folder)) as reader:
+        return HostApp(root, [CasePointer(row.case_id, run_id=folder.name) for row in reader.cases()])
 
 
 async def until(pilot: Pilot[Any], condition, timeout: float = 10.0) -> None:
@@ -101,3 +104,11 @@ def screen_text(app: App[Any]) -> str:
     for strip in app.screen._compositor.render_strips():
         lines.append("".join(segment.text for segment in strip).rstrip())
     return "\n".join(lines[:height])
+
+
+async def sees(pilot: Pilot[Any], *texts: str) -> None:
+    """Wait until all of these texts are on the screen."""
+    try:
+        await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts))
+    except AssertionError:
+        raise AssertionError(f"not on the screen: {texts}\n{screen_text(pilot.app)}") from None

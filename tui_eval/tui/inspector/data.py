@@ -108,6 +108,10 @@ class DataTab(InspectorTab):
             words = "There are no expected rows to compare with."
         else:
             words = ""
+        if words and self.grid.has_focus:
+            self.text.focus()
+        elif not words and self.text.has_focus:
+            self.grid.focus()
         self.set_class(bool(words), "-words")
         if words:
             blocks.append(Block("words", "note", "", partial(text_lines, words, "muted")))

@@ -45,7 +45,7 @@ class ToolsTab(InspectorTab):
     @property
     def main(self) -> LinePane:
         """The calls, or the text where there are none."""
-        return self.table if self.table.rows and self.table.display else self.text
+        return self.text if self.has_class("-empty") or self.has_class("-zoomed") else self.table
 
     @property
     def text(self) -> TextPane:
@@ -61,6 +61,8 @@ class ToolsTab(InspectorTab):
         self._content = content
         calls = rows(content.attempt) if content.attempt else []
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
+        if not calls and self.table.has_focus:
+            self.text.focus()
         self.set_class(not calls, "-empty")
         self.table.set_rows(calls, None if keep else first)
         self._sized()

@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_eval.model import Verdict
@@ -30,13 +31,15 @@ from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
 from tui_eval.tui.state.copying import CHOICES, text_of
-from tui_eval.tui.state.lines import Span, width_of
+from tui_eval.tui.state.lines import Span, fit, width_of
 from tui_eval.tui.state.verdict_lines import about_rows
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 
 ASSERTIONS, DATA = 2, 3
+WORDS_STAY = 5.0
+"""Seconds for which `say`'s words stand."""
 
 
 class CaseScreen(Place, inherit_bindings=False):
@@ -69,6 +72,7 @@ class CaseScreen(Place, inherit_bindings=False):
         self._shown: set[int] = set()
         self._words = ""
         self._query = ""
+        self._timer: Timer | None = None
         self._tabs: tuple[InspectorTab, ...] = (
             TranscriptTab(),
             ToolsTab(),
@@ -83,12 +87,15 @@ class CaseScreen(Place, inherit_bindings=False):
         yield LineLabel(classes="tabs")
         with Container():
             yield from self._tabs
-        yield CopyBar()
         yield KeyHints(self.hints())
+        yield CopyBar()
 
     def on_mount(self) -> None:
-        """Show the first tab and read the attempt."""
-        self._tabs[0].add_class("-front")
+        """Show the tab that was open the last time and read the attempt."""
+        seen = getattr(self.app, "case_view", {})
+        self._active = min(max(int(seen.get("tab", 0)), 0), len(self._tabs) - 1)
+        self.tab.add_class("-front")
+        self.tab.set_class(bool(seen.get("zoomed")), "-zoomed")
         self._head()
         self.tab.main.focus()
         self._load(keep=False)
@@ -165,13 +172,17 @@ class CaseScreen(Place, inherit_bindings=False):
         box.set_lines(lines)
         tabs = tab_line(self._active, self.content.attempt, width)
         words = Span(self._words, "note")
-        room = width - width_of(tabs) - width_of((words,)) - 1
-        if self._words and room >= 1:
-            tabs = (*tabs, Span(" " * room), words)
+        if self._words:
+            room = max(width - width_of((words,)) - 1, 0)
+            tabs = fit(tabs, room - 1)
+            tabs = (*tabs, Span(" " * (room - width_of(tabs))), words)
         self.query_one(".tabs", LineLabel).set_lines([tabs])
 
     def say(self, words: str) -> None:
-        """A few words at the right of the tabs, until the next ones."""
+        """A few words at the right of the tabs, for some seconds or until the next ones."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(WORDS_STAY, partial(self.say, "")) if words else None
         if words != self._words:
             self._words = words
             self._head()
@@ -243,6 +254,10 @@ class CaseScreen(Place, inherit_bindings=False):
         self._show_tab(keep=False)
         self._head()
         self._focus_main()
+
+    def on_unmount(self) -> None:
+        """Keep the tab and the zoom for the next case (`case_view` on the app, a plain mapping)."""
+        self.app.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}  # type: ignore[attr-defined]
 
     def _focus_main(self) -> None:
         main = self.tab.main

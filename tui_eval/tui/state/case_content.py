@@ -39,7 +39,7 @@ class CaseContent:
         if self.attempt is not None:
             return self.attempt.outcome
         if self.row is None:
-            return ""
+            return "error" if self.problem else ""
         return self.row.outcome or self.row.state
 
     @property

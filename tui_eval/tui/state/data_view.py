@@ -121,7 +121,8 @@ class DataView:
         """Counts, and by what rows were aligned."""
         extra, missing = self.total - self.expected, self.total - self.actual
         cells = len(self.differing) - extra - missing
-        spans = [Span(f"{count(self.expected, 'row')} expected, {self.actual:,} actual", "muted")]
+        spans = [Span("only differences: ", "note")] if self.only else []
+        spans.append(Span(f"{count(self.expected, 'row')} expected, {self.actual:,} actual", "muted"))
         for number, word, style in (
             (cells, "differ", "differs"),
             (missing, "missing", "missing"),
@@ -135,8 +136,6 @@ class DataView:
             spans.append(Span(" · ✓ no difference", "passed"))
         by = ", ".join(one_line(name, 30) for name in self.key) or "content"
         spans.append(Span(f" · aligned by {by}", "muted"))
-        if self.only:
-            spans.append(Span(" · only differences", "note"))
         if self.extra_columns:
             names = ", ".join(one_line(name, 20) for name in self.extra_columns[:4])
             spans.append(Span(f" · columns ignored: {names}", "muted"))
@@ -148,6 +147,7 @@ class DataView:
             return [(Span("no rows to show", "muted"),)]
         row = self.row(shown)
         cell = row.cells[column]
+        number = row.expected_index if row.expected_index is not None else row.actual_index or 0
         named = ", ".join(
             f"{one_line(c.column, 20)}={one_line(c.expected if c.expected is not None else c.actual, 24)}"
             for c in row.cells
@@ -155,7 +155,7 @@ class DataView:
         )
         head: list[Span] = [
             Span(one_line(cell.column, 40), "strong"),
-            Span(f" in row {shown + 1:,}" + (f" ({named})" if named else ""), "muted"),
+            Span(f" in row {number + 1:,}" + (f" ({named})" if named else ""), "muted"),
         ]
         if row.status in ("missing", "extra"):
             word = (

@@ -133,6 +133,20 @@ def fit(line: Line, width: int) -> Line:
     return (*cut(line, 0, end), Span("…", "muted"))
 
 
+_LETTERS = {
+    "✓": "P", "✗": "F", "⊘": "C", "●": "*", "◌": ".", "▎": "|", "─": "-", "│": "|", "┼": "+", "•": "*",
+    "·": ".", "›": ">", "→": ">", "←": "<", "…": "~", "≠": "#", "−": "-", "–": "-", "—": "-",
+}  # fmt: skip
+
+
+def letters(text: str) -> str:
+    """The text for a terminal without UTF-8: glyphs as letters, anything else beyond ASCII as `?`,
+    as wide as it was."""
+    if text.isascii():
+        return text
+    return "".join(c if c.isascii() else _LETTERS.get(c) or "?" * get_character_cell_size(c) for c in text)
+
+
 def pattern(query: str) -> re.Pattern[str]:
     """What a search looks for: the text itself, ignoring case unless it has a capital letter."""
     return re.compile(re.escape(query), 0 if any(c.isupper() for c in query) else re.IGNORECASE)

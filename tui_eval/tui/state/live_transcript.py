@@ -52,7 +52,7 @@ class LiveTranscript:
                 view.outline.append(OutlineItem(block.key, 1, arrow + one_line(piece.name, 80), turn=turn))
         if not view.blocks:
             view.blocks.append(
-                Block("empty", "note", "waiting", partial(text_lines, words, "muted"), 0, "role-note")
+                Block("empty", "note", "", partial(text_lines, words, "muted"), 0, "role-note")
             )
         return view
 

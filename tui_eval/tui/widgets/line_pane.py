@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_eval.tui.keys import KEYS
-from tui_eval.tui.state.lines import Line
+from tui_eval.tui.state.lines import Line, Span, letters
 
 _MOVES = (
     "list.down",
@@ -210,14 +210,22 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.rich_style
         if row >= self.row_count:
             return Strip.blank(width, base)
+        line = self.row_line(row)
+        if not self._has_glyphs:
+            line = tuple(Span(letters(text), words) for text, words in line)
         segments = [
-            Segment(text, base + self.style(words) if words else base) for text, words in self.row_line(row)
+            Segment(text, base + self.style(words) if words else base) for text, words in line
         ]
         strip = Strip(segments).crop_extend(x, x + width, base)
         if self.cursor_line(row):
             word = "cursor" if self.has_focus else "cursor-away"
             strip = _under(strip, self.style(word))
         return strip
+
+    @property
+    def _has_glyphs(self) -> bool:
+        """Whether the terminal can show more than ASCII (the app knows)."""
+        return getattr(getattr(self.app, "symbols", None), "unicode", True)
 
     # -- moving
 
