@@ -238,3 +238,37 @@ async def test_a_misspelt_assertion_is_an_error_never_a_pass(project) -> None:
     assert "should_contian" in attempt.message and "suite.yaml:6" in attempt.message
     assert [verdict.passed for verdict in attempt.verdicts] == [True, None]
     assert any(problem.level == "error" for problem in active.problems)
+
+
+async def test_rows_too_many_for_the_database_are_kept_beside_it(project) -> None:
+    from tui_eval.store.frames import load
+
+    rows = "\n".join(f"{number},{number * 2}" for number in range(1500))
+    agent = """
+    import json
+    def answer(message, session):
+        if "Format the data" not in message:
+            return "here they are"
+        rows = [{"id": i, "double": i * 2 + (i == 1400)} for i in range(1500)]
+        return json.dumps({"data": rows})
+    """
+    config = """
+    agents: {helper: {type: python, function: "agent.py:answer"}}
+    databases: {main: {type: files, path: data}}
+    suites: [{path: "tests/**", agent: helper, database: main}]
+    """
+    test = "name: doubles\nprompt: every number and its double\nsql: SELECT id, double FROM numbers\n"
+    files = {"agent.py": agent, "tests/doubles.yml": test, "data/numbers.csv": f"id,double\n{rows}\n"}
+    root = project(config=config, **files)
+    _, reader = await go(root, trust=True, select=["doubles"])
+    attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None and attempt.data is not None
+    assert (attempt.outcome, attempt.message) == ("failed", "values differ")
+    assert attempt.data.expected is not None and len(attempt.data.expected) == 1000
+    whole = load(reader.folder, attempt.data, "actual")
+    assert whole is not None and whole.height == 1500 and whole["double"][1400] == 2801
+    expected = load(reader.folder, attempt.data, "expected")
+    assert expected is not None and expected.height == 1500
+    for path in (reader.folder / "frames").iterdir():
+        path.unlink()
+    assert load(reader.folder, attempt.data, "actual") is None

@@ -141,6 +141,7 @@ class Evidence:
 class Judgement:
     """What came of judging an attempt; see `Attempt` for the meaning of each value.
 
+    `frames` holds whole frames by side (`expected`, `actual`) where `data` had to be cut.
     `response_text` and `output` are what was judged after transforms, where that differs from the
     reply (None: it does not).
     """
@@ -153,3 +154,4 @@ class Judgement:
     data: DataDetails | None = None
     response_text: str | None = None
     output: Any = None
+    frames: dict[str, Any] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Case, Outcome, Reply, Verdict
 from tui_eval.scripting.python_host import ScriptError
 from tui_eval.scripting.templates import TemplateError
+from tui_eval.store import frames
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.writer import RunWriter
 from tui_eval.suites.promptfoo.render import RenderError
@@ -66,10 +67,26 @@ async def execute(
     finally:
         collector.close()
     duration = (time.perf_counter() - clock) * 1000
+    if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
+        await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = _attempt(job, number, run, collector, judgement, error)
     attempt.started_at = started
     attempt.duration_ms = round(duration, 1)
     return mask(attempt, environment)
+
+
+async def _keep_frames(
+    judgement: Judgement, attempt_ref: int, environment: Environment, writer: RunWriter
+) -> None:
+    """Rows beyond the details' limit go beside the run's database; a full disk is a note, no error."""
+    assert judgement.data is not None
+    try:
+        paths = await asyncio.to_thread(
+            frames.save, writer.folder, attempt_ref, judgement.frames, environment.masker
+        )
+        judgement.data.settings["frames"] = paths
+    except OSError as error:
+        judgement.data.settings["frames_missing"] = str(error)
 
 
 class _Running:

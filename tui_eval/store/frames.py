@@ -1,0 +1,58 @@
+"""Rows too many for a run's database: Parquet files beside it, named in the attempt's data details."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_eval.guard.secrets import Masker
+from tui_eval.model import DataDetails
+
+if TYPE_CHECKING:
+    import polars
+
+FOLDER = "frames"
+
+
+def save(
+    run_folder: Path, attempt_ref: int, frames: Mapping[str, polars.DataFrame], masker: Masker
+) -> dict[str, str]:
+    """Write the frames of one attempt (`expected`, `actual`); their paths from the run's folder.
+
+    Blocking: call it in a thread.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    import polars as pl
+
+    (run_folder / FOLDER).mkdir(exist_ok=True)
+    paths: dict[str, str] = {}
+    for side, frame in frames.items():
+        if masker:
+            texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+            frame = frame.with_columns(
+                pl.col(name).map_elements(masker.text, return_dtype=pl.String) for name in texts
+            )
+        paths[side] = f"{FOLDER}/{attempt_ref}-{side}.parquet"
+        frame.write_parquet(run_folder / paths[side])
+    return paths
+
+
+def load(run_folder: Path, details: DataDetails, side: str) -> polars.DataFrame | None:
+    """The whole frame of a side, where it was too large for the attempt's body; None elsewhere, and
+    where the file is gone (a run that was copied without it)."""
+    named = details.settings.get("frames")
+    name = named.get(side) if isinstance(named, dict) else None
+    if not isinstance(name, str):
+        return None
+    path = (run_folder / name).resolve()
+    if not path.is_relative_to(run_folder.resolve()) or not path.is_file():
+        return None
+    import polars as pl
+
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError):
+        return None
