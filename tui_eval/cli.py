@@ -148,7 +148,16 @@ def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
 @click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass")
 @click.option("--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost")
 @_config_option
-@click.option("-n", "refused", hidden=True, callback=_refuse_n, expose_value=False)
+@click.option(
+    "-n",
+    "refused",
+    hidden=True,
+    is_flag=False,
+    flag_value="",
+    callback=_refuse_n,
+    expose_value=False,
+    is_eager=True,
+)
 def run_command(
     paths: tuple[str, ...],
     outputs: tuple[Path, ...],
@@ -293,7 +302,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
-    from tui_eval.commands.output import CommandError, warn
+    from tui_eval.commands.output import CommandError, warn_line
 
     try:
         code = cli.main(args=arguments, prog_name="tui-eval", standalone_mode=False)
@@ -301,10 +310,10 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         where = f" ({context.command_path} --help says more)" if context is not None else ""
-        warn(f"{error.format_message()}{where}")
+        warn_line(f"{error.format_message()}{where}")
         return _EXIT_USAGE
     except CommandError as error:
-        warn(str(error))
+        warn_line(str(error))
         return error.code
     except (click.Abort, KeyboardInterrupt):
         return 130
@@ -316,7 +325,7 @@ def _run(arguments: list[str] | None) -> int:
 
 def _internal_error(error: Exception) -> int:
     """One line for the person; the traceback, without variables, into a file to report."""
-    from tui_eval.commands.output import warn
+    from tui_eval.commands.output import warn_line
     from tui_eval.guard.trust_store import state_home
 
     path = state_home() / "crash.log"
@@ -328,5 +337,5 @@ def _internal_error(error: Exception) -> int:
         where = ""
     if os.environ.get("TUI_EVAL_TRACEBACK"):
         traceback.print_exception(error)
-    warn(f"internal error: {type(error).__name__}: {error}{where}; please report it")
+    warn_line(f"internal error: {type(error).__name__}: {error}{where}; please report it")
     return _EXIT_INTERNAL

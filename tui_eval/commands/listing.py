@@ -9,8 +9,17 @@ from typing import Any
 import msgspec
 
 from tui_eval import suites
-from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, report_problems, say, say_json
+from tui_eval.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    counted,
+    report_problems,
+    say,
+    say_json,
+)
 from tui_eval.config import Config, load
+from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Assertion, Case, Problem, Suite
 
@@ -39,11 +48,11 @@ def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, tru
         for case in cases:
             if case.suite != suite:
                 suite = case.suite
-                say(f"{suite}  ({case.format})")
+                say(visible(f"{suite}  ({case.format})", newlines=False))
             extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
             agent = f"  [{case.agent}]" if case.agent else ""
-            say(f"  {case.name}{agent}{extra}")
-        say(f"{_counted(len(cases), 'case')} in {_counted(len({case.suite for case in cases}), 'suite')}")
+            say(visible(f"  {case.name}{agent}{extra}", newlines=False))
+        say(f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}")
     if errors:
         return EXIT_USAGE
     return EXIT_OK if cases else EXIT_NOTHING
@@ -54,20 +63,18 @@ def check(paths: Sequence[str], config_file: str | None, trust: bool) -> int:
     _, loaded, problems = load_paths(paths, config_file, trust)
     unique = list(dict.fromkeys(problems))
     for problem in unique:
-        say(f"{problem}" if problem.level == "error" else f"{problem} (note)")
+        note = "" if problem.level == "error" else " (note)"
+        say(visible(f"{problem}{note}", newlines=False))
     errors = sum(problem.level == "error" for problem in unique)
     cases = sum(len(suite.cases) for suite in loaded)
     files = sum(1 for suite in loaded if suite.path)
+    notes = len(unique) - errors
     say(
-        f"{files} file{'' if files == 1 else 's'}, {cases} cases: {errors} errors, {len(unique) - errors} notes"
+        f"{counted(files, 'file')}, {counted(cases, 'case')}: {counted(errors, 'error')}, {counted(notes, 'note')}"
     )
     if errors:
         return EXIT_USAGE
     return EXIT_OK if cases else EXIT_NOTHING
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def describe(case: Case) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class CommandError(Exception):
         self.code = code
 
 
-def say(text: str, stream: TextIO | None = None) -> None:
+def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
     """Print text that may come from outside; a reader that has gone away ends the program quietly."""
     stream = stream if stream is not None else sys.stdout
     text = visible(text)
@@ -32,7 +32,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
     if "utf" not in encoding:
         text = plain_letters(text).encode(encoding, "replace").decode(encoding)
     try:
-        stream.write(text + "\n")
+        stream.write(text + end)
         stream.flush()
     except BrokenPipeError:
         # The pipe's reader (head, less) has enough.
@@ -43,6 +43,16 @@ def say(text: str, stream: TextIO | None = None) -> None:
 def warn(text: str) -> None:
     """Print on stderr."""
     say(text, sys.stderr)
+
+
+def warn_line(text: str) -> None:
+    """Print one line on stderr, whatever line breaks an argument or a file put into it."""
+    say(visible(text, newlines=False), sys.stderr)
+
+
+def counted(number: int, word: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def say_json(value: Any) -> None:

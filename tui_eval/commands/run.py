@@ -29,7 +29,7 @@ from tui_eval.engine.runs import ActiveRun, NothingToRun, prepare, resume
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
 from tui_eval.reports import results, table
-from tui_eval.reports.export import ExportError, export, writer_for
+from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import CaseRow
@@ -56,9 +56,30 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
         folder = find_run(reference)
     except StoreError as error:
         raise CommandError(str(error)) from None
+    if (code := _complete(folder, outputs)) is not None:
+        return code
     return _execute(
         lambda: resume(folder, overrides=overrides, on_done=progress.ended), progress, outputs, keep=True
     )
+
+
+def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
+    """The code of a run in which every attempt has a result; None: there is something to do."""
+    try:
+        reader = RunReader(folder)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    try:
+        attempts = reader.attempts()
+        if any(row.state != "done" for row in attempts):
+            return None
+        info = reader.info()
+        warn(f"run {info.id} is complete: every attempt has a result")
+        if _write(reader, outputs):
+            return EXIT_USAGE
+        return code_of(summarise_run(reader.cases(), attempts), None)
+    finally:
+        reader.close()
 
 
 def find_run(reference: str) -> Path:
@@ -78,7 +99,7 @@ def _execute(
 ) -> int:
     for path in outputs:
         try:
-            writer_for(path)
+            check_writable(path)
         except ExportError as error:
             raise CommandError(str(error)) from None
     try:
@@ -103,21 +124,30 @@ def _execute(
     reader = RunReader(folder)
     try:
         summaries = _report(reader, progress.display, active)
-        for path in outputs:
-            export(reader, path)
+        unwritten = _write(reader, outputs)
         if keep and number is None:
             _nao_outputs(reader, active)
-    except ExportError as error:
-        raise CommandError(str(error)) from None
     finally:
         reader.close()
     if number is not None:
         if keep:
             warn(f"interrupted; go on with: tui-eval resume {info.id}")
         return 128 + number
-    if unreadable:
+    if unreadable or unwritten:
         return EXIT_USAGE
     return code_of(summaries, active.runner.stopped_because)
+
+
+def _write(reader: RunReader, outputs: Sequence[Path]) -> int:
+    """Write every file that can be written; how many could not."""
+    unwritten = 0
+    for path in outputs:
+        try:
+            export(reader, path)
+        except ExportError as error:
+            warn(str(error))
+            unwritten += 1
+    return unwritten
 
 
 def code_of(summaries: Sequence[CaseSummary], stopped: str | None) -> int:
@@ -179,6 +209,9 @@ def reasons_of(attempt: Attempt) -> list[str]:
         word = "" if verdict.passed is False else "error: "
         lines.append(f"{turn}{word}{verdict.reason or verdict.type}")
     if attempt.data is not None and attempt.data.comparison:
+        first = attempt.data.comparison.partition("\n")[0]
+        # The verdict's reason ends with the first difference; the text that follows begins with it.
+        lines = [line.removesuffix(f": {first}") for line in lines]
         lines.append(attempt.data.comparison)
     return lines or [attempt.message]
 

@@ -8,11 +8,20 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval.commands.output import EXIT_FAILED, EXIT_NOTHING, EXIT_OK, CommandError, say, say_json, warn
+from tui_eval.commands.output import (
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    CommandError,
+    counted,
+    say,
+    say_json,
+    warn,
+)
 from tui_eval.commands.run import code_of, find_run, reasons_of
 from tui_eval.config import find_root
 from tui_eval.engine.client import EngineClient, EngineError
-from tui_eval.guard.text import clip
+from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt
 from tui_eval.reports import table
 from tui_eval.reports.export import ExportError, export
@@ -38,7 +47,7 @@ def list_runs(as_json: bool) -> int:
     for item in found:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(item.started_at))
         cost = "" if item.cost is None else f"  ${item.cost:.4f}"
-        counts = f"{item.passed}/{item.total} passed, {item.failed} failed, {item.errors} errors"
+        counts = f"{item.passed}/{item.total} passed, {item.failed} failed, {counted(item.errors, 'error')}"
         say(f"{item.id}  {when}  {item.state:<11}  {counts}{cost}  {item.agents}  {item.what}")
     return EXIT_OK
 
@@ -59,7 +68,7 @@ def show(reference: str, case_name: str | None) -> int:
             case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
         ]
         if not meant:
-            some = ", ".join(case.name for case in cases[:8])
+            some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
         for case in meant:
             for row in (row for row in attempts if row.case_ref == case.id):
@@ -74,7 +83,7 @@ def show(reference: str, case_name: str | None) -> int:
 def attempt_text(attempt: Attempt, name: str) -> str:
     """An attempt for reading: outcome, transcript, verdicts."""
     lines = [
-        f"{name}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})",
+        f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})",
         "",
     ]
     for entry in attempt.transcript:
@@ -114,9 +123,9 @@ def follow(reference: str) -> int:
             for row in changes:
                 seen = max(seen, row.changed)
                 if row.state == "done":
-                    say(
-                        f"{row.outcome:<9} {names.get(row.case_ref, '?')} #{row.attempt}: {clip(row.message, 160)}"
-                    )
+                    name = names.get(row.case_ref, "?")
+                    line = f"{row.outcome:<9} {name} #{row.attempt}: {clip(row.message, 160)}"
+                    say(visible(line, newlines=False))
             if state in _ENDED and not changes:
                 break
             if not changes:

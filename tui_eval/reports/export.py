@@ -3,6 +3,7 @@ points of the group `tui_eval.reports` add others (name: the ending; value: `fun
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,22 @@ def writer_for(path: Path) -> Writer:
             return kinds[ending]
     known = ", ".join(sorted(kinds))
     raise ExportError(f"{path}: unknown kind of file; endings that are known: {known}")
+
+
+def check_writable(path: Path) -> None:
+    """Say before a run, rather than after it, that a file could not be written.
+
+    Raises:
+        ExportError: unknown kind, or its folder cannot be made or written.
+    """
+    writer_for(path)
+    folder = path.absolute().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def export(reader: RunReader, path: Path) -> None:

@@ -32,6 +32,7 @@ def table(cases: Sequence[CaseRow], attempts: Sequence[AttemptRow], summaries: S
         seconds[row.case_ref] = seconds.get(row.case_ref, 0.0) + (row.duration_ms or 0) / 1000
     header = ["Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools"]
     lines: list[list[str]] = []
+    names = _told_apart(cases)
     for case, item in zip(cases, summaries, strict=True):
         status = _WORDS[item.outcome]
         if item.attempts > 1:
@@ -41,7 +42,7 @@ def table(cases: Sequence[CaseRow], attempts: Sequence[AttemptRow], summaries: S
         count = tokens.get(case.id)
         lines.append(
             [
-                visible(case.name, newlines=False), visible(case.model or case.agent, newlines=False), status,
+                _fitting(*names[case.id]), visible(case.model or case.agent, newlines=False), status,
                 visible(item.message, newlines=False), "" if count is None else f"{count:,}",
                 "" if item.cost is None else f"{item.cost:.4f}", f"{seconds.get(case.id, 0.0):.2f}",
                 str(tools.get(case.id, 0)),
@@ -55,6 +56,33 @@ def table(cases: Sequence[CaseRow], attempts: Sequence[AttemptRow], summaries: S
         f"{sum(costs):.4f}" if costs else "", f"{sum(seconds.values()):.2f}", str(sum(tools.values())),
     ]  # fmt: skip
     return _grid(header, lines, total)
+
+
+def _told_apart(cases: Sequence[CaseRow]) -> dict[int, tuple[str, str]]:
+    """Names by case, each with what tells it from another prompt's or agent's case of that name."""
+    seen: dict[tuple[str, str], list[CaseRow]] = {}
+    for case in cases:
+        seen.setdefault((case.suite, case.name), []).append(case)
+    names: dict[int, tuple[str, str]] = {}
+    for members in seen.values():
+        prompts = {case.case_id.rpartition("::")[2] for case in members}
+        agents = {case.agent for case in members}
+        for case in members:
+            parts = [case.case_id.rpartition("::")[2]] if len(prompts) > 1 else []
+            parts += [case.agent] if len(agents) > 1 and case.model else []
+            mark = f" [{', '.join(parts)}]" if parts else ""
+            names[case.id] = (visible(case.name, newlines=False), visible(mark, newlines=False))
+    return names
+
+
+def _fitting(name: str, mark: str) -> str:
+    """The name with its mark, the name cut where both are too long for the column."""
+    from rich.cells import cell_len, set_cell_size
+
+    room = _WIDTHS["Test"] - cell_len(mark)
+    if not mark or cell_len(name) <= room or room < 8:
+        return name + mark
+    return set_cell_size(name, room - 1) + "…" + mark
 
 
 def _grid(header: list[str], lines: list[list[str]], total: list[str]) -> str:
@@ -93,10 +121,11 @@ def failures(
     case's first attempt that did not pass; `root` is the project's, `arguments` those of this run that
     the command needs."""
     parts: list[str] = []
+    names = _told_apart(cases)
     for case, item in zip(cases, summaries, strict=True):
         if item.outcome in ("passed", None):
             continue
-        head = f"{_WORDS[item.outcome]}: {visible(case.name, newlines=False)}"
+        head = f"{_WORDS[item.outcome]}: {''.join(names[case.id])}"
         if item.attempts > 1:
             head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
         lines = [head]
