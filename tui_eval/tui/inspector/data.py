@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -20,6 +21,9 @@ from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from tui_eval.frames.difference import Cell
 
 
 class DataTab(InspectorTab):
@@ -162,10 +166,11 @@ class DataTab(InspectorTab):
         if isinstance(event.pane, DataGrid):
             self._explain()
 
-    def set_only(self, only: bool) -> None:
-        """Only differing rows, or all; the cursor stays on its row."""
-        self.only = only
-        self._only(only)
+    def cell(self) -> Cell | None:
+        """The cell under the cursor."""
+        if self.view is None or not len(self.view) or not self.view.columns:
+            return None
+        return self.view.row(self.grid.cursor).cells[self.grid.column]
 
     def _only(self, only: bool) -> None:
         if self.view is None or self.view.only == only:

@@ -12,9 +12,8 @@ from textual.containers import Container
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui_eval.model import Verdict
 from tui_eval.store.runs import Store
-from tui_eval.tui import clipboard, pager
+from tui_eval.tui import pager
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.case_loader import Where, load
 from tui_eval.tui.inspector.assertions import AssertionsTab
@@ -27,10 +26,10 @@ from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.case_parts import CaseCopying, CaseFinding
+from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
-from tui_eval.tui.state.copying import CHOICES, text_of
 from tui_eval.tui.state.lines import Span, fit, width_of
 from tui_eval.tui.state.verdict_lines import about_rows
 from tui_eval.tui.widgets.bars import KeyHints
@@ -42,13 +41,13 @@ WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
 
 
-class CaseScreen(Place, inherit_bindings=False):
+class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
     TITLE = "Case"
     BINDINGS: ClassVar = [*bindings("case", CASE_KEYS), *bindings("screen", SHARED_KEYS)]
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (100, "-wide")]
-    HELP = (
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    KEY_SECTIONS = (
         ("The case", CASE_KEYS),
         ("Moving", (*keys_in("moving"), *SHARED_KEYS)),
     )
@@ -71,7 +70,7 @@ class CaseScreen(Place, inherit_bindings=False):
         self._active = 0
         self._shown: set[int] = set()
         self._words = ""
-        self._query = ""
+        self.query_text = ""
         self._timer: Timer | None = None
         self._tabs: tuple[InspectorTab, ...] = (
             TranscriptTab(),
@@ -253,16 +252,11 @@ class CaseScreen(Place, inherit_bindings=False):
         self._words = ""
         self._show_tab(keep=False)
         self._head()
-        self._focus_main()
+        self.focus_main()
 
     def on_unmount(self) -> None:
         """Keep the tab and the zoom for the next case (`case_view` on the app, a plain mapping)."""
         self.app.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}  # type: ignore[attr-defined]
-
-    def _focus_main(self) -> None:
-        main = self.tab.main
-        if main.display:
-            main.focus(scroll_visible=False)
 
     def action_pane(self, step: int) -> None:
         """The next or previous pane of the tab."""
@@ -358,7 +352,7 @@ class CaseScreen(Place, inherit_bindings=False):
     def action_zoom(self) -> None:
         """The main pane alone, or beside its others."""
         self.tab.zoom()
-        self._focus_main()
+        self.focus_main()
 
     def action_wrap(self) -> None:
         """Wrap lines or not."""
@@ -374,82 +368,6 @@ class CaseScreen(Place, inherit_bindings=False):
     def action_pager(self) -> None:
         """The tab's whole text in the pager."""
         self.say(pager.show(self.app, self.tab.whole_text(), "case"))
-
-    # -- finding
-
-    def action_find(self) -> None:
-        """Ask what to look for."""
-        if not self.query(Prompt):
-            self.mount(Prompt("find", self._query, "text in this tab; capitals count only if you type one"))
-
-    @on(Prompt.Typed)
-    def _typed(self, event: Prompt.Typed) -> None:
-        event.stop()
-
-    @on(Prompt.Left)
-    def _left(self, event: Prompt.Left) -> None:
-        event.stop()
-        for prompt in self.query(Prompt):
-            prompt.remove()
-        self._focus_main()
-        self._query = event.text if event.kept else ""
-        count = self.tab.find(self._query)
-        if not self._query:
-            self.say("")
-        else:
-            self.say(self._found(self.tab.find_next(0)) if count else f"not here: {self._query}")
-
-    def action_find_next(self, step: int) -> None:
-        """The next or previous place."""
-        if not self._query:
-            self.action_find()
-            return
-        self.say(self._found(self.tab.find_next(step)))
-
-    def _found(self, place: tuple[int, int]) -> str:
-        return f"{place[0]:,} of {place[1]:,}" if place[1] else f"not here: {self._query}"
-
-    # -- copying
-
-    def action_copy(self) -> None:
-        """Ask what to copy."""
-        self.query_one(CopyBar).ask(to_file=False)
-
-    def action_write(self) -> None:
-        """Ask what to write to a file."""
-        self.query_one(CopyBar).ask(to_file=True)
-
-    @on(CopyBar.Chosen)
-    def _chosen(self, event: CopyBar.Chosen) -> None:
-        event.stop()
-        self._focus_main()
-        if event.choice is None:
-            return
-        what = CHOICES[event.choice]
-        transcript = self._transcript_text() if event.choice == "t" else ""
-        text = text_of(self.content, event.choice, self._verdict_here(), transcript)
-        if not text:
-            self.say(f"there is no {what} to copy")
-        elif event.to_file:
-            try:
-                path = clipboard.write_file(text, f"{self.content.name}-{what}")
-            except OSError as error:
-                self.notify(str(error), severity="error", markup=False)
-                return
-            self.notify(f"{what}: {len(text):,} characters written to {path}", markup=False)
-        else:
-            self.notify(clipboard.copied(self.app, text, what), markup=False)
-
-    def _verdict_here(self) -> Verdict | None:
-        """The verdict under the cursor in Assertions."""
-        block = self.tab.text.block if isinstance(self.tab, AssertionsTab) and self.tab.text else None
-        if block is None or not block.key.startswith("v") or self.content.attempt is None:
-            return None
-        return self.content.attempt.verdicts[int(block.key[1:])]
-
-    def _transcript_text(self) -> str:
-        tab = self._tabs[0]
-        return tab.text.rows_text() if tab.text is not None else ""
 
     @on(Said)
     def _said(self, event: Said) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual.events import Blur, Key
+from textual.events import Key
 from textual.message import Message
 
 from tui_eval.tui.state.copying import CHOICES
@@ -46,7 +46,7 @@ class CopyBar(LineLabel, can_focus=True):
         event.prevent_default()
         self._close(event.character if event.character in CHOICES else None)
 
-    def on_blur(self, event: Blur) -> None:
+    def on_blur(self) -> None:
         """The keys went elsewhere."""
         self.remove_class("-open")
 

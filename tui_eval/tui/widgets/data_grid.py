@@ -97,7 +97,7 @@ class DataGrid(LinePane):
         half = self._half
         mark = MARKS[shown.status]
         style = {"different": "differs", "missing": "missing", "extra": "extra"}.get(shown.status, "muted")
-        sides: list[list[Span]] = []
+        sides: list[Line] = []
         for index, present in ((shown.expected_index, "expected"), (shown.actual_index, "actual")):
             number = f"{index + 1:,}" if index is not None else ""
             spans = [Span(f"{mark} ", style), Span(f"{number:>{self._numbers}} ", "muted")]

@@ -270,12 +270,17 @@ class TextPane(LinePane):
 
     def rows_text(self) -> str:
         """The whole text with its roles, folded and clipped parts too."""
-        parts: list[str] = []
-        for block in self.blocks:
-            text = "\n".join(block.text()).rstrip()
-            if block.kind == "turn":
-                parts.append(f"── {block.label} {text}".rstrip())
-            else:
-                label = block.label.strip()
-                parts.append((f"[{label}]\n" if label else "") + text)
-        return "\n\n".join(parts) + "\n"
+        return whole_text(self.blocks)
+
+
+def whole_text(blocks: Sequence[Block]) -> str:
+    """Blocks as plain text: a rule per turn, the role in brackets above each part."""
+    parts: list[str] = []
+    for block in blocks:
+        text = "\n".join(block.text()).rstrip()
+        if block.kind == "turn":
+            parts.append(f"── {block.label} {text}".rstrip())
+        else:
+            label = block.label.strip()
+            parts.append((f"[{label}]\n" if label else "") + text)
+    return "\n\n".join(parts) + "\n"

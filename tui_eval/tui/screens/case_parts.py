@@ -1,0 +1,129 @@
+"""What the Case screen does besides showing: finding in the tab in front, and copying out of it."""
+
+from __future__ import annotations
+
+from textual import on
+
+from tui_eval.model import Verdict
+from tui_eval.tui import clipboard
+from tui_eval.tui.inspector.assertions import AssertionsTab
+from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.screens.place import Place
+from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.copying import CHOICES, text_of
+from tui_eval.tui.state.transcript_view import build
+from tui_eval.tui.widgets.copy_bar import CopyBar
+from tui_eval.tui.widgets.text_pane import TextPane, whole_text
+
+
+class CasePart(Place, inherit_bindings=False):
+    """What the parts below need of the screen they are mixed into."""
+
+    content: CaseContent
+    query_text: str
+
+    @property
+    def tab(self) -> InspectorTab:
+        """The tab in front."""
+        raise NotImplementedError
+
+    def say(self, words: str) -> None:
+        """A few words for the person."""
+        raise NotImplementedError
+
+    def focus_main(self) -> None:
+        """Give the keys to the tab's main pane."""
+        main = self.tab.main
+        if main.display:
+            main.focus(scroll_visible=False)
+
+
+class CaseFinding(CasePart, inherit_bindings=False):
+    """`/`, `n` and `N` in the tab in front."""
+
+    def action_find(self) -> None:
+        """Ask what to look for."""
+        if not self.query(Prompt):
+            self.mount(Prompt("find", self.query_text, "text in this tab"))
+
+    @on(Prompt.Typed)
+    def _typed(self, event: Prompt.Typed) -> None:
+        event.stop()
+
+    @on(Prompt.Left)
+    def _left(self, event: Prompt.Left) -> None:
+        event.stop()
+        for prompt in self.query(Prompt):
+            prompt.remove()
+        self.focus_main()
+        self.query_text = event.text if event.kept else ""
+        count = self.tab.find(self.query_text)
+        if not self.query_text:
+            self.say("")
+        else:
+            self.say(self._found(self.tab.find_next(0)) if count else self._found((0, 0)))
+
+    def action_find_next(self, step: int) -> None:
+        """The next or previous place."""
+        if not self.query_text:
+            self.action_find()
+            return
+        self.say(self._found(self.tab.find_next(step)))
+
+    def _found(self, place: tuple[int, int]) -> str:
+        return f"{place[0]:,} of {place[1]:,}" if place[1] else f"not here: {self.query_text}"
+
+
+class CaseCopying(CasePart, inherit_bindings=False):
+    """`y` and `Y`, then a letter."""
+
+    def action_copy(self) -> None:
+        """Ask what to copy."""
+        self.query_one(CopyBar).ask(to_file=False)
+
+    def action_write(self) -> None:
+        """Ask what to write to a file."""
+        self.query_one(CopyBar).ask(to_file=True)
+
+    @on(CopyBar.Chosen)
+    def _chosen(self, event: CopyBar.Chosen) -> None:
+        event.stop()
+        self.focus_main()
+        if event.choice is None:
+            return
+        what, text = CHOICES[event.choice], self._text_of(event.choice)
+        if not text:
+            self.say(f"there is no {what} to copy")
+        elif event.to_file:
+            try:
+                path = clipboard.write_file(text, f"{self.content.name}-{what}")
+            except OSError as error:
+                self.notify(str(error), severity="error", markup=False)
+                return
+            self.notify(f"{what}: {len(text):,} characters written to {path}", markup=False)
+        else:
+            self.notify(clipboard.copied(self.app, text, what), markup=False)
+
+    def _text_of(self, choice: str) -> str:
+        """The text behind a letter; in Data the cell's, in Assertions the verdict's under the cursor."""
+        if choice in "ae" and isinstance(self.tab, DataTab):
+            cell = self.tab.cell()
+            if cell is not None:
+                return (cell.expected if choice == "e" else cell.actual) or ""
+        return text_of(
+            self.content, choice, self._verdict_here(), self._transcript() if choice == "t" else ""
+        )
+
+    def _verdict_here(self) -> Verdict | None:
+        block = self.tab.text.block if isinstance(self.tab, AssertionsTab) and self.tab.text else None
+        if block is None or not block.key.startswith("v") or self.content.attempt is None:
+            return None
+        return self.content.attempt.verdicts[int(block.key[1:])]
+
+    def _transcript(self) -> str:
+        """The whole transcript as text; of a running attempt what it has said so far."""
+        if self.content.attempt is not None:
+            return whole_text(build(self.content.attempt).blocks)
+        return self.query(TextPane).first().rows_text()
