@@ -4,37 +4,82 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_eval.agents.http_answers import explain, retry_after
+from tui_eval.agents.http_client import Call, HttpClient
 from tui_eval.agents.json_reply import MISSING, at_path
 from tui_eval.agents.reply_metadata import split_metadata
-from tui_eval.agents.wire import EventStream, decode, encode, one_line
+from tui_eval.agents.wire import decode, encode, one_line
 
-BODY = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\n\ndata: rest'
-EXPECTED = [b'{"a": 1}', b"two\nlines", "€".encode(), b"rest"]
-
-
-@given(st.lists(st.integers(0, len(BODY.encode()))))
-def test_events_however_they_are_cut(cuts: list[int]) -> None:
-    body = BODY.encode()
-    places = sorted({0, len(body), *cuts})
-    stream = EventStream()
-    found = [event for start, end in pairwise(places) for event in stream.feed(body[start:end])]
-    assert found + stream.end() == EXPECTED
+EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\r\rdata: rest'
+LINES = '{"a": 1}\n\n{"b": "€"}\r\n  \n{"c": 3}'
 
 
-def test_carriage_returns_alone() -> None:
-    stream = EventStream()
-    assert stream.feed(b"data: a\r\rdata: b\r") + stream.feed(b"\rdata: c") + stream.end() == [
-        b"a",
-        b"b",
-        b"c",
-    ]
+class Cut(httpx.AsyncBaseTransport):
+    """Answers with a body in the pieces given."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        async def content() -> AsyncIterator[bytes]:
+            for piece in self.pieces:
+                yield piece
+
+        return httpx.Response(200, content=content())
+
+
+async def opened(pieces: list[bytes]) -> Call:
+    """A call whose answer is a body in these pieces."""
+    client = HttpClient("http://127.0.0.1:9")
+    client._client = httpx.AsyncClient(transport=Cut(pieces))
+    call = client.call("GET", "http://127.0.0.1:9")
+    async for _ in call.open():
+        pass
+    return call
+
+
+def cut(body: str, cuts: list[int]) -> list[bytes]:
+    """A body cut at some places."""
+    data = body.encode()
+    places = sorted({0, len(data), *(place for place in cuts if place <= len(data))})
+    return [data[start:end] for start, end in pairwise(places)]
+
+
+@given(st.lists(st.integers(0, 100)))
+async def test_events_however_they_are_cut(cuts: list[int]) -> None:
+    call = await opened(cut(EVENTS, cuts))
+    assert [event async for event in call.events()] == ['{"a": 1}', "two\nlines", "€", "rest"]
+
+
+@given(st.lists(st.integers(0, 100)))
+async def test_lines_however_they_are_cut(cuts: list[int]) -> None:
+    call = await opened(cut(LINES, cuts))
+    assert [line async for line in call.lines()] == ['{"a": 1}', '{"b": "€"}', '{"c": 3}']
+
+
+async def test_long_lines_take_time_in_proportion() -> None:
+    """Ten megabytes in 640 pieces: copying what waits at each piece would take minutes."""
+    body = [b"data: ", *[b"x" * 16_000] * 640, b"\n\n"]
+    began = time.perf_counter()
+    found = [event async for event in (await opened(body)).events()]
+    assert len(found) == 1 and len(found[0]) == 640 * 16_000
+    assert [len(line) async for line in (await opened(body[1:])).lines()] == [640 * 16_000]
+    assert time.perf_counter() - began < 5
+
+
+async def test_events_of_a_body_that_was_read() -> None:
+    call = await opened([b"data: a\n\ndata: b"])
+    assert [event async for event in call.events(await call.read())] == ["a", "b"]
+    assert "data: b" in call.exchanged().exchange.response
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists))

@@ -46,7 +46,7 @@ class AnthropicAgent(Agent):
         self.promptfoo = options.flag("promptfoo")
         self.toolbox = Toolbox(options, services)
         api_key = options.text("api_key", os.environ.get("ANTHROPIC_API_KEY"))
-        guard_secret(spec, services.trust, base_url, "api.anthropic.com", {"ANTHROPIC_API_KEY": api_key})
+        guard_secret(spec, services.trust, base_url, {"ANTHROPIC_API_KEY": api_key})
         headers = {"anthropic-version": VERSION, **options.headers()}
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import explain
-from tui_eval.agents.wire import EventStream, decode, one_line, text_of
+from tui_eval.agents.wire import decode, one_line, text_of
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
 from tui_eval.model import Usage
 
@@ -66,27 +66,12 @@ class Answer:
         if "event-stream" not in call.headers.get("content-type", ""):
             yield self._whole(await call.read(), call.url)
             return
-        stream = EventStream()
-        async for chunk in call.chunks():
-            if data := stream.feed(chunk):
-                yield self._add(data, call.url)
-        if rest := stream.end():
-            yield self._add(rest, call.url)
+        async for data in call.events():
+            event = self._event(self._decoded(data, call.url), call.url)
+            if event is not None:
+                yield [event]
         if not self._done and self.stop_reason is None:
             raise AgentError(f"the answer of {call.url} ended before it was complete", answer=self.text)
-
-    def _add(self, data: list[bytes], url: str) -> list[Event]:
-        events: list[Event] = []
-        for item in data:
-            event = self._event(self._decoded(item, url), url)
-            if event is None:
-                continue
-            before = events[-1] if events else None
-            if isinstance(event, TextDelta) and isinstance(before, TextDelta):
-                before.text += event.text
-            else:
-                events.append(event)
-        return events
 
     def _event(self, value: dict[str, Any], url: str) -> Event | None:
         kind = value.get("type")
@@ -163,13 +148,13 @@ class Answer:
                 events.append(TextDelta(block["text"]))
         return events
 
-    def _decoded(self, item: bytes, url: str) -> dict[str, Any]:
+    def _decoded(self, item: bytes | str, url: str) -> dict[str, Any]:
         try:
             value = decode(item)
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            said = one_line(item[:200].decode("utf-8", "replace"))
+            said = one_line(item[:200] if isinstance(item, str) else item[:200].decode("utf-8", "replace"))
             raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text)
         return value
 

@@ -18,7 +18,7 @@ from tui_eval.agents.http_client import Call, HttpClient
 from tui_eval.agents.nao_auth import Credentials
 from tui_eval.agents.nao_reply import Stream, read_run
 from tui_eval.agents.options import Options
-from tui_eval.agents.wire import EventStream, decode, encode, one_line, text_of
+from tui_eval.agents.wire import decode, encode, one_line, text_of
 from tui_eval.config import NAO_URL, AgentSpec
 from tui_eval.events import Event, Finished
 from tui_eval.model import Reply
@@ -125,12 +125,7 @@ class NaoSession(Session):
         yield Finished(reply)
 
     async def _follow(self, call: Call, stream: Stream) -> AsyncIterator[Event]:
-        events = EventStream()
-        async for chunk in call.chunks():
-            for data in events.feed(chunk):
-                for event in stream.take(data):
-                    yield event
-        for data in events.end():
+        async for data in call.events():
             for event in stream.take(data):
                 yield event
         stream.end()

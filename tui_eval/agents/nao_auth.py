@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.options import Options, guard_secret, host_of, is_loopback
+from tui_eval.agents.options import Options, guard_secret
 from tui_eval.agents.wire import decode, encode
+from tui_eval.config_fill import host_of, is_loopback
 
 if TYPE_CHECKING:
     from tui_eval.agents.http_client import HttpClient
@@ -29,7 +30,7 @@ class Credentials:
         self.generation = 0
         self._lock = asyncio.Lock()
         spec, trust = options.spec, options.services.trust
-        guard_secret(spec, trust, url, None, {"NAO_PASSWORD": self.password})
+        guard_secret(spec, trust, url, {"NAO_PASSWORD": self.password})
         if token := options.text("token"):
             self.headers = {"Authorization": f"Bearer {token}"}
         elif not self.can_sign_in and (stored := stored_sign_in()):

@@ -83,13 +83,13 @@ class Stream:
         """The text of the last step that had any, so far."""
         return "".join(self._parts)
 
-    def take(self, data: bytes) -> list[Event]:
+    def take(self, data: str) -> list[Event]:
         """One event of the stream.
 
         Raises:
             AgentError: it is not JSON, or says that the agent failed or was stopped.
         """
-        if data == b"[DONE]":
+        if data == "[DONE]":
             self._ended = True
             return []
         try:
@@ -97,8 +97,7 @@ class Stream:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            said = one_line(data[:200].decode("utf-8", "replace"))
-            raise AgentError(f"nao sent something that is not JSON: {said}", answer=self.text)
+            raise AgentError(f"nao sent something that is not JSON: {one_line(data[:200])}", answer=self.text)
         kind = text_of(value.get("type"))
         if kind == "text-delta":
             piece = text_of(value.get("delta"))

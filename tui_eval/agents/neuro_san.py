@@ -16,7 +16,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.http_client import Call, HttpClient
 from tui_eval.agents.neuro_san_stream import Reader
 from tui_eval.agents.options import Options
-from tui_eval.agents.wire import LineStream, decode, encode, one_line, text_of
+from tui_eval.agents.wire import decode, encode, one_line, text_of
 from tui_eval.config import NEURO_SAN_URL, AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note
 from tui_eval.model import Reply
@@ -104,11 +104,11 @@ class NeuroSanSession(Session):
             yield Note(
                 f"connection direct: no neuro-san library here; the server at {host} is used over HTTP"
             )
-        kept: list[bytes] = []
+        kept: list[str] = []
         try:
             async for event in call.open():
                 yield event
-            async for line in _lines(call):
+            async for line in call.lines():
                 for event in self._take(reader, line, kept):
                     yield event
         except AgentError as error:
@@ -156,16 +156,15 @@ class NeuroSanSession(Session):
         body["chat_filter"] = {"chat_filter_type": chat_filter}
         return body
 
-    def _take(self, reader: Reader, line: bytes, kept: list[bytes]) -> list[Event]:
+    def _take(self, reader: Reader, line: str, kept: list[str]) -> list[Event]:
         try:
             value = decode(line)
         except ValueError:
-            said = one_line(line[:120].decode("utf-8", "replace"))
-            raise AgentError(f"{self.url} sent a line that is not JSON: {said}") from None
+            raise AgentError(f"{self.url} sent a line that is not JSON: {one_line(line[:120])}") from None
         if isinstance(value, dict) and "request" in value:
             # The server repeats the whole request, secrets included, on each line.
             value = {key: item for key, item in value.items() if key != "request"}
-            kept.append(encode(value))
+            kept.append(encode(value).decode())
         else:
             kept.append(line)
         return reader.take(value)
@@ -192,20 +191,11 @@ class NeuroSanSession(Session):
         return AgentError(text, status=error.status, answer=text_of(reader.text))
 
 
-async def _lines(call: Call) -> AsyncIterator[bytes]:
-    stream = LineStream()
-    async for chunk in call.chunks():
-        for line in stream.feed(chunk):
-            yield line
-    for line in stream.end():
-        yield line
-
-
-def _exchanged(call: Call, kept: list[bytes], note: str = "") -> Exchanged:
+def _exchanged(call: Call, kept: list[str], note: str = "") -> Exchanged:
     """The exchange with the lines as kept."""
     event = call.exchanged(note)
     if kept:
         head = event.exchange.response.partition("\n\n")[0]
-        body = b"\n".join(kept)[:256_000].decode("utf-8", "replace")
+        body = "\n".join(kept)[:256_000]
         event.exchange.response = f"{head}\n\n{body}"
     return event

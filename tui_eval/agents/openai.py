@@ -64,8 +64,7 @@ class OpenAIAgent(Agent):
         self.promptfoo = options.flag("promptfoo")
         self.toolbox = Toolbox(options, services)
         api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
-        used = {"OPENAI_API_KEY": api_key}
-        guard_secret(spec, services.trust, self.base_url, "api.openai.com", used)
+        guard_secret(spec, services.trust, self.base_url, {"OPENAI_API_KEY": api_key})
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
             self.headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries)

@@ -9,7 +9,7 @@ import msgspec
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import explain
-from tui_eval.agents.wire import EventStream, decode, one_line, text_of
+from tui_eval.agents.wire import decode, one_line, text_of
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
 from tui_eval.model import Usage
 
@@ -109,50 +109,25 @@ class Completion:
         Raises:
             AgentError: the body is not a completion, says an error, or ends too early.
         """
-        kind = call.headers.get("content-type", "")
-        if "event-stream" not in kind:
+        if "event-stream" not in call.headers.get("content-type", ""):
             body = await call.read()
             if not body.lstrip().startswith((b"data:", b"event:", b":")):
                 yield self._whole(body, call.url)
                 return
-            stream = EventStream()
-            yield self._add(stream.feed(body) + stream.end(), call.url)
+            async for data in call.events(body):
+                yield self._add(data, call.url)
         else:
-            stream = EventStream()
-            async for chunk in call.chunks():
-                if data := stream.feed(chunk):
-                    yield self._add(data, call.url)
-            if rest := stream.end():
-                yield self._add(rest, call.url)
+            async for data in call.events():
+                yield self._add(data, call.url)
         if not self._done and self.finish_reason is None:
             raise AgentError(f"the answer of {call.url} ended before it was complete", answer=self.text)
 
-    def _add(self, data: list[bytes], url: str) -> list[Event]:
-        """The events of some chunks; text that came together is one event."""
-        events: list[Event] = []
-        texts: list[str] = []
-        thoughts: list[str] = []
-        try:
-            for item in data:
-                self._item(item, url, texts, thoughts, events)
-        except AgentError as error:
-            self.parts.extend(texts)
-            error.answer = self.text
-            raise
-        if thoughts:
-            events.insert(0, ReasoningDelta("".join(thoughts)))
-        if texts:
-            text = "".join(texts)
-            self.parts.append(text)
-            events.insert(1 if thoughts else 0, TextDelta(text))
-        return events
-
-    def _item(
-        self, item: bytes, url: str, texts: list[str], thoughts: list[str], events: list[Event]
-    ) -> None:
-        if item == b"[DONE]":
+    def _add(self, item: bytes | str, url: str) -> list[Event]:
+        """What one chunk means."""
+        if item == "[DONE]":
             self._done = True
-            return
+            return []
+        events: list[Event] = []
         chunk = self._chunk(item, url)
         if chunk.usage:
             self.usage = usage_of(chunk.usage)
@@ -167,17 +142,20 @@ class Completion:
                 self._log_probs(choice.logprobs)
             delta = choice.delta or choice.message
             if delta is not None:
-                self._delta(delta, texts, thoughts, events)
+                self._delta(delta, events)
+        return events
 
-    def _delta(self, delta: _Delta, texts: list[str], thoughts: list[str], events: list[Event]) -> None:
-        content = delta.content
-        if content:
-            texts.append(content if isinstance(content, str) else _content(content))
+    def _delta(self, delta: _Delta, events: list[Event]) -> None:
         if thought := delta.reasoning_content or delta.reasoning:
-            thoughts.append(thought)
+            events.append(ReasoningDelta(thought))
+        content = delta.content
+        text = (content if isinstance(content, str) else _content(content)) if content else ""
         if delta.refusal:
             self.refused = True
-            texts.append(delta.refusal)
+            text += delta.refusal
+        if text:
+            self.parts.append(text)
+            events.append(TextDelta(text))
         for piece in delta.tool_calls or ():
             self._tool_call(piece, events)
 
@@ -215,16 +193,16 @@ class Completion:
         if not isinstance(value, dict) or not (value.get("choices") or value.get("error")):
             raise AgentError(f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}")
         self._done = True
-        return self._add([body], url)
+        return self._add(body, url)
 
-    def _chunk(self, item: bytes, url: str) -> _Chunk:
+    def _chunk(self, item: bytes | str, url: str) -> _Chunk:
         try:
             chunk = _chunks.decode(item)
         except (msgspec.DecodeError, UnicodeError):
             try:
                 chunk = msgspec.convert(decode(item), _Chunk, strict=False)
             except (ValueError, msgspec.ValidationError):
-                said = one_line(item.decode("utf-8", "replace"), 200)
+                said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
                 raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text) from None
         if chunk.error:
             said = explain(text_of({"error": chunk.error}))

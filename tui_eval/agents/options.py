@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from tui_eval.agents.base import Services
 from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.config_fill import host_of, is_loopback, is_own_host
 from tui_eval.guard.trust import Trust
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 COMMON = frozenset({"run", "extraction", "live", "files", "rate"})
 _NAMES = {str: "text", dict: "a mapping", list: "a list", bool: "true or false", int: "a whole number"}
 
@@ -124,26 +123,7 @@ def place(spec: AgentSpec, key: str) -> str:
     return f"--agent {spec.name}: {key}" if spec.typed else f"agents.{spec.name}.{key}"
 
 
-def is_loopback(url: str) -> bool:
-    """Whether the URL's host is this machine."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return host in LOOPBACK or host.startswith("127.")
-
-
-def host_of(url: str) -> str:
-    """The host of a URL, for messages."""
-    try:
-        return urlsplit(url).hostname or url
-    except ValueError:
-        return url
-
-
-def guard_secret(
-    spec: AgentSpec, trust: Trust, url: str, own_host: str | None, variables: dict[str, str | None]
-) -> None:
+def guard_secret(spec: AgentSpec, trust: Trust, url: str, variables: dict[str, str | None]) -> None:
     """Refuse to send a person's own secret to a host that a file chose.
 
     `variables` names the environment's secrets in use with the values about to be sent. The provider's
@@ -152,8 +132,8 @@ def guard_secret(
     Raises:
         NeedsTrust: it would go elsewhere.
     """
-    if spec.typed or is_loopback(url) or host_of(url) == own_host:
+    if spec.typed or is_loopback(url) or is_own_host(spec.type, url):
         return
     for name, value in variables.items():
         if value and os.environ.get(name) == value:
-            trust.require(f"send {name} to {host_of(url)}")
+            trust.require(f"send {name} to {host_of(url) or url}")
