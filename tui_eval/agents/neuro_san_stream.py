@@ -149,9 +149,14 @@ class Reader:
                 return [*events, Retrying(one_line(text.removeprefix(RETRYING)), 0.0)]
             if text and sub:
                 events.append(Message(text, sub))
-            elif text and text != self._shown:
+            elif text and self._shown is None:
                 self._shown = text
                 events.append(TextDelta(text))
+            elif text and text != self._shown and kind == "AI":
+                # A message of its own, not more of the one before. The closing framework message
+                # repeats the answer without its structure: the reply tells that.
+                self._shown = text
+                events.append(Message(text))
             return events
         structure = message.get("structure")
         structure = structure if isinstance(structure, dict) else {}

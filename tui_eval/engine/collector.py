@@ -67,7 +67,8 @@ class Collector:
                 self._add("hand_off", agent=event.agent, name=event.to, arguments=event.arguments)
                 self._show("hand_off", _shown(event.arguments), event.agent, event.to)
             case events.Message():
-                self._add("assistant", text=event.text, agent=event.agent)
+                said = self._add("assistant", text=event.text, agent=event.agent)
+                self._last_text = self._last_text if event.agent else said
                 self._show("assistant", event.text, event.agent)
             case events.Note():
                 self._add("note", text=event.text, agent=event.agent)
