@@ -35,7 +35,12 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
         )
     from tui_eval.tui.app import run_app
 
-    return run_app([Path(path) for path in paths], config_file=config_file, local=local, trust=trust)
+    return run_app(
+        [Path(path) for path in paths],
+        config_file=Path(config_file) if config_file else None,
+        local=local,
+        trust=trust,
+    )
 
 
 def attach(reference: str) -> int:
@@ -54,7 +59,13 @@ def _show(folder: Path, config_file: str | None = None, trust: bool = False, loc
         return follow(str(folder))
     from tui_eval.tui.app import run_app
 
-    return run_app([], config_file=config_file, local=local, trust=trust, open_run=folder)
+    return run_app(
+        [],
+        config_file=Path(config_file) if config_file else None,
+        local=local,
+        trust=trust,
+        open_run=folder,
+    )
 
 
 def _terminal() -> bool:

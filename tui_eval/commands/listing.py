@@ -32,7 +32,6 @@ def load_paths(
     config = load(named, config_file)
     loaded = suites.load_all(named, config, trust_for(config.root, trust))
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
-    problems.extend(problem for suite in loaded for case in suite.cases for problem in case.problems)
     return config, loaded, problems
 
 

@@ -26,7 +26,7 @@ class CommandError(Exception):
 
 def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
     """Print text that may come from outside; a reader that has gone away ends the program quietly."""
-    stream = stream if stream is not None else sys.stdout
+    stream: TextIO = sys.stdout if to is None else to
     text = visible(text)
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     if "utf" not in encoding:
