@@ -7,6 +7,7 @@ module; it imports nothing of ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -140,13 +141,14 @@ class Suite(msgspec.Struct, omit_defaults=True):
     """What one file defines. `files` lists every file read for it (absolute paths), so that a
     change in any of them is seen. `settings` holds what the format says about the whole suite
     (promptfoo: evaluateOptions, derivedMetrics, env; StartToAgent: model). An unreadable file is
-    a suite without cases whose problems say why."""
+    a suite without cases whose problems say why. The cases of large tables may be made only when
+    they are asked for (`suites.promptfoo.lazy`), so `cases` is not for changing."""
 
     path: str
     format: Format
     name: str = ""
     description: str = ""
-    cases: list[Case] = []
+    cases: Sequence[Case] = []
     problems: list[Problem] = []
     files: list[str] = []
     settings: dict[str, Any] = {}
@@ -261,7 +263,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     """One execution of a case by one agent, finished, with everything that is kept of it.
 
     `message` is what a person reads first; `stdout` what people's own code printed;
-    `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with.
+    `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
+    weights behind its `named_scores`.
     """
 
     case_id: str
@@ -272,6 +275,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     message: str = ""
     score: float = 0.0
     named_scores: dict[str, float] = {}
+    named_weights: dict[str, float] = {}
     verdicts: list[Verdict] = []
     transcript: list[Entry] = []
     replies: list[Reply] = []

@@ -22,7 +22,7 @@ from typing import Any, Protocol, cast
 
 from tui_eval.config import Config
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Format, Problem, Suite
+from tui_eval.model import Case, Format, Problem, Suite
 from tui_eval.suites.discovery import LOOKS_FOR, discover
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "problems_of",
     "reader_for",
     "readers",
+    "with_ids",
 ]
 
 
@@ -142,7 +143,9 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
 
 def problems_of(suite: Suite) -> list[Problem]:
     """Everything odd or wrong in a suite, its cases included, by place."""
-    every = [*suite.problems, *(problem for case in suite.cases for problem in case.problems)]
+    told = getattr(suite.cases, "problems", None)  # lazy cases know theirs without being made
+    own = told() if told else (problem for case in suite.cases for problem in case.problems)
+    every = [*suite.problems, *own]
     return sorted(dict.fromkeys(every), key=lambda problem: (problem.path, problem.line))
 
 
@@ -174,7 +177,8 @@ def _fill_in(suite: Suite, config: Config) -> None:
     rule = rule_for(config, suite.path)
     if rule is None:
         return
-    for case in suite.cases:
+
+    def change(case: Case) -> None:
         if rule.attempts and not _says_attempts(suite, case.options):
             case.attempts = case.required = rule.attempts
         case.agent = case.agent or rule.agent
@@ -184,6 +188,23 @@ def _fill_in(suite: Suite, config: Config) -> None:
             case.timeout = rule.timeout
         if rule.comparison:
             case.comparison = {**rule.comparison, **(case.comparison or {})}
+
+    later = getattr(suite.cases, "each", None)
+    if later:
+        later(change)
+    else:
+        for case in suite.cases:
+            change(case)
+
+
+def with_ids(loaded: Iterable[Suite], wanted: Iterable[str]) -> list[Case]:
+    """The cases that have one of these ids, in order; of large tables only they are made."""
+    names = frozenset(wanted)
+    result: list[Case] = []
+    for suite in loaded:
+        pick = getattr(suite.cases, "with_ids", None)
+        result.extend(pick(names) if pick else (case for case in suite.cases if case.case_id in names))
+    return result
 
 
 def _says_attempts(suite: Suite, options: dict[str, Any]) -> bool:

@@ -93,11 +93,12 @@ def case_id(
     result = f"{suite_path}::{own}{suffix(matrix or {})}"
     if connection is not None:
         result += suffix({"connection": connection})
-    if provider is not None:
-        result += f"::{_one_line(provider)}"
-        if prompt is not None:
-            result += f"::{_one_line(prompt)}"
-    return result
+    return result if provider is None else result + ending(provider, prompt)
+
+
+def ending(provider: str, prompt: str | None) -> str:
+    """The end of a promptfoo case's id: what it calls the provider and the prompt."""
+    return f"::{_one_line(provider)}" + (f"::{_one_line(prompt)}" if prompt is not None else "")
 
 
 class Ids:

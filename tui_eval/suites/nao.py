@@ -80,7 +80,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     case.case_id = identity.case_id(path, case.name)
     case.content_hash = identity.content_hash(case)
     suite.name = case.name
-    suite.cases.append(case)
+    suite.cases = [case]
     return suite
 
 

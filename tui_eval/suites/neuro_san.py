@@ -96,6 +96,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     case.turns = turns
     _settings(reading, root, case)
     ids = identity.Ids()
+    cases: list[Case] = []
     for order, connection in enumerate(connections):
         several = len(connections) > 1
         case_id = identity.case_id(path, case.name, connection=connection if several else None)
@@ -105,7 +106,8 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         if several:
             one.name = f"{case.name} [connection={connection}]"
         one.content_hash = identity.content_hash(one)
-        suite.cases.append(one)
+        cases.append(one)
+    suite.cases = cases
     return suite
 
 

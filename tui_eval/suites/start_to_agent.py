@@ -73,6 +73,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         reading.error(("test_cases",), f"must be a list of cases, not {kind(entries)}")
         return suite
     ids = identity.Ids()
+    cases: list[Case] = []
     for number, entry in enumerate(entries):
         case = _case(reading, entry, number)
         reading.problems = suite.problems
@@ -84,7 +85,8 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         )
         case.name = case.name or f"case {number + 1}"
         case.content_hash = identity.content_hash(case)
-        suite.cases.append(case)
+        cases.append(case)
+    suite.cases = cases
     return suite
 
 

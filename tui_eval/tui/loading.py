@@ -71,7 +71,7 @@ class Loader:
         ]
         due = time.monotonic() + PORTION
         for path in found:
-            read.append(suites.load(path, settings, trust))
+            read.append(_whole(suites.load(path, settings, trust)))
             if time.monotonic() > due and generation == self.generation:
                 portion = Loaded(generation, list(read), settings, False, history=history)
                 self._app.call_later(self._app.take_suites, portion)
@@ -86,7 +86,13 @@ class Loader:
 
         settings = config.load(self._paths, self._config_file)
         trust = Trust(granted=trusted)
-        read = [suites.load(settings.root / path, settings, trust) for path in paths]
+        read = [_whole(suites.load(settings.root / path, settings, trust)) for path in paths]
         self._app.call_later(
             self._app.take_some_suites, Loaded(generation, read, settings, True, list(trust.wanted))
         )
+
+
+def _whole(suite: Suite) -> Suite:
+    """A suite whose cases are all made, here in the thread rather than on the app's loop."""
+    suite.cases = list(suite.cases)
+    return suite

@@ -160,7 +160,6 @@ def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
         ("tests: ['https://docs.google.com/spreadsheets/d/x']", "not supported yet"),
         ("tests: ['huggingface://datasets/a/b']", "not supported yet"),
         ("tests: ['file://../../etc/passwd']", "needs trust: read"),
-        ("tests: [{vars: {q: 'file://i.png'}}]", "images, sound, video and PDF"),
         ("tests: [{vars: {q: 'file://nope*.txt'}}]", "no file matches"),
         ("tsts: []", "tsts: unknown key; did you mean tests?"),
         ("tests: [{$ref: '#/nowhere'}]", "there is no 'nowhere'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,14 +10,17 @@ import msgspec
 from tui_eval.model import Case, Problem, Turn
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import identity
+from tui_eval.suites.promptfoo.csv import Rows
+from tui_eval.suites.promptfoo.lazy import Block, LazyCases
 from tui_eval.suites.promptfoo.matrix import TooMany, combinations
 from tui_eval.suites.promptfoo.prompts import Prompt
 from tui_eval.suites.promptfoo.providers import Provider, matches, normalised
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
 from tui_eval.suites.promptfoo.tests import Test, merged
-from tui_eval.suites.promptfoo.types import JAVASCRIPT, MEDIA
 
 MOST_ATTEMPTS = 10_000
+SMALLEST_LAZY = 1_000
+"""Rows; the cases of smaller tables are made at once."""
 
 
 class Column(msgspec.Struct):
@@ -26,6 +29,11 @@ class Column(msgspec.Struct):
     provider: Provider | None
     prompt: Prompt
     named: str
+
+    @property
+    def provider_name(self) -> str:
+        """What a case's id calls the provider."""
+        return self.provider.name if self.provider else "agent"
 
 
 def columns(providers: list[Provider], prompts: list[Prompt]) -> list[Column]:
@@ -41,7 +49,7 @@ def columns(providers: list[Provider], prompts: list[Prompt]) -> list[Column]:
 
 
 class CaseMaker:
-    """Makes the cases of one suite; ids and order run through all of them."""
+    """Makes the cases of one suite."""
 
     def __init__(self, reading: Reading, cols: list[Column], settings: dict[str, Any]) -> None:
         self.reading = reading
@@ -52,10 +60,33 @@ class CaseMaker:
         self.timeout: float | None = None
         if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
             self.timeout = timeout / 1000
-        self.ids = identity.Ids()
-        self.order = 0
         self.number = 0
         self.everything = not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
+
+    def all(self, chunks: Iterable[Sequence[Test]], default: Test | None) -> Sequence[Case]:
+        """The cases of all tests. Large tables stay rows until their cases are asked for."""
+        blocks: list[Block] = []
+        for tests in chunks:
+            if isinstance(tests, Rows) and (block := self._rows(tests, default)) is not None:
+                self.number += len(tests)
+                blocks.append(block)
+            else:
+                blocks.append(CaseList([case for test in tests for case in self.cases(test, default)]))
+        cases = LazyCases(blocks)
+        return cases if any(isinstance(block, RowCases) for block in blocks) else list(cases)
+
+    def _rows(self, rows: Rows, default: Test | None) -> RowCases | None:
+        """The rows as a block, where each is one case per column; None where they need a closer look."""
+        expanding = default is not None and any(not isinstance(v, str) for v in default.vars.values())
+        if len(rows) < SMALLEST_LAZY or expanding or rows.mentions_files():
+            return None
+        first = merged(rows[0], default)
+        options = first.options or {}
+        if options.get("transformVars") is not None:
+            return None
+        if default is not None and any(str(v).startswith("file://") for v in default.vars.values()):
+            return None
+        return RowCases(self, rows, default, self._columns(first), self._attempts(first, options))
 
     def cases(self, own: Test, default: Test | None) -> Iterator[Case]:
         """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
@@ -63,24 +94,38 @@ class CaseMaker:
         self.number += 1
         cols = self._columns(test)
         options = test.options or {}
-        attempts = self._attempts(test, options)
-        base = self._base(test, options, attempts)
+        base = self.base(test, self._attempts(test, options))
         expand = self.everything and not options.get("disableVarExpansion")
         try:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
-                problems = [*base.problems, *self._var_problems(test, values)]
                 for column in cols:
-                    yield self._case(base, test, own.vars or test.vars, column, values, matrix, problems)
+                    wanted = self.wanted(test, own.vars or test.vars, column, matrix)
+                    yield self.case(base, test, column, values, wanted)
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))
 
-    def _base(self, test: Test, options: dict[str, Any], attempts: int) -> Case:
+    def wanted(
+        self, test: Test, naming: dict[str, Any], column: Column, matrix: dict[str, Any] | None = None
+    ) -> str:
+        """The id that a case would have if it were the only one of its kind."""
+        return identity.case_id(
+            self.reading.name,
+            test.description or None,
+            variables=naming,
+            texts=() if naming else (column.prompt.raw,),
+            matrix=matrix,
+            provider=column.provider_name,
+            prompt=column.named,
+        )
+
+    def base(self, test: Test, attempts: int) -> Case:
+        """What all cases of a test share."""
+        options = test.options or {}
         if test.scoring is not None:
             options = {**options, "assertScoringFunction": test.scoring}
-        name = test.description or test.row or f"Row #{self.number}"
         return Case(
             "",
-            name,
+            test.description or test.row or f"Row #{self.number}",
             self.reading.name,
             "promptfoo",
             description=test.description or test.row,
@@ -96,16 +141,8 @@ class CaseMaker:
             problems=list(test.problems),
         )
 
-    def _case(
-        self,
-        base: Case,
-        test: Test,
-        naming: dict[str, Any],
-        column: Column,
-        values: dict[str, Any],
-        matrix: dict[str, Any],
-        problems: list[Problem],
-    ) -> Case:
+    def case(self, base: Case, test: Test, column: Column, values: dict[str, Any], case_id: str) -> Case:
+        """One case, complete but for its `order`."""
         provider = normalised(test.provider) if test.provider is not None else None
         provider = provider or column.provider
         prompt = column.prompt
@@ -114,18 +151,9 @@ class CaseMaker:
             options = {**options, "promptConfig": prompt.config}
         if prompt.function is not None:
             options = {**options, "promptFunction": prompt.function}
-        named = identity.case_id(
-            self.reading.name,
-            test.description or None,
-            variables=naming,
-            texts=() if naming else (prompt.raw,),
-            matrix=matrix,
-            provider=column.provider.name if column.provider else "agent",
-            prompt=column.named,
-        )
         # Faster than `replace`: a suite may have a hundred thousand rows.
         case = Case(
-            self.ids.take(named),
+            case_id,
             base.name,
             base.suite,
             "promptfoo",
@@ -144,10 +172,8 @@ class CaseMaker:
             required=base.required,
             timeout=base.timeout,
             assertions=base.assertions,
-            order=self.order,
-            problems=problems,
+            problems=[*base.problems],
         )
-        self.order += 1
         case.content_hash = identity.content_hash(case)
         return case
 
@@ -191,18 +217,76 @@ class CaseMaker:
             return 1
         return int(given)
 
-    def _var_problems(self, test: Test, values: dict[str, Any]) -> list[Problem]:
-        found: list[Problem] = []
-        for name, value in values.items():
-            if not (isinstance(value, str) and value.startswith("file://")):
-                continue
-            ending = value.rpartition(".")[2].partition(":")[0].lower()
-            what = ""
-            if ending in MEDIA:
-                what = "images, sound, video and PDF as variables are not supported yet"
-            elif ending in JAVASCRIPT or ending == "py":
-                what = "variables made by code are not supported yet"
-            if what:
-                cure = "use text, YAML or JSON"
-                found.append(Problem(test.path, test.line, f"vars.{name}", f"{brief(value)}: {what}", cure))
-        return found
+
+class CaseList:
+    """Cases that are made already, as a block."""
+
+    def __init__(self, cases: list[Case]) -> None:
+        self._cases = cases
+        self._wanted = [case.case_id for case in cases]
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def wanted(self) -> Iterator[str]:
+        """See `lazy.Block`."""
+        return iter(self._wanted)
+
+    def cases(self, start: int, stop: int, ids: Sequence[str]) -> Iterator[Case]:
+        """See `lazy.Block`; always the same objects."""
+        for case, case_id in zip(self._cases[start:stop], ids, strict=True):
+            case.case_id = case_id
+            yield case
+
+    def problems(self) -> list[Problem]:
+        """See `lazy.Block`."""
+        return [problem for case in self._cases for problem in case.problems]
+
+
+class RowCases:
+    """The cases of a table: each row with each column, made when they are asked for."""
+
+    def __init__(
+        self, maker: CaseMaker, rows: Rows, default: Test | None, cols: list[Column], attempts: int
+    ) -> None:
+        self._maker = maker
+        self._rows = rows
+        self._default = default
+        self._columns = cols
+        self._attempts = attempts
+
+    def __len__(self) -> int:
+        return len(self._rows) * len(self._columns)
+
+    def wanted(self) -> Iterator[str]:
+        """See `lazy.Block`."""
+        plan, maker = self._rows.plan, self._maker
+        if not plan.vars or plan.bare_metadata is not None:
+            for own in self._rows:
+                test = merged(own, self._default)
+                for column in self._columns:
+                    yield maker.wanted(test, own.vars or test.vars, column)
+            return
+        endings = [identity.ending(column.provider_name, column.named) for column in self._columns]
+        for row in self._rows.cells:
+            described = row[plan.description] if plan.description >= 0 else ""
+            values = {} if described.strip() else {name: row[index] for name, index in plan.vars}
+            head = identity.case_id(maker.reading.name, described or None, variables=values)
+            for ending in endings:
+                yield head + ending
+
+    def cases(self, start: int, stop: int, ids: Sequence[str]) -> Iterator[Case]:
+        """See `lazy.Block`."""
+        maker, width = self._maker, len(self._columns)
+        place = start
+        while place < stop:
+            number, first = divmod(place, width)
+            test = merged(self._rows[number], self._default)
+            base = maker.base(test, self._attempts)
+            for column in self._columns[first : first + stop - place]:
+                yield maker.case(base, test, column, test.vars, ids[place - start])
+                place += 1
+
+    def problems(self) -> list[Problem]:
+        """See `lazy.Block`."""
+        return self._rows.problems()

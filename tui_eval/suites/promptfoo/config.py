@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -123,7 +124,7 @@ class ConfigReader:
         )
         return {}
 
-    def _cases(self, data: dict[str, Any]) -> list[Case]:
+    def _cases(self, data: dict[str, Any]) -> Sequence[Case]:
         reading = self.reading
         named = "providers" if data.get("providers") is not None else "targets"
         found = providers.read(reading, data.get(named), (named,), self.line_of)
@@ -133,12 +134,12 @@ class ConfigReader:
             asked = prompts.read(reading, data["prompts"], self.line_of)
         default = self._default(data)
         sources = Sources(reading, self.line_of)
-        tests = sources.read(data.get("tests"), ("tests",))
+        chunks = sources.chunks(data.get("tests"), ("tests",))
         if data.get("tests") in (None, []) and not data.get("scenarios"):
-            tests = [Test(reading.name, self.line_of())]
-        tests.extend(self._scenarios(data.get("scenarios"), sources))
+            chunks = [[Test(reading.name, self.line_of())]]
+        chunks.append(self._scenarios(data.get("scenarios"), sources))
         maker = CaseMaker(reading, columns(found, asked), self.suite.settings)
-        return [case for test in tests for case in maker.cases(test, default)]
+        return maker.all(chunks, default)
 
     def _default(self, data: dict[str, Any]) -> Test | None:
         """`defaultTest`, with the suite's `metadata` and the variables of `commandLineOptions`."""

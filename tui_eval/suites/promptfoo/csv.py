@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
-from tui_eval.model import Assertion
+from tui_eval.model import Assertion, Problem
 from tui_eval.suites.promptfoo import shorthand
 from tui_eval.suites.promptfoo.reading import Reading
-from tui_eval.suites.promptfoo.rows import CsvError, rows
+from tui_eval.suites.promptfoo.rows import CsvError, records
 from tui_eval.suites.promptfoo.tests import Test
 
 SPECIAL = (
@@ -145,9 +145,7 @@ class Plan:
         return result
 
     def _row_problem(self, test: Test, line: int, key: str, message: str, cure: str) -> None:
-        problem = self.reading.problem(self.path, line, key, message, cure)
-        self.reading.problems.pop()
-        test.problems = [*test.problems, problem]
+        test.problems = [*test.problems, Problem(self.path, line, key, message, cure)]
 
     def _metadata(self, row: list[str]) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -185,27 +183,85 @@ def _number(cell: str) -> float | None:
     return shorthand.as_number(plain) if plain and _NUMBER.match(plain) else None
 
 
-def read(reading: Reading, path: str, text: str) -> Iterator[Test]:
-    """The tests of a CSV text. A text that the tool refuses gives none, and a problem with the line."""
-    delimiter = os.environ.get("PROMPTFOO_CSV_DELIMITER") or ","
-    strict = os.environ.get("PROMPTFOO_CSV_STRICT", "").lower() in ("1", "true", "yes")
-    tests: list[Test] = []
-    plan: Plan | None = None
-    try:
-        if len(delimiter) != 1:
-            raise CsvError("PROMPTFOO_CSV_DELIMITER must be one character", 0)
-        for line, row in rows(text.removeprefix("\ufeff"), delimiter, strict=strict):
-            if plan is None:
-                plan = Plan(reading, path, row)
-                continue
+class Rows(Sequence[Test]):
+    """The tests of a table, each made from its row when it is asked for."""
+
+    def __init__(self, plan: Plan, cells: list[list[str]], lines: list[int] | None, first_line: int) -> None:
+        self.plan = plan
+        self.cells = cells
+        self._lines = lines
+        self._first = first_line
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @overload
+    def __getitem__(self, index: int) -> Test: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Test]: ...
+
+    def __getitem__(self, index: int | slice) -> Test | list[Test]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number = index if index >= 0 else len(self.cells) + index
+        return self.plan.test(self.cells[number], number + 1, self.line(number))
+
+    def __iter__(self) -> Iterator[Test]:
+        for number, row in enumerate(self.cells):
+            yield self.plan.test(row, number + 1, self.line(number))
+
+    def line(self, index: int) -> int:
+        """The line of the file on which a row begins."""
+        return self._lines[index] if self._lines is not None else self._first + index
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with single rows. Only cells that can be wrong are looked at."""
+        suspects: set[int] = set()
+        for index in self.plan.expected:
+            suspects.update(i for i, row in enumerate(self.cells) if '"' in row[index])
+        for _, index in self.plan.config:
+            suspects.update(i for i, row in enumerate(self.cells) if row[index])
+        return [problem for i in sorted(suspects) for problem in self[i].problems]
+
+    def mentions_files(self) -> bool:
+        """Whether a variable may be a file, which can stand for several."""
+        return any("file://" in row[index] for _, index in self.plan.vars for row in self.cells)
+
+
+def table(
+    reading: Reading, path: str, found: list[list[str]], lines: list[int] | None = None
+) -> Sequence[Test]:
+    """The tests of a table whose first row is the header.
+
+    Raises:
+        CsvError: a row is shorter or longer than the header, or a column makes no sense.
+    """
+    if not found:
+        return ()
+    plan = Plan(reading, path, found[0] or [""])
+    cells = found[1:]
+    if set(map(len, cells)) - {plan.width}:
+        for index, row in enumerate(cells):
+            row = cells[index] = row or [""]
             if len(row) != plan.width:
+                line = lines[index + 1] if lines else index + 2
                 raise CsvError(
                     f"Invalid Record Length: columns length is {plan.width}, got {len(row)} on line {line}",
                     line,
                 )
-            tests.append(plan.test(row, len(tests) + 1, line))
+    return Rows(plan, cells, lines[1:] if lines else None, 2)
+
+
+def read(reading: Reading, path: str, text: str) -> Sequence[Test]:
+    """The tests of a CSV text. A text that the tool refuses gives none, and a problem with the line."""
+    delimiter = os.environ.get("PROMPTFOO_CSV_DELIMITER") or ","
+    strict = os.environ.get("PROMPTFOO_CSV_STRICT", "").lower() in ("1", "true", "yes")
+    try:
+        if len(delimiter) != 1:
+            raise CsvError("PROMPTFOO_CSV_DELIMITER must be one character", 0)
+        found, lines = records(text.removeprefix("\ufeff"), delimiter, strict=strict)
+        return table(reading, path, found, lines)
     except CsvError as error:
-        cure = "the file is not read; mend this line"
-        reading.problem(path, error.line, "", str(error), cure)
-        return
-    yield from tests
+        reading.problem(path, error.line, "", str(error), "the file is not read; mend this line")
+        return ()

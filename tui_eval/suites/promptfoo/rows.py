@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 csv.field_size_limit(2**31 - 1)
+
+_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class CsvError(Exception):
@@ -21,26 +24,47 @@ class CsvError(Exception):
         self.line = line
 
 
-def rows(text: str, delimiter: str = ",", *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """`(line, cells)` of every record, the header first. A blank line is a record of one empty cell.
+def records(
+    text: str, delimiter: str = ",", *, strict: bool = False
+) -> tuple[list[list[str]], list[int] | None]:
+    """Every record, the header first, and the line of each (None: the n-th stands on line n).
+
+    A blank line is a record without cells, to be taken as one empty cell.
 
     Raises:
         CsvError: a quote where none may stand (strict), or one that is never closed.
     """
-    if strict:
-        yield from _by_hand(text, delimiter, relaxed=False)
-        return
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line, count = 1, 0
-    try:
-        for record in reader:
-            yield line, record or [""]
-            line = reader.line_num + 1
-            count += 1
-    except csv.Error:
-        for index, found in enumerate(_by_hand(text, delimiter, relaxed=True)):
-            if index >= count:
-                yield found
+    if not strict:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        try:
+            found = list(reader)
+            return found, None if reader.line_num == len(found) else _lines_of(found)
+        except csv.Error:
+            pass
+    lines, found = [], []
+    for line, record in _by_hand(text, delimiter, relaxed=not strict):
+        lines.append(line)
+        found.append(record)
+    return found, lines
+
+
+def rows(text: str, delimiter: str = ",", *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """`(line, cells)` of every record, as `records`; a blank line is one empty cell."""
+    found, lines = records(text, delimiter, strict=strict)
+    for index, record in enumerate(found):
+        yield lines[index] if lines else index + 1, record or [""]
+
+
+def _lines_of(found: list[list[str]]) -> list[int]:
+    """The line on which each record begins: line breaks can only stand within cells."""
+    lines, line = [], 1
+    for record in found:
+        lines.append(line)
+        line += 1
+        for cell in record:
+            if "\n" in cell or "\r" in cell:
+                line += len(_BREAK.findall(cell))
+    return lines
 
 
 def _by_hand(text: str, delimiter: str, *, relaxed: bool) -> Iterator[tuple[int, list[str]]]:

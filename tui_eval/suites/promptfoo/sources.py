@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ class Sources:
 
     def read(self, value: Any, at: tuple[Any, ...]) -> list[Test]:
         """The tests under a key of the configuration: a path, a list, or a generator."""
+        return [test for tests in self.chunks(value, at) for test in tests]
+
+    def chunks(self, value: Any, at: tuple[Any, ...]) -> list[Sequence[Test]]:
+        """As `read`, source by source, so that large tables stay rows (`csv.Rows`)."""
         if value is None:
             return []
         if isinstance(value, str):
@@ -42,7 +47,7 @@ class Sources:
         if not isinstance(value, list):
             return self._wrong(at, f"must be a list of tests or a file, not {brief(value)}")
         reader = TestReader(self.reading, self.reading.name, self.line_of)
-        result: list[Test] = []
+        result: list[Sequence[Test]] = []
         for index, entry in enumerate(value):
             place = (*at, index)
             if isinstance(entry, str):
@@ -50,14 +55,16 @@ class Sources:
             elif isinstance(entry, dict) and isinstance(entry.get("path"), str):
                 result.extend(self._reference(entry["path"], entry.get("config"), place, listed=True))
             elif (test := reader.test(entry, place)) is not None:
-                result.append(test)
+                result.append([test])
         return result
 
-    def _wrong(self, at: tuple[Any, ...], message: str, cure: str = "") -> list[Test]:
+    def _wrong(self, at: tuple[Any, ...], message: str, cure: str = "") -> list[Sequence[Test]]:
         self.reading.problem(self.reading.name, self.line_of(*at), dotted_key(at), message, cure)
         return []
 
-    def _reference(self, text: str, config: Any, at: tuple[Any, ...], *, listed: bool) -> list[Test]:
+    def _reference(
+        self, text: str, config: Any, at: tuple[Any, ...], *, listed: bool
+    ) -> list[Sequence[Test]]:
         if text.startswith(_REMOTE):
             return self._wrong(
                 at, f"tests from {brief(text)} are not supported yet", "save them as a CSV file"
@@ -74,20 +81,19 @@ class Sources:
             else:
                 sheet = re.match(r"(.+\.xlsx?)#", plain, re.IGNORECASE)
                 paths = [self.reading.find(sheet.group(1) if sheet else plain)]
-            result: list[Test] = []
-            for path in paths:
-                result.extend(self._file(path, function, config, listed=listed, depth=0))
-            return result
+            return [self._file(path, function, config, listed=listed, depth=0) for path in paths]
         except Missing as error:
             return self._wrong(at, str(error)) if str(error) else []
 
-    def _file(self, path: Path, function: str | None, config: Any, *, listed: bool, depth: int) -> list[Test]:
+    def _file(
+        self, path: Path, function: str | None, config: Any, *, listed: bool, depth: int
+    ) -> Sequence[Test]:
         kind = path.suffix[1:].lower()
         name = self.reading.relative(path)
         if depth > DEEPEST:
             raise Missing(f"{name}: files that name files too deeply")
         if kind == "csv":
-            return list(csv.read(self.reading, name, self.reading.text(path)))
+            return csv.read(self.reading, name, self.reading.text(path))
         if kind == "py":
             values = generators.run(self.reading, path, function, self._config(config))
             return self._values(values, name, no_line, listed=listed, depth=depth)
