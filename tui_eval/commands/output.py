@@ -24,7 +24,7 @@ class CommandError(Exception):
         self.code = code
 
 
-def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
+def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
     """Print text that may come from outside; a reader that has gone away ends the program quietly."""
     stream: TextIO = sys.stdout if to is None else to
     text = visible(text)
