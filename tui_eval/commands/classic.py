@@ -77,4 +77,4 @@ class ClassicProgress(Progress):
         self._open = False
 
     def _write(self, text: str) -> None:
-        say(visible(text), end="", stream=sys.stdout)
+        say(visible(text), end="", to=sys.stdout)
