@@ -17,7 +17,11 @@ from tui_eval.assertions.promptfoo.table import NOT_YET as NOT_JUDGED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 VECTORS = Path(__file__).parent.parent / "vectors"
-ROWS = [json.loads(line) for line in (VECTORS / "promptfoo_assert.jsonl").read_text("utf-8").splitlines()]
+ROWS = [
+    json.loads(line)
+    for name in ("promptfoo_assert.jsonl", "promptfoo_assert_meteor_repaired.jsonl")
+    for line in (VECTORS / name).read_text("utf-8").splitlines()
+]
 
 
 def _not_yet() -> dict[str, str]:

@@ -76,10 +76,13 @@ class JudgeServices:
     `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured;
     `schema` is a JSON schema wished for the reply). `judge_for(provider)` gives such a callable for
     a grader that a suite names (a promptfoo provider id or mapping), None where it is not known.
+    `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
+    or (None) the judge's; None where neither is configured.
     `run_sql(database, query)` runs the expected query; `rows(columns)` gives the agent's answer as
     rows. `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
-    variables that templates may read.
+    variables that templates may read. `compares_columns` says that whoever asks will compare the
+    columns of a test itself when all have run (promptfoo's select-best, max-score).
     """
 
     ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
@@ -88,6 +91,7 @@ class JudgeServices:
         Callable[[Any], Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None]
         | None
     ) = None
+    embed: Callable[[Any, list[str]], Awaitable[list[list[float]]]] | None = None
     run_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
     rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
     python: PythonHost | None = None
@@ -97,6 +101,7 @@ class JudgeServices:
     base: Path = field(default_factory=Path)
     comparison: dict[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    compares_columns: bool = False
 
 
 @dataclass(slots=True)
@@ -143,15 +148,18 @@ class Judgement:
 
     `frames` holds whole frames by side (`expected`, `actual`) where `data` had to be cut.
     `response_text` and `output` are what was judged after transforms, where that differs from the
-    reply (None: it does not).
+    reply (None: it does not). `named_weights` are the weights behind `named_scores`. `open` is True
+    while an assertion waits for the other columns of the test.
     """
 
     verdicts: list[Verdict] = field(default_factory=list)
     outcome: Outcome = "passed"
     score: float = 1.0
     named_scores: dict[str, float] = field(default_factory=dict)
+    named_weights: dict[str, float] = field(default_factory=dict)
     message: str = ""
     data: DataDetails | None = None
     response_text: str | None = None
     output: Any = None
     frames: dict[str, Any] = field(default_factory=dict)
+    open: bool = False

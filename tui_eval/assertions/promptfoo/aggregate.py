@@ -16,6 +16,8 @@ from tui_eval.assertions.judging import (
 )
 from tui_eval.assertions.outcome import message_of
 from tui_eval.assertions.promptfoo import js, one, table, values
+from tui_eval.assertions.promptfoo.comparison import OPEN
+from tui_eval.assertions.promptfoo.scoring import own_score
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Outcome, Verdict
 
@@ -116,6 +118,10 @@ async def judge_case(evidence: Evidence) -> Judgement:
     tally = Tally(evidence.case.threshold)
     sets: dict[int, Tally] = {}
     for index, assertion in enumerate(assertions):
+        if assertion.type in table.COLUMNS:
+            judgement.verdicts.append(error_verdict(assertion, OPEN))
+            judgement.open = True
+            continue
         if assertion.type == ASSERT_SET:
             sets[index] = Tally(_number(assertion.threshold))
             judgement.verdicts.append(_set_verdict(assertion, sets[index]))
@@ -133,7 +139,25 @@ async def judge_case(evidence: Evidence) -> Judgement:
     for index, inner in sets.items():
         verdict = _finish_set(judgement.verdicts[index], assertions[index], inner)
         tally.add(verdict)
-    return _finish(judgement, tally, evidence.reference)
+    judgement = _finish(judgement, tally, evidence.reference)
+    await _own_score(judgement, evidence)
+    if judgement.open and not evidence.services.compares_columns and judgement.outcome == "passed":
+        judgement.outcome, judgement.message = "error", OPEN
+    return judgement
+
+
+async def _own_score(judgement: Judgement, evidence: Evidence) -> None:
+    """The suite's `assertScoringFunction` has the last word, unless something could not be judged."""
+    if judgement.outcome == "error":
+        return
+    try:
+        own = await own_score(evidence, judgement.named_scores, judgement.verdicts)
+    except NeedsTrust as error:
+        judgement.outcome, judgement.score, judgement.message = "error", 0.0, str(error)
+        return
+    if own is not None:
+        passed, judgement.score, judgement.message = own
+        judgement.outcome = "passed" if passed else "failed"
 
 
 async def case_output(evidence: Evidence) -> Any:
@@ -213,19 +237,25 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
     passed = tally.passed
     judgement.score = tally.mean
     judgement.named_scores = tally.named_scores
+    judgement.named_weights = {name: weight for name, (_, weight) in tally.named.items()}
     outcome: Outcome = "error" if passed is None else "passed" if passed else "failed"
     if reference and tally.error:
         # promptfoo keeps nothing of a row in which an assertion threw.
         outcome, judgement.score = "error", 0.0
     judgement.outcome = outcome
     if reference:
-        errors = [verdict.reason for verdict in judgement.verdicts if verdict.passed is None]
+        judged = [verdict for verdict in judgement.verdicts if verdict.reason != OPEN]
+        errors = [verdict.reason for verdict in judged if verdict.passed is None]
         judgement.message = errors[0] if errors else tally.text
         return judgement
     texts = [] if tally.threshold is None or tally.error else [tally.text]
     if outcome != "passed":
         # A set repeats what its members say, unless its threshold decided.
-        shown = [v for v in judgement.verdicts if v.type != ASSERT_SET or v.reason.startswith("Aggregate")]
+        shown = [
+            v
+            for v in judgement.verdicts
+            if v.reason != OPEN and (v.type != ASSERT_SET or v.reason.startswith("Aggregate"))
+        ]
         texts.append(message_of(shown))
     judgement.message = "; ".join(text for text in texts if text != "passed") or "passed"
     return judgement

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
 _PYTHON_SECONDS = 300.0
-_PY_SHAPE = "Python assertion must return a boolean, number, or {pass, score, reason} object. Instead got:\n"
+_SHAPE = "assertion must return a boolean, number, or {pass, score, reason} object. Instead got:\n"
 _JS_FILES = (".js", ".cjs", ".mjs")
 
 
@@ -111,29 +111,35 @@ async def python(call: Call) -> Result:
             value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
         except ScriptFailed as error:
             return Result(False, 0.0, f"Python code execution failed: {error}", actual=call.text)
+    return verdict_of_value(call, value, "Python", shown)
+
+
+def verdict_of_value(call: Call, value: Any, language: str, shown: Any) -> Result:
+    """What a script's value means: true or false, a number, `{pass, score, reason}`, or text of these."""
     if isinstance(value, str):
         value = _from_text(value)
     if isinstance(value, bool | int | float):
-        return _simple(call, value, "Python code", shown)
+        return _simple(call, value, f"{language} code", shown)
     if isinstance(value, dict):
         value = {_PYTHON_KEYS.get(key, key): item for key, item in value.items()}
         value.setdefault("reason", "")
         if _is_grading(value):
-            return _lowered(call, value)
+            return _lowered(call, value, language)
     text = value if isinstance(value, str) else js.json_text(value)
-    return Result(False, 0.0, f"Python code execution failed: {_PY_SHAPE}{text}", actual=call.text)
+    reason = f"{language} code execution failed: {language} {_SHAPE}{text}"
+    return Result(False, 0.0, reason, actual=call.text)
 
 
 _PYTHON_KEYS = {"pass_": "pass", "named_scores": "namedScores", "component_results": "componentResults"}
 
 
-def _lowered(call: Call, value: dict[str, Any]) -> Result:
+def _lowered(call: Call, value: dict[str, Any], language: str) -> Result:
     threshold = call.threshold
     if threshold is not None and value["pass"] and value["score"] < threshold:
         score, limit = js.number_text(value["score"]), js.number_text(threshold)
         value["pass"] = False
-        value["reason"] = f"Python score {score} is less than threshold {limit}: {value['reason']}"
-    return _grading(call, value, "Python code returned true")
+        value["reason"] = f"{language} score {score} is less than threshold {limit}: {value['reason']}"
+    return _grading(call, value, f"{language} code returned true")
 
 
 def _from_text(value: str) -> Any:
@@ -296,7 +302,14 @@ async def call_file_with(
         from tui_eval.assertions.promptfoo.values import read
 
         return await _call_javascript(read(path), None if module_default else function, arguments, evidence)
-    raise CannotJudge(f"{path.name}: files of this kind are not run here (.py and .js are)")
+    if path.suffix == ".rb":
+        from tui_eval.assertions.promptfoo.outside import run_ruby
+
+        evidence.services.trust.require(f"run {path.name}")
+        output, context = [*arguments, None, None][:2]
+        given = {"file": str(path), "function": function, "output": output, "context": context}
+        return await run_ruby(given, path.parent)
+    raise CannotJudge(f"{path.name}: files of this kind are not run here (.py, .js and .rb are)")
 
 
 async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: Evidence) -> Any:

@@ -89,8 +89,10 @@ def _metric(metric: str | None, evidence: Evidence) -> str | None:
 def _why_not(full: str, kind: str) -> str:
     if kind in table.NOT_YET:
         return f"{full} is not judged by this version: it would need {table.NOT_YET[kind]}"
-    if full in table.COLUMNS:
-        return f"{full} {table.COLUMNS[full]}"
+    if kind == "human":
+        return "human is a person's verdict, given in promptfoo's web page; it cannot be configured"
+    if kind in table.COLUMNS:
+        return f"{full}: the columns of a test are compared when all of them have run"
     if kind.startswith("promptfoo:redteam:"):
         return f"{full} is promptfoo's red team, which is not judged here"
     return f"Unknown assertion type: {full}"

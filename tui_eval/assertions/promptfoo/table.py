@@ -54,42 +54,40 @@ _CHECKS: dict[str, Check | str] = {
     "contains-sql": "sql:contains_sql",
     "javascript": "code:javascript",
     "python": "code:python",
+    "ruby": "outside:ruby",
+    "webhook": "outside:webhook",
+    "meteor": "meteor:meteor",
+    "similar": "embeddings:similar",
+    "similar:cosine": "embeddings:similar",
+    "similar:dot": "embeddings:similar",
+    "similar:euclidean": "embeddings:similar",
     "llm-rubric": "graded:llm_rubric",
+    "agent-rubric": "graded:agent_rubric",
+    "search-rubric": "graded:search_rubric",
+    "moderation": "graded:moderation",
+    "trajectory:goal-success": "graded:goal_success",
+    "g-eval": "graders:g_eval",
+    "factuality": "graders:factuality",
+    "model-graded-factuality": "graders:factuality",
+    "model-graded-closedqa": "graders:closed_qa",
+    "answer-relevance": "context:answer_relevance",
+    "context-faithfulness": "context:faithfulness",
+    "context-recall": "context:recall",
+    "context-relevance": "context:relevance",
+    "conversation-relevance": "context:conversation_relevance",
 }
 
 NOT_YET: dict[str, str] = {
-    "meteor": "METEOR scores; promptfoo's own release throws for every meteor assertion",
-    "trajectory:goal-success": "a trace and a grader",
-    "ruby": "a Ruby interpreter",
-    "webhook": "requests to a host of the suite's choosing",
-    "similar": "an embedding model",
-    "similar:cosine": "an embedding model",
-    "similar:dot": "an embedding model",
-    "similar:euclidean": "an embedding model",
-    "classifier": "a classification model",
-    "moderation": "a moderation model",
-    "pi": "the Pi scorer",
-    "g-eval": "a grader of this kind",
-    "factuality": "a grader of this kind",
-    "model-graded-factuality": "a grader of this kind",
-    "model-graded-closedqa": "a grader of this kind",
-    "answer-relevance": "a grader of this kind",
-    "context-faithfulness": "a grader of this kind",
-    "context-recall": "a grader of this kind",
-    "context-relevance": "a grader of this kind",
-    "conversation-relevance": "a grader of this kind",
-    "search-rubric": "a grader that searches the web",
-    "agent-rubric": "a grader that is an agent",
+    "classifier": "a classification model, which no configured judge stands for",
+    "pi": "the Pi scorer, a service of its own",
 }
 """Known types that are not judged here, and what is missing: an error, never a pass."""
 
 NEVER_INVERTED = frozenset(("select-best", "max-score", "human", "assert-set"))
 """Special types that take no `not-`."""
 
-COLUMNS = {
-    "select-best": "compares the columns of one test after all have run, which this version does not",
-    "max-score": "compares the columns of one test after all have run, which this version does not",
-}
+COLUMNS = ("select-best", "max-score")
+"""Types that compare the columns of one test, after all of them have run (`comparison`)."""
 
 
 def split(kind: str) -> tuple[str, bool]:
