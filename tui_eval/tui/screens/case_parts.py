@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual import on
+from textual.events import Key
 
 from tui_eval.model import Verdict
 from tui_eval.tui import clipboard
@@ -87,10 +88,15 @@ class CaseCopying(CasePart, inherit_bindings=False):
         """Ask what to write to a file."""
         self.query_one(CopyBar).ask(to_file=True)
 
+    def on_key(self, event: Key) -> None:
+        """While the foot asks, the next key is its answer."""
+        bar = self.query_one(CopyBar)
+        if bar.asking:
+            bar.take(event)
+
     @on(CopyBar.Chosen)
     def _chosen(self, event: CopyBar.Chosen) -> None:
         event.stop()
-        self.focus_main()
         if event.choice is None:
             return
         what, text = CHOICES[event.choice], self._text_of(event.choice)

@@ -32,7 +32,6 @@ from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
 from tui_eval.tui.state.lines import Span, fit, width_of
 from tui_eval.tui.state.verdict_lines import about_rows
-from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 
@@ -86,8 +85,7 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
         yield LineLabel(classes="tabs")
         with Container():
             yield from self._tabs
-        yield KeyHints(self.hints())
-        yield CopyBar()
+        yield CopyBar(self.hints())
 
     def on_mount(self) -> None:
         """Show the tab that was open the last time and read the attempt."""

@@ -1,21 +1,22 @@
-"""The line at the foot that asks what to copy, after `y` or `Y`."""
+"""The foot of the Case screen: its keys, or, after `y` or `Y`, the question what to copy."""
 
 from __future__ import annotations
 
+from rich.style import Style
 from textual.events import Key
 from textual.message import Message
+from textual.strip import Strip
 
 from tui_eval.tui.state.copying import CHOICES
-from tui_eval.tui.state.lines import Span
-from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.state.lines import letters
+from tui_eval.tui.widgets.bars import KeyHints
+from tui_eval.tui.widgets.painting import line
 
 
-class CopyBar(LineLabel, can_focus=True):
-    """Shows the choices and takes one key; any other key closes it."""
+class CopyBar(KeyHints):
+    """Shows keys like any foot; while it asks it takes one key, and any that names nothing ends it.
 
-    DEFAULT_CSS = """
-    CopyBar { dock: bottom; display: none; background: $panel; padding: 0 1; }
-    CopyBar.-open { display: block; }
+    It never takes the focus: Textual repaints the whole screen whenever that moves.
     """
 
     class Chosen(Message):
@@ -26,30 +27,35 @@ class CopyBar(LineLabel, can_focus=True):
             self.choice = choice
             self.to_file = to_file
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._to_file = False
+    asking = False
+    _to_file = False
 
     def ask(self, to_file: bool) -> None:
-        """Open the line and take the keys."""
+        """Ask; the screen hands the next key to `take`."""
         self._to_file = to_file
-        spans = [Span("write  " if to_file else "copy  ", "heading")]
-        for key, words in CHOICES.items():
-            spans += [Span(key, "role-tool_call"), Span(f" {words}   ")]
-        self.add_class("-open")
-        self.set_lines([tuple(spans)])
-        self.focus()
+        self.asking = True
+        self.refresh()
 
-    def on_key(self, event: Key) -> None:
+    def take(self, event: Key) -> None:
         """One key decides; none goes on to the app."""
         event.stop()
         event.prevent_default()
-        self._close(event.character if event.character in CHOICES else None)
+        self.post_message(self.Chosen(event.character if event.character in CHOICES else None, self._to_file))
+        self.cancel()
 
-    def on_blur(self) -> None:
-        """The keys went elsewhere."""
-        self.remove_class("-open")
+    def cancel(self) -> None:
+        """Show the keys again."""
+        if self.asking:
+            self.asking = False
+            self.refresh()
 
-    def _close(self, choice: str | None) -> None:
-        self.remove_class("-open")
-        self.post_message(self.Chosen(choice, self._to_file))
+    def render_line(self, y: int) -> Strip:
+        """The question, or the keys."""
+        if not self.asking:
+            return super().render_line(y)
+        key_style = self.get_component_rich_style("hints--key", partial=True)
+        label_style = self.get_component_rich_style("hints--label", partial=True)
+        parts: list[tuple[str, Style]] = [("write  " if self._to_file else "copy  ", label_style)]
+        for key, words in CHOICES.items():
+            parts += [(key, key_style), (f" {words}  ", label_style)]
+        return line([(letters(text), style) for text, style in parts], self.size.width, self.rich_style)

@@ -13,7 +13,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.events import Resize
+from textual.events import Blur, DescendantBlur, DescendantFocus, Focus, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -261,13 +261,21 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         """Rows depend on the width."""
         self.relayout()
 
-    def on_focus(self) -> None:
-        """The cursor's colour tells which pane has the keys."""
+    def on_focus(self, event: Focus) -> None:
+        """The cursor's colour tells which pane has the keys; one row is repainted, not the pane."""
+        event.prevent_default()
+        self.has_focus = True
         self.refresh_row(self.cursor)
+        if self.parent is not None:
+            self.parent.post_message(DescendantFocus(self))
 
-    def on_blur(self) -> None:
-        """The cursor's colour tells which pane has the keys."""
+    def on_blur(self, event: Blur) -> None:
+        """As above."""
+        event.prevent_default()
+        self.has_focus = False
         self.refresh_row(self.cursor)
+        if self.parent is not None:
+            self.parent.post_message(DescendantBlur(self))
 
     def action_move(self, step: int) -> None:
         """Rows down (or up)."""
