@@ -71,7 +71,7 @@ class RunDesk:
         attempts *= columns
         text = f"{len(chosen):,} cases, {attempts:,} attempts"
         cost = self.cost_of(chosen, request)
-        if cost is not None:
+        if cost:
             text += f", about {figures.cost(cost)}"
         times = [entry.duration_ms for entry in chosen if entry.duration_ms]
         if times:

@@ -194,18 +194,18 @@ class ListPlace(Place, inherit_bindings=False):
         """The next way to sort."""
         number = SORTS.index(self.view.sort) if self.view.sort in SORTS else 0
         self.view.sort = SORTS[(number + 1) % len(SORTS)]
-        self.rebuild()
+        self.rebuild(entries=False)
         self.eval_app.say(f"sorted by {self.view.sort}")
 
     def action_reverse(self) -> None:
         """The other way round."""
         self.view.reverse = not self.view.reverse
-        self.rebuild()
+        self.rebuild(entries=False)
 
     def action_failures_first(self) -> None:
         """Failures float up, or stay where they are."""
         self.view.failures_first = not self.view.failures_first
-        self.rebuild()
+        self.rebuild(entries=False)
         self.eval_app.say("failures first" if self.view.failures_first else "in the order of the files")
 
     def set_filter(self, expression: str) -> bool:

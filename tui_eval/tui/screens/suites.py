@@ -147,7 +147,7 @@ class SuitesScreen(ListPlace):
             parts.append(("key", f"  filter: {self.expression}"))
             parts.append(("dim", f" ({len(tree.shown):,} shown, F clears)"))
         if self.filter_error:
-            parts.append(("bad", f"  {self.filter_error}"))
+            parts = [("bad", self.filter_error)]
         marks = len(self.case_list.marks)
         if marks:
             parts.append(("key", f"  {marks:,} marked"))

@@ -103,7 +103,14 @@ def parse(expression: str) -> CaseFilter:
         if colon and key.lower() in KEYS:
             if value:
                 terms.append(Term(key.lower(), value.lower(), negative))
-        elif colon and key.isalpha() and len(key) < 10 and " " not in word and value:
+        elif (
+            colon
+            and key.isalpha()
+            and len(key) < 10
+            and value
+            and not value.startswith("//")
+            and " " not in word
+        ):
             raise FilterError(f"no {key}: to filter by; there are {', '.join(f'{name}:' for name in KEYS)}")
         else:
             terms.append(Term("", body.lower(), negative))

@@ -50,7 +50,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float) -> Parts:
     info = run.info
     facts: list[str] = []
     facts.append(f"{counts.tokens:,} tokens")
-    if counts.cost is not None:
+    if counts.cost:
         facts.append(figures.cost(max(0.0, counts.cost)))
     if info.started_at:
         end = info.finished_at or (now if run.active else None)

@@ -17,6 +17,7 @@ from tui_eval.tui.state import figures
 from tui_eval.tui.state.case_tree import Entry, Line, Tree
 from tui_eval.tui.state.describing import FORMAT_NAMES
 from tui_eval.tui.state.entries import ATTEMPT_STATUSES
+from tui_eval.tui.state.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line
 
@@ -315,10 +316,12 @@ class CaseList(LineView):
     def draw_empty(self, y: int, width: int) -> Strip:
         """What to press, where there is nothing."""
         base = self.rich_style
-        number = y - 1
-        if self.cases.lines or not 0 <= number < len(self.empty):
+        if self.cases.lines or not self.empty:
             return Strip.blank(width, base)
-        return line([("  " + fit(self.empty[number], width - 2), self._style("dim"))], width, base)
+        lines = [part for text in self.empty for part in wrap(text, max(10, width - 4))]
+        if not 1 <= y <= len(lines):
+            return Strip.blank(width, base)
+        return line([(f"  {lines[y - 1]}", self._style("dim"))], width, base)
 
     def draw(self, index: int, width: int) -> Strip:
         """One line."""

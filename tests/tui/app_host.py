@@ -1,0 +1,158 @@
+"""A project on disk, a fake engine, and an app on them, for tests of the app's frame."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from tui_eval.engine.client import RunStarted
+from tui_eval.engine.request import RunRequest
+from tui_eval.model import Attempt, Case, Entry, Outcome, Turn, Usage
+from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.app import EvalApp
+
+SUITE = """\
+agent: offline
+test_cases:
+  - name: refund is approved
+    input: I want a refund
+    expected: {should_contain: [refund]}
+  - name: greets by name
+    input: hello, I am Anna
+    expected: {should_contain: [Anna]}
+  - name: calms an angry customer
+    input: I am angry
+    expected: {should_contain: [sorry]}
+"""
+
+
+def project(folder: Path, suites: dict[str, str] | None = None) -> Path:
+    """A project with these suite files (path: text)."""
+    (folder / "tui_eval.yaml").write_text("agents:\n  offline: {type: echo}\n")
+    for path, text in (suites or {"suites/support.yaml": SUITE}).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+class FakeEngine:
+    """Remembers what it was asked; `started` makes the run that it answers with."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.requests: list[RunRequest] = []
+        self.cancelled: list[tuple[str, list[int] | None]] = []
+        self.paused: list[bool] = []
+        self.live: LiveRun | None = None
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def run(self, request: RunRequest) -> RunStarted:
+        """A run of the cases asked for, each waiting."""
+        self.requests.append(request)
+        names = request.case_ids or []
+        self.live = LiveRun(self.root, [name.partition("::")[2] for name in names], request.attempts or 1)
+        return RunStarted(self.live.info.id, self.live.folder, len(names), [])
+
+    async def cancel(self, run_id: str, attempt_refs: Any = None) -> int:
+        """Remember it."""
+        self.cancelled.append((run_id, attempt_refs))
+        return 1
+
+    async def pause(self, run_id: str, paused: bool = True) -> None:
+        """Remember it."""
+        self.paused.append(paused)
+
+
+class LiveRun:
+    """A run that a test writes step by step."""
+
+    def __init__(
+        self, root: Path, names: list[str], attempts: int = 1, suite: str = "suites/support.yaml"
+    ) -> None:
+        run_id = new_run_id()
+        self.folder = Store(root).create_folder(run_id)
+        self.info = RunInfo(id=run_id, started_at=time.time(), agents=["offline"], scripted=True)
+        self.writer = RunWriter(self.folder, self.info)
+        self.cases = [
+            Case(f"{suite}::{name}", name, suite, "start_to_agent", agent="offline", turns=[Turn("hello")])
+            for name in names
+        ]
+        self.refs = self.writer.plan(
+            [PlannedCase(case, "offline", None, attempts, attempts) for case in self.cases]
+        )
+
+    def start(self, case: int, attempt: int = 0) -> int:
+        """An attempt begins."""
+        ref = self.refs[case][attempt]
+        self.writer.started(ref, time.time())
+        self.writer.turn(ref, 1)
+        return ref
+
+    def done(self, case: int, outcome: Outcome = "passed", message: str = "", attempt: int = 0) -> None:
+        """An attempt ends."""
+        self.writer.done(
+            self.refs[case][attempt],
+            Attempt(
+                self.cases[case].case_id,
+                attempt + 1,
+                outcome,
+                agent="offline",
+                message=message or outcome,
+                usage=Usage(10, 20),
+                cost=0.01,
+                started_at=time.time() - 1,
+                duration_ms=1000.0,
+                transcript=[Entry(1, "user", text="hello"), Entry(1, "assistant", text="hi")],
+            ),
+        )
+
+    def finish(self) -> None:
+        """The run ends."""
+        self.writer.state("finished", time.time())
+        self.writer.close()
+
+    def all_done(self, outcomes: list[Outcome]) -> None:
+        """Everything at once."""
+        for number, outcome in enumerate(outcomes):
+            self.start(number)
+            self.done(number, outcome, "" if outcome == "passed" else f"case {number} went wrong")
+        self.finish()
+
+
+async def until(condition: Callable[[], Any], pilot: Pilot[Any] | None = None, seconds: float = 10.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        if pilot is not None:
+            await pilot.pause()
+        await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def running_app(root: Path, size: tuple[int, int] = (80, 24), **options: Any):
+    """The app on a project, its suites read: yields (app, pilot)."""
+    engine = options.pop("engine", None) or FakeEngine(root)
+    app = EvalApp([root], root=root, engine=engine, unicode=options.pop("unicode", True), **options)
+    async with app.run_test(size=size) as pilot:
+        await until(lambda: not app.state.loading, pilot)
+        await pilot.pause()
+        yield app, pilot
+
+
+def screen_text(app: EvalApp) -> str:
+    """What is on the screen, as lines."""
+    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())

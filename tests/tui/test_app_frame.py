@@ -1,0 +1,344 @@
+"""The app's frame: suites appear, runs are asked for and followed, places are left and come back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tui_eval.guard import trust_store
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
+from tui_eval.tui.screens.help import PaperScreen
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.widgets.case_list import CaseList
+
+FIRST = "suites/support.yaml::refund is approved"
+
+
+async def test_suites_are_read_and_shown(tmp_path):
+    async with running_app(project(tmp_path)) as (app, _):
+        text = screen_text(app)
+        assert "refund is approved" in text and "StartToAgent" in text and "3 cases" in text
+
+
+async def test_one_bad_file_does_not_hide_the_others(tmp_path):
+    from tests.tui.app_host import SUITE
+
+    suites = {"suites/bad.yaml": "test_cases:\n  - name: x\n    : [", "suites/good.yaml": SUITE}
+    async with running_app(project(tmp_path, suites)) as (app, _):
+        text = screen_text(app)
+        assert "problem" in text and "refund is approved" in text
+
+
+async def test_an_empty_folder_says_what_to_do(tmp_path):
+    async with running_app(tmp_path) as (app, _):
+        assert "No suites here" in screen_text(app) and "init" in screen_text(app)
+
+
+async def test_a_runs_all_shown_and_shows_the_run(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        (request,) = app.engine.requests
+        assert len(request.case_ids) == 3 and request.paths == [str(tmp_path / "suites/support.yaml")]
+        run = app.engine.live
+        run.start(0)
+        run.writer.live(run.refs[0][0], "assistant", "Your refund is on its way")
+        await until(lambda: "● running" in screen_text(app) or "running" in screen_text(app), pilot)
+        run.done(0, "failed", "no refund in it")
+        run.done(1)
+        run.done(2)
+        run.finish()
+        await until(lambda: not app.state.run.active, pilot)
+        await until(lambda: app.state.by_id[FIRST].history, pilot)
+        assert "✗1" in screen_text(app) and "✓2" in screen_text(app)
+
+
+async def test_r_runs_one_case_in_place_and_plus_adds_an_attempt(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.screen.go_to(CasePointer(FIRST))
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None, pilot)
+        assert isinstance(app.screen, SuitesScreen)
+        assert app.engine.requests[0].case_ids == [FIRST]
+        app.engine.live.start(0)
+        await until(lambda: "running" in screen_text(app), pilot)
+        await pilot.press("plus")
+        await pilot.pause()
+        assert len(app.engine.requests) == 1  # still running
+        app.engine.live.done(0, "failed", "no")
+        app.engine.live.finish()
+        run_id = app.state.run.info.id
+        await until(lambda: not app.state.run.active, pilot)
+        await pilot.press("plus")
+        await until(lambda: len(app.engine.requests) == 2, pilot)
+        more = app.engine.requests[1]
+        assert (more.attempts, more.first_attempt, more.linked_to) == (1, 2, run_id)
+
+
+async def test_marked_cases_run_together(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.screen.go_to(CasePointer(FIRST))
+        await pilot.press("space", "space", "r")
+        await until(lambda: app.engine.requests, pilot)
+        assert [name.partition("::")[2] for name in app.engine.requests[0].case_ids] == [
+            "refund is approved",
+            "greets by name",
+        ]
+
+
+async def test_capital_r_runs_what_did_not_pass(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["passed", "error"])
+    async with running_app(root) as (app, pilot):
+        await pilot.press("R")
+        await until(lambda: app.engine.requests, pilot)
+        assert app.engine.requests[0].case_ids == ["suites/support.yaml::greets by name"]
+
+
+async def test_brackets_go_from_failure_to_failure(tmp_path):
+    root = project(tmp_path)
+    names = ["refund is approved", "greets by name", "calms an angry customer"]
+    LiveRun(root, names).all_done(["failed", "passed", "error"])
+    async with running_app(root) as (app, pilot):
+        seen = []
+        for key in ("]", "]", "]", "["):
+            await pilot.press(key)
+            seen.append(app.screen.current().case_id.partition("::")[2])
+        assert seen == [names[0], names[2], names[0], names[2]]
+
+
+async def test_filter_find_and_clear(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])
+    async with running_app(root) as (app, pilot):
+        await pilot.press("f", *"failed", "enter")
+        await until(lambda: "greets by name" not in screen_text(app), pilot)
+        assert "refund is approved" in screen_text(app)
+        await pilot.press("F")
+        await until(lambda: "greets by name" in screen_text(app), pilot)
+        await pilot.press("slash", *"angry", "enter")
+        assert app.screen.current().case_id.endswith("angry customer")
+        await pilot.press("f", *"agnt:x", "enter")
+        await until(lambda: "no agnt: to filter by" in screen_text(app), pilot)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not app.screen.query("Prompt")
+
+
+async def test_folding_and_sorting(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "refund is approved" not in screen_text(app)
+        await pilot.press("right", "i")
+        await pilot.pause()
+        assert "refund is approved" in screen_text(app)
+        assert app.screen.view.failures_first
+
+
+async def test_the_run_dialog_counts_and_asks(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("A")
+        await until(lambda: isinstance(app.screen, RunDialog), pilot)
+        await pilot.press("tab", "tab", "5")
+        await until(lambda: "3 cases, 15 attempts" in screen_text(app), pilot)
+        await pilot.press("tab", "x", "enter")
+        await until(lambda: "must pass: a number" in screen_text(app), pilot)
+        await pilot.press("backspace", "0", ".", "8", "enter")
+        await until(lambda: app.engine.requests, pilot)
+        assert (app.engine.requests[0].attempts, app.engine.requests[0].threshold) == (5, 0.8)
+
+
+async def test_x_cancels_the_case_and_capital_x_asks(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
+        ref = app.engine.live.start(0)
+        await until(lambda: app.state.run.counts.running == 1, pilot)
+        app.screen.go_to(CasePointer(FIRST))
+        await pilot.press("x")
+        await until(lambda: app.engine.cancelled, pilot)
+        assert app.engine.cancelled[0][1] == [ref]
+        await pilot.press("X")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("n")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        await pilot.press("X", "y")
+        await until(lambda: len(app.engine.cancelled) == 2, pilot)
+        assert app.engine.cancelled[1][1] is None
+        await pilot.press("P")
+        await until(lambda: app.engine.paused == [True], pilot)
+        app.engine.live.finish()
+
+
+@pytest.mark.parametrize(("key", "left"), [("d", True), ("escape", False), ("s", True)])
+async def test_q_during_a_run_asks(tmp_path, key, left):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
+        await pilot.press("q")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        assert "the run goes on" in screen_text(app)
+        await pilot.press(key)
+        await until(lambda: app._exit is left, pilot)
+        assert bool(app.engine.cancelled) == (key == "s")
+        app.engine.live.finish()
+
+
+async def test_q_and_escape_without_a_run(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, PaperScreen) and "find here" in screen_text(app)
+        await pilot.press("escape", "escape", "escape")
+        assert isinstance(app.screen, SuitesScreen) and not app._exit
+        await pilot.press("q")
+        assert app._exit and app.return_code == 0
+
+
+async def test_what_was_left_comes_back(tmp_path):
+    root = project(tmp_path)
+    async with running_app(root) as (app, pilot):
+        app.screen.go_to(CasePointer("suites/support.yaml::calms an angry customer"))
+        app.screen.set_filter("calms")
+        app.theme = "nord"
+        await pilot.press("Q")
+    async with running_app(root) as (app, _):
+        assert app.screen.current().case_id.endswith("angry customer")
+        assert app.screen.expression == "calms" and app.theme == "nord"
+
+
+async def test_an_open_run_is_shown_at_once(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["refund is approved", "greets by name"])
+    run.all_done(["failed", "passed"])
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        await until(lambda: "case 0 went wrong" in screen_text(app), pilot)
+        assert "finished" in screen_text(app)
+        await pilot.press("enter")
+        await until(lambda: type(app.screen).__name__ == "CaseScreen", pilot)
+        assert app.navigate(1, True).case_id == FIRST
+        await pilot.press("escape", "U")
+        assert isinstance(app.screen, SuitesScreen)
+
+
+async def test_the_palette_finds_actions_and_cases(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("colon")
+        await pilot.pause()
+        await pilot.press(*"calms")
+        await until(lambda: "calms an angry" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: type(app.screen).__name__ == "CaseScreen", pilot)
+
+
+async def test_trust_is_asked_once_and_remembered(tmp_path):
+    suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: file://../../../etc/hostname}\n"
+    root = project(tmp_path, {"promptfooconfig.yaml": suite})
+    async with running_app(root) as (app, pilot):
+        app._ask_trust(["run check.py", "run check.py", "read /etc/hostname"])
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await until(lambda: "run check.py" in screen_text(app), pilot)
+        await pilot.press("y")
+        await until(lambda: app.state.trusted, pilot)
+        assert trust_store.is_trusted(root)
+        app._ask_trust(["something else"])
+        await pilot.pause()
+        assert not isinstance(app.screen, AskScreen)
+
+
+async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch):
+    from tests.tui.app_host import SUITE
+
+    root = project(tmp_path, {"suites/a.yaml": SUITE, "suites/b.yaml": SUITE})
+    async with running_app(root) as (app, pilot):
+        read: list[list[str]] = []
+        reload = app.loader.reload
+        monkeypatch.setattr(
+            app.loader, "reload", lambda suites: (read.append([s.path for s in suites]), reload(suites))
+        )
+
+        def edit(_app, path, line=0, others=()):
+            assert (Path(path), line) == (root / "suites/b.yaml", 3)
+            Path(path).write_text(SUITE.replace("refund is approved", "refund is refused"))
+            return ""
+
+        monkeypatch.setattr("tui_eval.tui.editing.edit", edit)
+        app.screen.go_to(CasePointer("suites/b.yaml::refund is approved"))
+        await pilot.press("e")
+        await until(lambda: "refund is refused" in screen_text(app), pilot)
+        assert read == [["suites/b.yaml"]]
+
+
+async def test_hostile_names_reach_the_screen_as_text(tmp_path):
+    name = "[red]x[/] \\u001b]52;c;aGk=\\u0007 [/nope"
+    suite = f'agent: offline\ntest_cases:\n  - name: "{name}"\n    input: hi\n    expected: {{should_contain: [hi]}}\n'
+    async with running_app(project(tmp_path, {"suites/s.yaml": suite}), size=(120, 40)) as (app, pilot):
+        await pilot.press("j", "j")
+        await pilot.pause(0.3)
+        text = screen_text(app)
+        assert "[red]x[/]" in text and "\x1b" not in text and "\x07" not in text
+
+
+async def test_letters_where_there_is_no_utf8(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])
+    async with running_app(root, unicode=False) as (app, _):
+        cases = app.screen.query_one(CaseList)
+        text = "\n".join(cases.render_line(y).text for y in range(cases.size.height))
+        assert "F refund" in text and text.replace("…", "").isascii()
+
+
+async def test_narrow_and_wide(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.screen.go_to(CasePointer(FIRST))
+        await pilot.press("tab")
+        await until(lambda: "I want a refund" in screen_text(app), pilot)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen.query_one(CaseList).display
+        await pilot.resize_terminal(120, 40)
+        await until(lambda: "I want a refund" in screen_text(app), pilot)
+        assert app.screen.query_one(CaseList).display
+
+
+def test_importing_the_app_imports_nothing_heavy():
+    heavy = [
+        "duckdb",
+        "polars",
+        "pyhocon",
+        "jinja2",
+        "sqlglot",
+        "quickjs",
+        "httpx",
+        "aiohttp",
+        "jsonschema",
+        "html5lib",
+    ]
+    code = f"import sys, tui_eval.tui.app; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout.strip() == "[]"
+
+
+async def test_a_refusal_of_the_engine_is_said_and_logged(tmp_path):
+    from tui_eval.engine.client import EngineError
+
+    class Refusing(FakeEngine):
+        async def run(self, request):
+            raise EngineError("nothing to run: [no] agent")
+
+    root = project(tmp_path)
+    async with running_app(root, engine=Refusing(root)) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.log_lines, pilot)
+        await pilot.press("l")
+        await until(lambda: "nothing to run: [no] agent" in screen_text(app), pilot)

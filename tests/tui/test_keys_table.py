@@ -1,0 +1,65 @@
+"""The table of keys: no clashes, every action there, every key in the help."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tui_eval.tui.app import EvalApp
+from tui_eval.tui.keys import KEYS, bindings, written
+from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.screens.help import help_paragraphs
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.line_view import LineView
+from tui_eval.tui.widgets.stream_grid import StreamGrid
+
+OWNERS = {
+    "everywhere": [EvalApp],
+    "moving": [LineView, CaseList, StreamGrid],
+    "list": [CaseList],
+    "screen": [SuitesScreen, RunScreen],
+    "run": [RunScreen],
+}
+
+
+def test_ids_are_unique():
+    assert not [name for name, count in Counter(key.id for key in (*KEYS, *CASE_KEYS)).items() if count > 1]
+
+
+@pytest.mark.parametrize("places", [("everywhere", "moving", "list", "screen", "run")])
+def test_no_key_means_two_things_in_one_place(places):
+    keys = Counter(part for key in KEYS if key.place in places for part in key.keys.split(","))
+    assert not [key for key, count in keys.items() if count > 1]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.id)
+def test_every_key_has_an_action(key):
+    name = key.action.partition("(")[0]
+    for owner in OWNERS[key.place]:
+        assert hasattr(owner, f"action_{name}"), f"{owner.__name__} has no action_{name}"
+
+
+def test_no_key_needs_what_ssh_and_tmux_swallow():
+    for key in KEYS:
+        for part in key.keys.split(","):
+            assert not part.startswith(("alt+", "ctrl+b", "f1", "f2")) and "ctrl+enter" not in part
+
+
+def test_the_footer_has_at_most_seven_keys_that_fit_80_columns():
+    for screen in (SuitesScreen, RunScreen):
+        places = [section for section, _ in screen.KEY_SECTIONS]
+        assert places
+    shown = [key for key in KEYS if key.label]
+    assert all(len(key.shown) <= 5 and len(key.label) <= 12 for key in shown)
+
+
+def test_help_lists_every_key_of_the_place():
+    for screen in (SuitesScreen, RunScreen):
+        text = "\n".join(text for _, text in help_paragraphs("x", screen.KEY_SECTIONS))
+        for place in ("everywhere", "moving", "list", "screen"):
+            for binding in bindings(place):
+                for key in binding.key.split(","):
+                    assert written(key) in text

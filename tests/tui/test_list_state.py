@@ -1,0 +1,353 @@
+"""The pure state under the two lists: filter, tree, entries, figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui_eval.model import Case, Problem, Suite, Turn
+from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, LiveRow, RunInfo
+from tui_eval.tui.state import figures, filtering, slots
+from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.case_tree import Entry, View, build
+from tui_eval.tui.state.entries import failing, not_passed, run_entries, subject, suite_entries
+from tui_eval.tui.state.run_view import LiveAttempt, LivePiece, RunView, case_outcome
+from tui_eval.tui.state.stream_text import StreamText, wrap
+
+
+def entry(name: str, status: str = "", suite: str = "a/s.yaml", **more) -> Entry:
+    return Entry(f"{suite}::{name}", f"{suite}::{name}", name, suite, "promptfoo", status, **more)
+
+
+class TestFilter:
+    def matches(self, expression: str, item: Entry) -> bool:
+        return filtering.parse(expression).matches(subject(item))
+
+    def test_outcomes_are_alternatives_and_the_rest_narrows(self):
+        assert self.matches("failed error", entry("x", "error"))
+        assert not self.matches("failed error", entry("x", "passed"))
+        assert self.matches("failed refund", entry("Refund late", "failed"))
+        assert not self.matches("failed refund", entry("greeting", "failed"))
+
+    def test_keys_negation_and_quotes(self):
+        item = entry("greets", "passed", agent="Support", model="gpt-4.1")
+        assert self.matches("agent:support model:gpt", item)
+        assert not self.matches("-agent:support", item)
+        assert self.matches('"greets"', item)
+        assert not self.matches("-passed", item)
+
+    def test_tags_come_from_metadata(self):
+        case = Case("i", "n", "s", "promptfoo", metadata={"kind": ["slow", "Billing"], "level": 2})
+        assert self.matches("tag:billing tag:level=2", entry("n", case=case))
+        assert not self.matches("tag:kind=fast", entry("n", case=case))
+
+    def test_text_looks_into_turns_and_messages(self):
+        case = Case("i", "n", "s", "promptfoo", turns=[Turn("Where is my PARCEL?")])
+        assert self.matches("parcel", entry("n", case=case))
+        assert self.matches("goodbye", entry("n", "failed", message="expected 'goodbye'"))
+
+    def test_flaky_and_new(self):
+        assert self.matches("flaky", entry("n", "failed", flaky=True))
+        assert self.matches("new", entry("n"))
+        assert not self.matches("new", entry("n", "passed"))
+
+    def test_an_unknown_key_says_what_there_is(self):
+        with pytest.raises(filtering.FilterError, match="agent:"):
+            filtering.parse("agnt:x")
+
+    def test_an_open_quote_is_plain_text(self):
+        assert filtering.parse('say "hello').terms[0].value == "say"
+
+    def test_addresses_are_text(self):
+        assert filtering.parse("http://x").terms == (filtering.Term("", "http://x", False),)
+
+
+class TestTree:
+    def lines(self, entries, suites=(), **view):
+        return [(line.kind, line.depth, line.name) for line in build(entries, suites, View(**view)).lines]
+
+    def test_folders_suites_and_cases(self):
+        entries = [
+            entry("one", suite="a/b/s.yaml"),
+            entry("two", suite="a/b/s.yaml"),
+            entry("x", suite="a/t.yaml"),
+        ]
+        assert self.lines(entries) == [
+            ("folder", 0, "a/"),
+            ("case", 1, "x"),
+            ("folder", 1, "b/"),
+            ("suite", 2, "s.yaml"),
+            ("case", 3, "one"),
+            ("case", 3, "two"),
+        ]
+
+    def test_folders_that_hold_one_folder_are_joined(self):
+        assert self.lines([entry("x", suite="a/b/c/s.yaml")])[0] == ("folder", 0, "a/b/c/")
+
+    def test_a_suite_with_a_problem_shows_it_where_it_is(self):
+        problem = Problem("s.yaml", 3, "k", "is wrong")
+        suites = [Suite("s.yaml", "nao", problems=[problem])]
+        assert self.lines([], suites) == [("suite", 0, "s.yaml"), ("problem", 1, "is wrong")]
+
+    def test_folding_hides_but_still_counts(self):
+        entries = [entry("one", "passed"), entry("two", "failed")]
+        tree = build(entries, [], View(folded={"a/"}))
+        assert [line.name for line in tree.lines] == ["a/"]
+        assert tree.lines[0].counts == {"passed": 1, "failed": 1}
+        assert len(tree.shown) == 2
+
+    def test_failures_first_is_flat_and_keeps_the_order_otherwise(self):
+        entries = [entry("one", "passed"), entry("two", "running"), entry("three", "failed")]
+        assert [line[2] for line in self.lines(entries, failures_first=True)] == ["three", "two", "one"]
+
+    def test_sorting_and_reversing(self):
+        entries = [entry("b", duration_ms=1.0), entry("a", duration_ms=9.0), entry("c")]
+        assert [line[2] for line in self.lines(entries, sort="name")] == ["a", "b", "c"]
+        assert [line[2] for line in self.lines(entries, sort="duration")] == ["a", "b", "c"]
+        assert [line[2] for line in self.lines(entries, sort="name", reverse=True)] == ["c", "b", "a"]
+
+    def test_a_change_of_status_moves_the_counts(self):
+        one, two = entry("one", "passed"), entry("two", "passed")
+        tree = build([one, two], [], View())
+        changed = tree.update(one.key, "passed", "running")
+        assert tree.lines[0].counts["running"] == 1 and tree.lines[0].counts["passed"] == 1
+        assert 0 in changed and tree.index[one.key] in changed
+
+    def test_filtered_suites_vanish(self):
+        tree = build([entry("one", "passed")], [Suite("a/s.yaml", "nao")], View(accept=lambda _: False))
+        assert tree.lines == [] and tree.total == 1
+
+
+class TestSlots:
+    def test_a_finished_pane_lingers_two_seconds(self):
+        places = slots.Slots()
+        places.assign([1, 2, 3], 2, now=0.0)
+        assert places.shown == [1, 2]
+        places.assign([2, 3], 2, now=1.0)
+        assert places.shown == [1, 2]
+        assert places.next_change(1.0) == pytest.approx(2.0)
+        places.assign([2, 3], 2, now=3.1)
+        assert places.shown == [3, 2]
+
+    def test_a_pinned_pane_stays(self):
+        places = slots.Slots(pinned={1})
+        places.assign([1, 2], 1, now=0.0)
+        assert places.shown == [1]
+        places.assign([2], 1, now=10.0)
+        places.assign([2], 1, now=20.0)
+        assert places.shown == [1]
+
+    def test_less_room_takes_the_last_that_is_not_pinned(self):
+        places = slots.Slots()
+        places.assign([1, 2, 3], 3, now=0.0)
+        places.pinned = {3}
+        places.assign([1, 2, 3], 2, now=1.0)
+        assert places.shown == [1, 3]
+
+    @pytest.mark.parametrize(
+        ("width", "height", "most"), [(80, 21, 1), (46, 40, 1), (73, 37, 6), (200, 60, 12)]
+    )
+    def test_as_many_as_fit(self, width, height, most):
+        assert slots.capacity(width, height) == most
+
+    @pytest.mark.parametrize("count", range(1, 9))
+    def test_panes_cover_the_place_without_overlap(self, count):
+        cells = set()
+        for x, y, width, height in slots.grid(count, 120, 40):
+            for row in range(y, y + height):
+                for column in range(x, x + width):
+                    assert (row, column) not in cells
+                    cells.add((row, column))
+        assert {row for row, _ in cells} == set(range(40))
+
+
+class TestStreamText:
+    def piece(self, number: int, text: str, kind: str = "assistant", **more) -> LivePiece:
+        values = {"agent": "", "name": "", "call_id": "", "at": 0.0} | more
+        return LivePiece(number, kind, values["agent"], text, values["name"], values["call_id"], values["at"])
+
+    def test_text_that_arrives_in_pieces_is_wrapped_as_if_at_once(self):
+        text = "the refund of your order has been approved\nand will arrive  soon, 返金できますか and so on"
+        live = LiveAttempt([self.piece(0, "")])
+        stream = StreamText(20)
+        for letter in text:
+            live.pieces[0].text += letter
+            stream.feed(live)
+        whole = [line for paragraph in text.split("\n") for line in wrap(paragraph, 20)]
+        assert [line for _, line in stream.lines] == whole
+
+    def test_tools_and_hand_offs_stand_in_line(self):
+        live = LiveAttempt(
+            [
+                self.piece(0, '{"q": 1}', "tool_call", name="find", call_id="c", at=1.0),
+                self.piece(1, "[]", "tool_result", name="find", call_id="c", at=1.5),
+                self.piece(2, "", "hand_off", name="billing"),
+            ]
+        )
+        stream = StreamText(40)
+        assert stream.feed(live)
+        assert [line for _, line in stream.lines] == ['▸ find({"q": 1})', "◂ 500ms []", "→ billing"]
+        assert not stream.feed(live)
+
+    def test_control_characters_are_shown(self):
+        stream = StreamText(40)
+        stream.feed(LiveAttempt([self.piece(0, "a\x1b]52;c;x\x07b")]))
+        assert "\x1b" not in stream.lines[0][1] and "␛" in stream.lines[0][1]
+
+    def test_old_lines_fall_away(self):
+        stream = StreamText(10)
+        stream.feed(LiveAttempt([self.piece(0, "x\n" * 10_000)]))
+        assert len(stream.lines) <= 4_000 and stream.cut > 0
+
+    def test_no_line_is_wider_than_the_pane(self):
+        from rich.cells import cell_len
+
+        for text in ("日本語" * 20, "x" * 100, "a  b   c" * 9, " " * 50, ""):
+            for line in wrap(text, 11):
+                assert cell_len(line) <= 11
+
+
+def attempt_row(
+    ref: int, case: int = 1, number: int = 1, state="running", outcome=None, changed=1, **more
+) -> AttemptRow:
+    values = dict(score=None, message="", started_at=1.0, duration_ms=None, input_tokens=None, output_tokens=None,
+                  cached_tokens=None, cost=None, tool_calls=None, turn=1, detail="")  # fmt: skip
+    return AttemptRow(
+        id=ref,
+        case_ref=case,
+        attempt=number,
+        state=state,
+        outcome=outcome,
+        changed=changed,
+        **(values | more),
+    )
+
+
+class TestRunView:
+    def view(self, required: int = 2) -> RunView:
+        view = RunView(RunInfo("r", started_at=1.0), Path("r"))
+        view.apply_cases([CaseRow(1, "s::a", "s", "a", "nao", "bot", None, "h", 3, required)])
+        return view
+
+    def test_counts_follow_changes(self):
+        view = self.view()
+        view.apply_attempts([attempt_row(1), attempt_row(2, number=2, state="waiting")])
+        assert (view.counts.total, view.counts.running, view.counts.done) == (2, 1, 0)
+        view.apply_attempts(
+            [attempt_row(1, state="done", outcome="error", changed=2, cost=0.5, output_tokens=7)]
+        )
+        assert (view.counts.running, view.counts.errors, view.counts.tokens, view.counts.cost) == (
+            0,
+            1,
+            7,
+            0.5,
+        )
+
+    def test_older_news_do_not_undo_newer(self):
+        view = self.view()
+        view.apply_attempts([attempt_row(1, state="done", outcome="passed", changed=5)])
+        assert view.apply_attempts([attempt_row(1, changed=4)]) == set()
+        assert view.counts.passed == 1
+
+    def test_text_of_one_speaker_is_one_piece_and_goes_at_the_end(self):
+        view = self.view()
+        view.apply_attempts([attempt_row(1)])
+        rows = [LiveRow(n, 1, "assistant", "", text, "", "", float(n)) for n, text in enumerate("abc")]
+        view.apply_live(rows)
+        assert [piece.text for piece in view.live[1].pieces] == ["abc"]
+        view.apply_attempts([attempt_row(1, state="done", outcome="passed", changed=2)])
+        assert view.live == {} and view.apply_live(rows) == set()
+
+    @pytest.mark.parametrize(
+        ("outcomes", "required", "expected"),
+        [
+            (["passed", "passed", "failed"], 2, "passed"),
+            (["passed", "error", "error"], 2, "error"),
+            (["passed", "error", "failed"], 2, "failed"),
+            (["cancelled", "cancelled"], 1, "cancelled"),
+        ],
+    )
+    def test_what_attempts_come_to(self, outcomes, required, expected):
+        assert case_outcome(outcomes, required) == expected
+
+    def test_a_case_is_running_until_its_last_attempt_is_done(self):
+        view = self.view()
+        view.apply_attempts(
+            [attempt_row(1, state="done", outcome="passed"), attempt_row(2, number=2, state="waiting")]
+        )
+        assert view.status(1) == "running" and view.outcome(1) is None
+
+    def test_left_and_rate(self):
+        view = self.view()
+        view.apply_attempts([attempt_row(1, state="done", outcome="passed"), attempt_row(2, number=2)])
+        assert view.seconds_left(11.0) == pytest.approx(10.0)
+        view.apply_live([LiveRow(1, 2, "assistant", "", "x" * 400, "", "", 10.0)])
+        assert view.tokens_per_second(11.0) == pytest.approx(100.0)
+
+    def test_entries_of_a_run(self):
+        view = self.view()
+        view.apply_attempts(
+            [
+                attempt_row(1, state="done", outcome="passed", duration_ms=10.0),
+                attempt_row(2, number=2, state="done", outcome="failed", message="no", duration_ms=20.0),
+                attempt_row(3, number=3, state="retrying", detail="429, again in 12 s"),
+            ]
+        )
+        (only,) = run_entries(view, AppState(Path(".")))
+        assert (only.attempts, only.status, only.flaky) == ("pft", "retrying", True)
+        assert (only.message, only.detail, only.duration_ms) == ("no", "429, again in 12 s", 15.0)
+
+
+class TestSuiteEntries:
+    def test_the_past_of_a_case(self):
+        state = AppState(Path("."))
+        state.set_suites(
+            [Suite("s", "nao", cases=[Case("s::a", "a", "s", "nao"), Case("s::b", "b", "s", "nao")])]
+        )
+        past = [
+            CaseHistory("r2", "s::a", "bot", None, "failed", 1, 2, 100.0, 5.0, 10, 0.1, "h", "no"),
+            CaseHistory("r1", "s::a", "bot", None, "passed", 2, 2, 50.0, 5.0, 10, 0.1, "h", ""),
+        ]
+        state.set_history({"s::a": past})
+        first, second = suite_entries(state)
+        assert (first.status, first.flaky, first.trend) == ("failed", True, (1.0, 0.5))
+        assert second.status == "" and not failing(second)
+        assert not_passed([first, second]) == [first]
+
+    def test_the_past_survives_reading_the_suites_again(self):
+        state = AppState(Path("."))
+        suite = Suite("s", "nao", cases=[Case("s::a", "a", "s", "nao")])
+        state.set_suites([suite])
+        past = [CaseHistory("r1", "s::a", "bot", None, "passed", 1, 1, 50.0, 5.0, 10, 0.1, "h", "")]
+        state.set_history({"s::a": past})
+        state.set_suites([suite])
+        assert state.rows[0].history == past
+
+    def test_cases_of_one_name_are_told_apart(self):
+        state = AppState(Path("."))
+        cases = [Case(f"s::a[{n}]", "a", "s", "promptfoo", prompt=f"prompt {n}") for n in (1, 2)]
+        state.set_suites([Suite("s", "promptfoo", cases=cases)])
+        assert [one.variant for one in suite_entries(state)] == ["prompt 1", "prompt 2"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "now"), (59, "now"), (61, "1m"), (7200, "2h"), (200_000, "2d"), (3e6, "4w"), (1e8, "3y")],
+)
+def test_ages(seconds, text):
+    assert figures.age(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(None, ""), (0, "0ms"), (999, "999ms"), (1234, "1.2s"), (34_000, "34s"), (125_000, "2m05s")],
+)
+def test_durations(milliseconds, text):
+    assert figures.duration(milliseconds) == text
+
+
+def test_trend_and_letters():
+    assert figures.Symbols().trend([0.0, 0.5, 1.0], 8) == "▁▅█"
+    letters = figures.Symbols(unicode=False)
+    assert "".join(letters.glyphs.values()).isascii() and letters.trend([1.0], 8).isascii()

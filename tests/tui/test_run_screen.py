@@ -1,0 +1,154 @@
+"""The live run: panes, pinning, zooming, news that repaint little."""
+
+from __future__ import annotations
+
+import time
+
+from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.stream_grid import StreamGrid
+
+NAMES = [f"case {number}" for number in range(8)]
+
+
+async def opened(app, pilot):
+    await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+    await until(lambda: len(app.state.run.cases) == len(NAMES), pilot)
+    return app.screen
+
+
+async def test_panes_show_what_running_cases_say(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        for number in range(7):
+            ref = run.start(number)
+            run.writer.live(ref, "assistant", f"words of number {number}")
+            run.writer.live(ref, "tool_call", '{"a": 1}', name="find", call_id="c")
+        await until(lambda: len(screen.streams.panes) == 6, pilot)
+        await until(lambda: 'find({"a": 1})' in screen_text(app), pilot)
+        assert "words of number 0" in screen_text(app)
+        run.done(0, "failed", "it said nothing useful")
+        await until(lambda: "it said nothing useful" in screen_text(app), pilot)
+        assert "✗ failed" in screen_text(app)
+        run.finish()
+
+
+async def test_one_pane_at_a_time_on_a_small_screen(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        for number in range(3):
+            run.writer.live(run.start(number), "assistant", f"words of number {number}")
+        await until(lambda: app.state.run.counts.running == 3, pilot)
+        await until(lambda: screen_text(app).count("running ") >= 3, pilot)
+        await pilot.press("tab")
+        await until(lambda: "words of number" in screen_text(app), pilot)
+        assert len(screen.streams.panes) == 1 and not screen.query_one(CaseList).display
+        await pilot.press("escape")
+        await until(lambda: screen.query_one(CaseList).display, pilot)
+        run.finish()
+
+
+async def test_pin_zoom_and_follow(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        refs = [run.start(number) for number in range(8)]
+        run.writer.live(refs[7], "assistant", "line\n" * 300)
+        await until(lambda: app.state.run.counts.running == 8, pilot)
+        screen.query_one(CaseList).show_cursor(7)
+        assert screen.current().case_id.endswith("case 7")
+        await pilot.press("v")
+        await until(lambda: refs[7] in screen.streams.slots.shown, pilot)
+        assert "pinned" in screen_text(app)
+        await pilot.press("z")
+        await until(lambda: [pane.ref for pane in screen.streams.panes] == [refs[7]], pilot)
+        await until(lambda: len(screen.streams.panes[0].text.lines) > 200, pilot)
+        pane = screen.streams.panes[0]
+        assert pane.follow and pane.top > 200
+        await pilot.press("k")
+        assert not pane.follow
+        await pilot.press("t")
+        assert pane.follow
+        await pilot.press("z")
+        await until(lambda: len(screen.streams.panes) > 1, pilot)
+        await pilot.press("escape")
+        assert screen.query_one(CaseList).has_focus
+        run.finish()
+
+
+async def test_a_retry_says_why(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await opened(app, pilot)
+        run.writer.retrying(run.start(0), "429, again in 12 s")
+        await until(lambda: "429, again in 12 s" in screen_text(app), pilot)
+        assert "↻1" in screen_text(app)
+        run.finish()
+
+
+async def test_failures_float_up_until_i_is_pressed(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.all_done(["passed"] * 5 + ["failed", "passed", "error"])
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        await until(lambda: screen.shown_entries(), pilot)
+        assert [entry.name for entry in screen.shown_entries()][:2] == ["case 5", "case 7"]
+        await pilot.press("i")
+        await pilot.pause()
+        assert [entry.name for entry in screen.shown_entries()][:2] == ["case 0", "case 1"]
+
+
+async def test_the_run_goes_on_while_another_place_is_shown(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("U")
+        for number in range(8):
+            run.start(number)
+            run.done(number, "failed" if number == 3 else "passed")
+        await until(lambda: app.state.run.counts.done == 8, pilot)
+        await pilot.press("L")
+        await until(lambda: isinstance(app.screen, RunScreen) and "8/8" in screen_text(app), pilot)
+        run.finish()
+        await until(lambda: "finished" in screen_text(app), pilot)
+
+
+async def test_growing_text_repaints_only_new_cells(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        ref = run.start(0)
+        run.writer.live(ref, "assistant", "one two")
+        await until(lambda: "one two" in screen_text(app), pilot)
+        grid = screen.query_one(StreamGrid)
+        regions = []
+        refresh = grid.refresh
+        grid.refresh = lambda *areas, **more: (regions.extend(areas), refresh(*areas, **more))[1]
+        run.writer.live(ref, "assistant", " three")
+        await until(lambda: "one two three" in screen_text(app), pilot)
+        text_areas = [area for area in regions if area.y > grid.panes[0].area[1]]
+        assert sum(area.area for area in text_areas) == len(" three")
+        run.finish()
+
+
+async def test_a_thousand_cases_are_drawn_as_seen(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, [f"n{number}" for number in range(1000)])
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and len(app.state.run.cases) == 1000, pilot)
+        await until(lambda: len(app.screen.shown_entries()) == 1000, pilot)
+        start = time.monotonic()
+        await pilot.press("G", "k", "ctrl+u", "g", "ctrl+d")
+        assert time.monotonic() - start < 3
+        assert app.screen.query_one(CaseList).cursor > 0
+        run.finish()
