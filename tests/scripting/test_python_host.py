@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.events import Finished, TextDelta, ToolCall
-from tui_eval.scripting.python_host import PythonHost, ScriptError, ScriptTimeout
+from tui_eval.scripting.python_host import PythonHost, ScriptError, ScriptTimeout, printed
 
 Write = Callable[[str], Path]
 
@@ -152,11 +152,13 @@ async def test_generators_stream_events(host: PythonHost, script: Write) -> None
         "def text(): return 'all'\n"
         "def bad(): yield 3\n"
     )
-    printed: list[str] = []
-    events = [e async for e in host.stream(file, "agent", ["m", "s"], on_stdout=printed.append)]
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    events = [e async for e in host.stream(file, "agent", ["m", "s"])]
+    printed.reset(token)
     assert events[:3] == [TextDelta("hello "), ToolCall("1", "search", {"q": "m"}), TextDelta("there")]
     assert isinstance(events[3], Finished) and events[3].reply.text == "hello there"
-    assert printed == ["p\n"]
+    assert kept == ["p\n"]
     assert [e async for e in host.stream(file, "plain")] == [TextDelta("a"), TextDelta("b")]
     assert [e async for e in host.stream(file, "text")] == [TextDelta("all")]
     with pytest.raises(ScriptError, match=r"agent.py:bad gives a int"):

@@ -1,4 +1,4 @@
-"""One child process that runs people's Python, as the host sees it.
+"""One child process that runs people's code, as its host sees it.
 
 Requests go out and answers come in as JSON lines on a socket pair, each by a thread of its own, so
 that nobody's event loop ever waits for a child that does not read.
@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,8 +21,6 @@ from typing import Any
 
 import msgspec
 
-_WORKER = str(Path(__file__).with_name("python_worker.py"))
-
 GRACE = 2.0
 """Seconds after which a process that says nothing of a cancelled call is taken to be blocked."""
 
@@ -31,23 +28,15 @@ Listener = Callable[[dict[str, Any]], None]
 """Gets the answers to one request, in a thread of the process."""
 
 
-class PythonProcess:
+class ScriptProcess:
     """One child: sends requests, hands each answer to the listener of its call."""
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, command: Callable[[int], list[str]], folder: Path, language: str) -> None:
         ours, theirs = socket.socketpair()
-        packages = Path(__file__).parents[2]
-        command = [
-            sys.executable,
-            _WORKER,
-            str(theirs.fileno()),
-            str(folder),
-            str(root),
-            str(packages),
-        ]
+        self._language = language
         with theirs:
             self._child = subprocess.Popen(
-                command,
+                command(theirs.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -65,8 +54,8 @@ class PythonProcess:
         self.retired = False
         self.ended = False
         self.files: dict[str, list[int]] = {}
-        threading.Thread(target=self._write, name="python-host-write", daemon=True).start()
-        self._reader = threading.Thread(target=self._read, name="python-host-read", daemon=True)
+        threading.Thread(target=self._write, name="script-host-write", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="script-host-read", daemon=True)
         self._reader.start()
 
     def begin(self, request: dict[str, Any], listener: Listener) -> int | None:
@@ -174,7 +163,7 @@ class PythonProcess:
             self.ended = True
         self._outgoing.put(None)
         self._socket.close()
-        message = f"the Python process ended ({_how(code)})"
+        message = f"the {self._language} process ended ({_how(code)})"
         for listener in waiting:
             listener({"kind": "error", "message": message, "traceback": "", "stdout": ""})
 
