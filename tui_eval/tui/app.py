@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.app import App, SystemCommand
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 
 from tui_eval.config import find_root
@@ -80,7 +80,9 @@ class EvalApp(App[int], inherit_bindings=False):
         engine: EngineClient | None = None,
         unicode: bool | None = None,
     ) -> None:
+        no_color = "NO_COLOR" in os.environ  # Textual takes it out of the environment
         super().__init__()
+        self._no_colours = NoColor() if no_color else None
         self.paths = [Path(os.path.abspath(path)) for path in paths] or [Path.cwd()]
         self.config_file = config_file
         self.state = AppState(root if root is not None else find_root(self.paths, config_file)[0])
@@ -106,7 +108,8 @@ class EvalApp(App[int], inherit_bindings=False):
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
         with suppress(Exception):
-            self.theme = themes.first_theme(str(self._memory.get("theme", "")))
+            remembered = str(self._memory.get("theme", ""))
+            self.theme = themes.first_theme(remembered, no_color=self._no_colours is not None)
         on_signals(self._leave_by_signal)
         screen = SuitesScreen()
         screen.view.folded = {str(key) for key in self._memory.get("folded", []) if isinstance(key, str)}
@@ -174,8 +177,12 @@ class EvalApp(App[int], inherit_bindings=False):
         super()._display(screen, thrifty(renderable))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's own, and the last gate against control characters."""
-        return [*super().get_line_filters(), self._guard]
+        """Textual's own, and the last gate against control characters. Under NO_COLOR none of Textual's
+        greys, but the terminal's own colours only."""
+        filters = super().get_line_filters()
+        if self._no_colours is not None:
+            filters = [self._no_colours if isinstance(item, Monochrome) else item for item in filters]
+        return [*filters, self._guard]
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette offers besides our actions."""

@@ -36,9 +36,9 @@ LIGHT = Theme(
 )
 
 
-def first_theme(remembered: str = "") -> str:
+def first_theme(remembered: str = "", *, no_color: bool = False) -> str:
     """The theme to begin with: the terminal's own colours under NO_COLOR, else the one chosen last
     (or `TEXTUAL_THEME`), else ours."""
-    if "NO_COLOR" in os.environ:
+    if no_color:
         return "ansi-dark"
     return os.environ.get("TEXTUAL_THEME", "").split(",")[0] or remembered or DARK.name

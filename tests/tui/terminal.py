@@ -1,0 +1,110 @@
+"""A real pseudo-terminal with a program on it, and the screen that the program paints."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+from pathlib import Path
+
+import pyte
+
+ENTERED, LEFT = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Terminal:
+    """`command` on a pty of `size` (columns, lines). Output is read by `read` and `until`."""
+
+    def __init__(
+        self, command: list[str], cwd: Path, size: tuple[int, int] = (80, 24), **environment: str
+    ) -> None:
+        self.screen = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self.screen)
+        self.output = b""
+        values = {
+            **os.environ,
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONUTF8": "1",
+            **environment,
+        }
+        values.pop("TEXTUAL_FPS", None)
+        values.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
+        self.pid, self.handle = pty.fork()
+        if self.pid == 0:
+            try:
+                os.chdir(cwd)
+                os.execvpe(command[0], command, values)
+            finally:
+                os._exit(127)
+        fcntl.ioctl(self.handle, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        self.status: int | None = None
+
+    def read(self, seconds: float) -> bytes:
+        """What comes within this time."""
+        got = b""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([self.handle], [], [], min(left, 0.1))[0]:
+                continue
+            try:
+                data = os.read(self.handle, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            got += data
+            self._stream.feed(data)
+        self.output += got
+        return got
+
+    def until(self, text: str, seconds: float = 20.0) -> None:
+        """Read until this is on the screen."""
+        end = time.monotonic() + seconds
+        while text not in self.text:
+            assert time.monotonic() < end, f"{text!r} did not appear:\n{self.text}\n{self.output[-2000:]!r}"
+            self.read(0.05)
+
+    def quiet(self, seconds: float = 1.0, at_most: float = 20.0) -> None:
+        """Read until nothing has come for a while."""
+        end = time.monotonic() + at_most
+        while self.read(seconds):
+            assert time.monotonic() < end, "never quiet"
+
+    def send(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self.handle, keys.encode())
+
+    @property
+    def text(self) -> str:
+        """The screen."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def kill(self, number: int) -> None:
+        """Send a signal."""
+        os.kill(self.pid, number)
+
+    def wait(self, seconds: float = 10.0) -> int:
+        """Read to the end; the exit code, or minus the signal."""
+        end = time.monotonic() + seconds
+        while self.status is None:
+            assert time.monotonic() < end, f"it did not end:\n{self.text}"
+            self.read(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.read(0.2)
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.handle)

@@ -1,0 +1,190 @@
+"""The app on a real terminal: first paint, quiet when idle, the terminal put back whatever happens."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.tui.app_host import LiveRun, project
+from tests.tui.terminal import ENTERED, LEFT, Terminal
+
+START = """
+import sys
+from pathlib import Path
+from tui_eval.tui.app import EvalApp, run_app
+{extra}
+run = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+sys.exit(run_app(["."], open_run=run))
+"""
+CRASH = """
+def broken(self):
+    api_key = "sk-planted-secret-value"
+    raise RuntimeError("on purpose\\x1b]52;c;x\\x07")
+EvalApp.action_show_log = broken
+"""
+PAYLOAD = "\x1b]52;c;aGFjaw==\x07\x9b2J\x1b[2J\x1b]0;title\x07\u202eevil [/red] [bold]x"
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Opens terminals in a project and closes them at the end."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: str, extra: str = "", size=(80, 24), **environment: str) -> Terminal:
+        code = START.replace("{extra}", extra)
+        made = Terminal([sys.executable, "-c", code, *arguments], tmp_path, size, **environment)
+        opened.append(made)
+        return made
+
+    project(tmp_path)
+    yield start
+    for made in opened:
+        made.close()
+
+
+def restored(terminal: Terminal) -> bool:
+    """The alternate screen left, the cursor shown, the keyboard as it was."""
+    end = terminal.output[terminal.output.rfind(LEFT) :]
+    return terminal.output.count(LEFT) == terminal.output.count(ENTERED) and b"\x1b[?25h" in end
+
+
+def test_first_paint_then_silence_then_quit(terminal):
+    app = terminal()
+    app.until("refund is approved")
+    app.quiet()
+    assert app.read(3.0) == b""
+    app.send("q")
+    assert app.wait() == 0 and restored(app)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_signals_put_the_terminal_back(terminal, number, code):
+    app = terminal()
+    app.until("refund is approved")
+    app.kill(number)
+    assert app.wait() == code and restored(app)
+
+
+def test_a_crash_shows_no_values_and_has_a_code(terminal):
+    app = terminal(extra=CRASH)
+    app.until("refund is approved")
+    app.send("l")
+    assert app.wait() == 3 and restored(app)
+    shown = app.output[app.output.rfind(LEFT) :]
+    assert b"RuntimeError: on purpose" in shown and b"planted" not in app.output
+    assert b"\x1b]52" not in app.output
+
+
+def test_without_a_terminal_it_says_what_to_use(tmp_path):
+    project(tmp_path)
+    code = START.replace("{extra}", "")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 4 and "tui-eval run" in done.stderr and "\x1b" not in done.stderr + done.stdout
+
+
+def test_a_dumb_terminal_is_told(terminal):
+    app = terminal(TERM="dumb")
+    assert app.wait() == 4 and b"TERM is dumb" in app.output and b"\x1b" not in app.output
+
+
+def test_no_color_sends_no_colour(terminal):
+    app = terminal(NO_COLOR="1")
+    app.until("refund is approved")
+    app.quiet()
+    assert b"38;2;" not in app.output and b"48;2;" not in app.output and b"38;5;" not in app.output
+
+
+def test_the_mouse_is_left_to_the_terminal(terminal):
+    app = terminal()
+    app.until("refund is approved")
+    assert b"\x1b[?1000h" not in app.output and b"\x1b[?1003h" not in app.output
+
+
+def test_hostile_text_never_steers_the_terminal(terminal, tmp_path):
+    run = LiveRun(tmp_path, [PAYLOAD, "other"])
+    app = terminal(str(run.folder), size=(120, 40))
+    app.until("waiting")
+    ref = run.start(0)
+    for piece in (PAYLOAD, "\x1b", "]52;c;cut=\x07"):
+        run.writer.live(ref, "assistant", piece)
+    run.writer.live(ref, "tool_call", PAYLOAD, name=PAYLOAD, call_id="c")
+    run.writer.live(ref, "hand_off", "", name=PAYLOAD)
+    run.writer.retrying(run.start(1), PAYLOAD)
+    app.until("evil [/red]")
+    app.read(1.0)
+    run.done(0, "failed", PAYLOAD)
+    run.done(1, "error", PAYLOAD)
+    run.finish()
+    app.until("finished")
+    app.send("\r")
+    app.read(1.5)
+    app.send("\x1b")
+    app.read(0.5)
+    app.send("Q")
+    assert app.wait() == 0
+    painted = app.output.replace(b"\x1b]22;default\x07", b"")  # Textual's own: the pointer's shape
+    for sequence in (b"\x1b]", b"\x1b[2J", b"\xc2\x9b", b"\x07", "\u202e".encode()):
+        assert sequence not in painted
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("size", "most"), [((80, 24), 2_000), ((120, 40), 40_000)])
+def test_bytes_a_second_while_a_run_goes_on(terminal, tmp_path, size, most):
+    """16 cases at 50 tokens a second: 80x24 shows the list, 120x40 six panes (design.md, Budgets)."""
+    run = LiveRun(tmp_path, [f"case {number}" for number in range(64)])
+    stop = threading.Event()
+
+    def write() -> None:
+        working = list(range(16))
+        for number in working:
+            run.start(number)
+        step = 0
+        while not stop.wait(0.1):
+            step += 1
+            for number in working:
+                run.writer.live(run.refs[number][0], "assistant", "some words to say ")
+            if step % 5 == 0 and working[-1] < 63:
+                run.done(working.pop(0), "failed" if step % 3 == 0 else "passed")
+                run.start(working[-1] + 1)
+                working.append(working[-1] + 1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        app = terminal(str(run.folder), size=size)
+        app.until("running")
+        app.read(2.0)
+        start = time.monotonic()
+        sent = len(app.read(6.0))
+        rate = sent / (time.monotonic() - start)
+    finally:
+        stop.set()
+        writer.join()
+        run.finish()
+    assert rate <= most, f"{rate:.0f} bytes a second"
+
+
+def test_losing_the_terminal_ends_the_app(terminal):
+    import os
+
+    app = terminal()
+    app.until("refund is approved")
+    os.close(app.handle)
+    app.handle = os.open(os.devnull, os.O_RDWR)
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        pid, status = os.waitpid(app.pid, os.WNOHANG)
+        if pid:
+            app.status = os.waitstatus_to_exitcode(status)
+            break
+        time.sleep(0.05)
+    assert app.status == 129
