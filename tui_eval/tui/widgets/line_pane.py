@@ -147,6 +147,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self.row_count = 0
         self.cursor = 0
         self._styles_made: dict[str, Style] = {}
+        self._laid_out_to = 0
 
     # -- what subclasses give
 
@@ -194,7 +195,8 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
             under = under + styles.background
             back = under.rich_color
         if styles.has_rule("color"):
-            front = (under + styles.color).rich_color
+            color = under.get_contrast_text(styles.color.a) if styles.auto_color else styles.color
+            front = (under + color).rich_color
         return Style.from_color(front, back) + styles.text_style
 
     def notify_style_update(self) -> None:
@@ -258,8 +260,10 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=max(target, 0), animate=False, immediate=True, force=True)
 
     def on_resize(self, event: Resize) -> None:
-        """Rows depend on the width."""
-        self.relayout()
+        """Rows depend on the width; a pane that comes back as wide as it was is not painted twice."""
+        if self.text_width != self._laid_out_to:
+            self._laid_out_to = self.text_width
+            self.relayout()
 
     def on_focus(self, event: Focus) -> None:
         """The cursor's colour tells which pane has the keys; one row is repainted, not the pane."""
