@@ -263,8 +263,11 @@ class Worker:
             source = file.read_bytes()
         except OSError as error:
             raise _Refused(f"{file}: {error.strerror}") from None
-        # An imported module of the same name (queue.py, agent.py elsewhere) must stay what it is.
-        name = file.stem if file.stem not in sys.modules else f"_tui_eval_{len(self._modules)}_{file.stem}"
+        package = _package(file)
+        name = package + file.stem
+        if name in sys.modules:
+            # An imported module of the same name (queue.py, agent.py elsewhere) must stay what it is.
+            name = f"{package}_tui_eval_{len(self._modules)}_{file.stem}"
         spec = importlib.util.spec_from_file_location(name, file)
         if spec is None:
             spec = importlib.machinery.ModuleSpec(name, None, origin=str(file))
@@ -389,6 +392,25 @@ def _description(function: Callable[..., Any]) -> dict[str, Any]:
         "is_generator": inspect.isgeneratorfunction(function),
         "is_async_gen": inspect.isasyncgenfunction(function),
     }
+
+
+def _package(file: Path) -> str:
+    """The package that a file is part of, imported, with a dot at its end; so relative imports work.
+
+    As with pytest, a folder is a package where it has an `__init__.py`.
+    """
+    names: list[str] = []
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    if not names or file.name == "__init__.py":
+        return ""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    package = importlib.import_module(".".join(names))
+    # Another package of that name may come first on the path: then the file stands alone.
+    return f"{package.__name__}." if str(file.parent) in getattr(package, "__path__", ()) else ""
 
 
 def _kind_of(value: Any) -> str:

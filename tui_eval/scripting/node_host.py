@@ -1,0 +1,235 @@
+"""People's JavaScript that needs node's modules, run by the node that is installed (`script_host`).
+
+CommonJS and ES modules; TypeScript where node strips types itself (22.6 or later) or the project has
+`tsx`. Inline JavaScript of suites does not come here: it runs in isolates that can reach nothing
+(`javascript`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tui_eval.scripting.script_host import (
+    CallResult,
+    ScriptError,
+    ScriptHost,
+    ScriptTimeout,
+    into,
+    pass_on,
+    request,
+    result_of,
+    too_late,
+)
+from tui_eval.scripting.script_process import ScriptProcess
+
+__all__ = [
+    "JAVASCRIPT_ENDINGS",
+    "TYPESCRIPT_ENDINGS",
+    "NodeHost",
+    "NodeMissing",
+    "ScriptError",
+    "ScriptTimeout",
+]
+
+JAVASCRIPT_ENDINGS = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
+TYPESCRIPT_ENDINGS = (".ts", ".cts", ".mts")
+OLDEST = (18, 0)
+"""The oldest node whose modules the worker can load."""
+
+_WORKER = str(Path(__file__).with_name("node_worker.mjs"))
+_STRIPS_TYPES = (22, 6)
+
+
+class NodeMissing(ScriptError):
+    """There is no node that could run the file; the text says what is needed."""
+
+
+class NodeHost(ScriptHost):
+    """Runs functions of people's JavaScript files.
+
+    A function is named by what the file exports (`checks.total` for one within an object), `""` is
+    the export itself. `cwd` is the current folder of the process, the file's own if not given.
+    Whether the files may run at all (trust) is for the caller to have asked.
+    """
+
+    language = "node"
+
+    async def call(
+        self,
+        file: Path,
+        function: str = "",
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        cwd: Path | None = None,
+        lenient: bool = False,
+    ) -> CallResult:
+        """Call an exported function; a promise is awaited, `undefined` is None.
+
+        Args:
+            args: JSON-able values.
+            timeout: Seconds.
+            lenient: where there is no such export, call the default one.
+
+        Raises:
+            NodeMissing: there is no node, or none that can run this file.
+            ScriptError: it throws, is not there or gives what JSON cannot hold.
+            ScriptTimeout: it did not end in time.
+        """
+        return await self._asked("call", file, function, args, timeout, cwd, {"lenient": lenient})
+
+    def call_sync(
+        self,
+        file: Path,
+        function: str = "",
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        cwd: Path | None = None,
+        lenient: bool = False,
+    ) -> CallResult:
+        """As `call`, for threads without an event loop."""
+        asked = {**request("call", file, function, args, None), "lenient": lenient}
+        return result_of(self._ask(_placed(asked, cwd), timeout))
+
+    def value_sync(
+        self,
+        file: Path,
+        function: str = "",
+        args: Sequence[Any] = (),
+        *,
+        timeout: float | None = None,
+        cwd: Path | None = None,
+        reference: str = "",
+    ) -> CallResult:
+        """What a file exports; a function is called with `args` for it.
+
+        Functions within the value become texts `file://REFERENCE:__fn_0`, …, and may be called by
+        these names.
+
+        Raises:
+            As `call`.
+        """
+        asked = {**request("value", file, function, args, None), "reference": reference or str(file)}
+        return result_of(self._ask(_placed(asked, cwd), timeout))
+
+    async def provider(
+        self,
+        file: Path,
+        function: str,
+        options: Mapping[str, Any],
+        prompt: str,
+        context: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        cwd: Path | None = None,
+    ) -> CallResult:
+        """`callApi(prompt, context)` of the provider that a file exports.
+
+        A class is made once per `options` (`{id, config, …}`); a function is called itself.
+
+        Raises:
+            As `call`.
+        """
+        given = [dict(options), prompt, dict(context), {}]
+        return await self._asked("provider", file, function, given, timeout, cwd, {})
+
+    async def _asked(
+        self,
+        operation: str,
+        file: Path,
+        function: str,
+        args: Sequence[Any],
+        timeout: float | None,
+        cwd: Path | None,
+        more: Mapping[str, Any],
+    ) -> CallResult:
+        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        asked = _placed({**request(operation, file, function, args, None), **more}, cwd)
+        process, identity = await self._begin(asked, into(answers))
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await answers.get()
+        except TimeoutError:
+            raise too_late(file, function or "default", timeout) from None
+        finally:
+            process.leave(identity)
+        pass_on(answer)
+        return result_of(answer)
+
+    def _place(self, request: Mapping[str, Any]) -> tuple[Path, bool, Path]:
+        file = Path(request["file"])
+        return Path(request["cwd"]), file.suffix in TYPESCRIPT_ENDINGS, file.parent
+
+    def _launch(self, place: tuple[Path, bool, Path]) -> ScriptProcess:
+        folder, typescript, home = place
+        if not folder.is_dir():
+            raise ScriptError(f"{folder}: no such folder")
+        node = shutil.which("node")
+        if node is None:
+            raise NodeMissing("JavaScript files need node, and there is no node on PATH; install Node.js")
+        version = _version(node)
+        if version < OLDEST:
+            raise NodeMissing(f"JavaScript files need node {OLDEST[0]} or later; {node} is {_shown(version)}")
+        flags = _typescript_flags(node, version, home) if typescript else []
+
+        def command(channel: int) -> list[str]:
+            return [node, "--no-warnings", *flags, _WORKER, str(channel)]
+
+        return ScriptProcess(command, folder, self.language)
+
+
+def installed() -> bool:
+    """Whether there is a node on PATH."""
+    return shutil.which("node") is not None
+
+
+def _placed(asked: dict[str, Any], cwd: Path | None) -> dict[str, Any]:
+    return {**asked, "cwd": str(cwd or Path(asked["file"]).parent)}
+
+
+@functools.cache
+def _version(node: str) -> tuple[int, int]:
+    try:
+        done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NodeMissing(f"{node} does not start: {error}") from None
+    found = re.match(r"v(\d+)\.(\d+)", done.stdout)
+    if found is None:
+        raise NodeMissing(f"{node} --version says {done.stdout.strip()[:40]!r}; is it node?")
+    return int(found[1]), int(found[2])
+
+
+def _typescript_flags(node: str, version: tuple[int, int], folder: Path) -> list[str]:
+    """What makes node run TypeScript: nothing, its own flag, or the project's `tsx`.
+
+    Raises:
+        NodeMissing: nothing does.
+    """
+    if version >= (23, 6) or (22, 18) <= version < (23, 0):
+        return []
+    if version >= _STRIPS_TYPES:
+        return ["--experimental-strip-types"]
+    for above in (folder, *folder.parents):
+        loader = above / "node_modules" / "tsx" / "dist" / "loader.mjs"
+        if loader.is_file():
+            return ["--import", loader.as_uri()]
+    least = ".".join(map(str, _STRIPS_TYPES))
+    raise NodeMissing(
+        f"TypeScript files need node {least} or later, or tsx in node_modules ({os.path.basename(node)} is "
+        f"{_shown(version)}); compile it to JavaScript"
+    )
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,187 @@
+// Runs functions of people's JavaScript files for node_host.py: requests come in and answers go out as
+// JSON lines on the socket whose number is the first argument. Stands alone; needs nothing but node.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import path from 'node:path';
+import readline from 'node:readline';
+import { pathToFileURL } from 'node:url';
+
+const MOST_PRINTED = 100_000;
+const MOST_WATCHED = 500;
+const JAVASCRIPT = /\.(?:[cm]?[jt]s|json)$/;
+const REFERENCE = /^__fn_(\d+)$/;
+
+const channel = new net.Socket({ fd: Number(process.argv[2]), readable: true, writable: true });
+const running = new AsyncLocalStorage();
+const loaded = new Set();
+const modules = new Map();
+const named = new Map();
+const providers = new Map();
+
+// What is printed belongs to the call that prints it.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.write = (chunk, encoding, done) => {
+    const call = running.getStore();
+    if (call && call.printed.length < MOST_PRINTED) {
+      call.printed += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+    }
+    const after = typeof encoding === 'function' ? encoding : done;
+    if (after) after();
+    return true;
+  };
+}
+// A promise that somebody left alone must not end the calls of others.
+process.on('unhandledRejection', () => {});
+process.on('uncaughtException', () => {});
+
+async function load(file) {
+  if (!modules.has(file)) {
+    loaded.add(file);
+    modules.set(file, import(pathToFileURL(file).href));
+  }
+  const space = await modules.get(file);
+  return { space, main: space.default?.default ?? space.default ?? space };
+}
+
+async function find(request) {
+  const { space, main } = await load(request.file);
+  const name = request.function;
+  const reference = name && REFERENCE.exec(name);
+  if (reference) {
+    if (!named.has(request.file)) await valueOf({ ...request, function: '', args: [] });
+    return named.get(request.file)[Number(reference[1])];
+  }
+  if (name) {
+    const steps = name.split('.');
+    for (const root of [main, space]) {
+      let found = root;
+      for (const step of steps) found = found?.[step];
+      if (found !== undefined) return found;
+    }
+    if (!request.lenient) return undefined;
+  }
+  return main;
+}
+
+async function call(request) {
+  const target = await find(request);
+  if (typeof target !== 'function') {
+    const wanted = request.function ? `a function ${request.function}` : 'a function';
+    throw new Error(`${path.basename(request.file)} must export ${wanted}`);
+  }
+  return await target(...request.args);
+}
+
+// What a file exports; a function is called for it. Functions within become `file://…:__fn_0`, …
+async function valueOf(request) {
+  let value = await find(request);
+  if (value === undefined) {
+    throw new Error(`${path.basename(request.file)} exports no ${request.function || 'value'}`);
+  }
+  if (typeof value === 'function') value = await value(...request.args);
+  const functions = [];
+  const result = plain(value, functions, request.reference ?? request.file, new Set());
+  if (!request.function) named.set(request.file, functions);
+  return result;
+}
+
+function plain(value, functions, reference, above) {
+  if (typeof value === 'function') {
+    functions.push(value);
+    return `file://${reference}:__fn_${functions.length - 1}`;
+  }
+  if (typeof value === 'bigint') return value.toString();
+  if (value === null || typeof value !== 'object') return value;
+  if (typeof value.toJSON === 'function') return value.toJSON();
+  if (above.has(value)) throw new Error('the value contains itself');
+  above.add(value);
+  const result = Array.isArray(value)
+    ? value.map((item) => plain(item, functions, reference, above))
+    : Object.fromEntries(
+        Object.entries(value).map(([key, item]) => [key, plain(item, functions, reference, above)]),
+      );
+  above.delete(value);
+  return result;
+}
+
+// A provider of a suite: a class with `callApi`, made once per options, or a function.
+async function provider(request) {
+  const target = await find(request);
+  const [options, prompt, context, more] = request.args;
+  if (typeof target !== 'function') {
+    if (typeof target?.callApi === 'function') return await target.callApi(prompt, context, more);
+    throw new Error(`${path.basename(request.file)} must export a provider: a class with callApi`);
+  }
+  if (typeof target.prototype?.callApi !== 'function') return await target(prompt, context, more);
+  const key = `${request.file}\n${request.function}\n${JSON.stringify(options)}`;
+  if (!providers.has(key)) providers.set(key, new target(options));
+  return await providers.get(key).callApi(prompt, context, more);
+}
+
+// Modification time (ns) and size of every file whose change should start another process.
+function watched(file) {
+  const paths = new Set([...loaded, ...Object.keys(createRequire(import.meta.url).cache)]);
+  try {
+    const folder = path.dirname(file);
+    const names = fs.readdirSync(folder).filter((name) => JAVASCRIPT.test(name));
+    for (const name of names.slice(0, MOST_WATCHED)) paths.add(path.join(folder, name));
+  } catch {}
+  const parts = [];
+  for (const name of paths) {
+    try {
+      const status = fs.statSync(name, { bigint: true });
+      if (status.isFile() && parts.length < MOST_WATCHED) {
+        parts.push(`${JSON.stringify(name)}:[${status.mtimeNs},${status.size}]`);
+      }
+    } catch {}
+  }
+  return `{${parts.join(',')}}`;
+}
+
+function oneLine(error) {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return text.split(/\s+/).join(' ').slice(0, 1000);
+}
+
+function answer(request, fields, files) {
+  const body = JSON.stringify({ id: request.id, ...fields });
+  channel.write(files ? `${body.slice(0, -1)},"files":${files}}\n` : `${body}\n`);
+}
+
+const operations = { call, value: valueOf, provider };
+
+async function serve(request) {
+  const state = { printed: '' };
+  await running.run(state, async () => {
+    let fields;
+    try {
+      const value = await operations[request.op](request);
+      // Now, so that what JSON cannot hold is an error of this call.
+      fields = { kind: 'result', value: JSON.parse(JSON.stringify(value ?? null, jsonable) ?? 'null') };
+      if (value === undefined) fields.undefined = true;
+    } catch (error) {
+      fields = { kind: 'error', message: oneLine(error), traceback: String(error?.stack ?? '') };
+    }
+    answer(request, { ...fields, stdout: state.printed }, watched(request.file));
+  });
+}
+
+function jsonable(key, value) {
+  return typeof value === 'bigint' ? value.toString() : value;
+}
+
+const open = new Set();
+readline.createInterface({ input: channel, crlfDelay: Infinity }).on('line', (line) => {
+  const request = JSON.parse(line);
+  if (request.op === 'cancel') {
+    // Nothing here can be stopped from outside: the process ends with its other calls.
+    if (open.has(request.id)) answer(request, { kind: 'stuck' });
+    return;
+  }
+  open.add(request.id);
+  serve(request).finally(() => open.delete(request.id));
+});
+channel.on('close', () => process.exit(0));
+channel.on('error', () => process.exit(0));
