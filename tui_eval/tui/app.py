@@ -384,11 +384,12 @@ class EvalApp(App[int], inherit_bindings=False):
 
     def _refresh_history(self, case_ids: list[str]) -> None:
         root = self.state.root
+        wanted = case_ids if len(case_ids) <= 500 else None
 
         def read() -> dict[str, Any]:
             from tui_eval.store.index import Index
 
-            return Index(root).latest(case_ids)
+            return Index(root).latest(wanted)
 
         def take(latest: dict[str, Any]) -> None:
             self.state.set_history(latest)

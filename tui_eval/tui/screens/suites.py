@@ -22,6 +22,8 @@ from tui_eval.tui.widgets.bars import FactsBar, KeyHints, Part
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
+FLUSH = 0.5
+"""Seconds between two redraws while a run goes on."""
 REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
 
@@ -46,6 +48,8 @@ class SuitesScreen(ListPlace):
     def __init__(self) -> None:
         super().__init__()
         self._rest: Timer | None = None
+        self._dirty: set[int] = set()
+        self._flush_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Facts, list, detail, keys."""
@@ -92,21 +96,30 @@ class SuitesScreen(ListPlace):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        state = self.eval_app.state
-        if event.opened or state.run is None:
+        if event.opened or self.eval_app.state.run is None:
+            self._dirty.clear()
             self.rebuild()
             return
+        self._dirty.update(row.case_ref for row in event.changed)
+        if self._flush_timer is None:
+            self._flush_timer = self.set_timer(FLUSH, self._flush)
+
+    def _flush(self) -> None:
+        """Redraw the lines of cases that changed."""
+        self._flush_timer = None
+        refs, self._dirty = self._dirty, set()
+        state = self.eval_app.state
         run = state.run
-        refs = {row.case_ref for row in event.changed}
+        if run is None:
+            return
         ids = {run.cases[ref].case_id for ref in refs if ref in run.cases}
         moved = self.replace_entries(
-            suite_entry(state.by_id[case_id], run if run.active else None)
-            for case_id in ids
-            if case_id in state.by_id
+            suite_entry(state.by_id[case_id], run) for case_id in ids if case_id in state.by_id
         )
         if moved:
             self.rebuild(entries=False)
-        self.rebuilt()
+        else:
+            self.rebuilt()
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""

@@ -25,12 +25,13 @@ ATTEMPT_STATUSES = {
 
 def suite_entries(state: AppState) -> list[Entry]:
     """One entry per case of the suites, with its last result, or what the run in front makes of it."""
-    run = state.run if state.run is not None and state.run.active else None
+    run = state.run
     return _told_apart([suite_entry(item, run) for item in state.rows])
 
 
 def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
-    """The entry of one case; `run` is the run at work, if any."""
+    """The entry of one case; `run` is the run in front, which counts while it is at work or newer
+    than what is known of the past."""
     entry = Entry(
         item.case_id,
         item.case_id,
@@ -56,7 +57,7 @@ def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
         entry.agent = last.agent or entry.agent
     if run is not None:
         ref = run.find(item.case_id)
-        if ref is not None:
+        if ref is not None and (run.active or last is None or last.finished_at < run.info.started_at):
             status = run.status(ref)
             if status in ("running", "retrying", "waiting") or last is None or last.run_id != run.info.id:
                 _from_run(entry, run, ref)

@@ -36,9 +36,7 @@ def progress_line(run: RunView, symbols: Symbols, width: int) -> Parts:
             )
             parts.append((name if number else "dim", f"  {shown}"))
     if counts.retrying:
-        detail = next(
-            (row.detail for row in run.attempts.values() if row.state == "retrying" and row.detail), ""
-        )
+        detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
         if detail:
             parts.append(("warn", f" {clip(visible(detail, newlines=False), 40)}"))
     return parts

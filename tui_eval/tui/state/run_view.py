@@ -78,6 +78,7 @@ class RunView:
         self.live: dict[int, LiveAttempt] = {}
         self.version = 0
         """Grows with every change of an attempt."""
+        self._working: set[int] = set()
         self._arrivals: deque[tuple[float, int]] = deque()
 
     # -- feeding
@@ -106,6 +107,10 @@ class RunView:
                 self._count(before, -1)
             self.attempts[row.id] = row
             self._count(row, 1)
+            if row.state in ("running", "retrying"):
+                self._working.add(row.id)
+            else:
+                self._working.discard(row.id)
             if row.state == "done":
                 self.live.pop(row.id, None)
             touched.add(row.case_ref)
@@ -158,7 +163,7 @@ class RunView:
 
     def running(self) -> list[AttemptRow]:
         """Attempts at work, oldest first."""
-        rows = [row for row in self.attempts.values() if row.state in ("running", "retrying")]
+        rows = [self.attempts[ref] for ref in self._working]
         return sorted(rows, key=lambda row: (row.started_at or 0.0, row.id))
 
     def find(self, case_id: str, agent: str | None = None, model: str | None = None) -> int | None:

@@ -26,6 +26,7 @@ class FactsBar(Widget):
     FactsBar { height: auto; width: 1fr; background: $panel; color: $foreground; padding: 0 1; }
     FactsBar .bar--title { text-style: bold; color: $primary; }
     FactsBar .bar--dim { color: $text-muted; }
+    FactsBar:ansi .bar--dim { text-style: dim; }
     FactsBar .bar--good { color: $text-success; }
     FactsBar .bar--bad { color: $text-error; text-style: bold; }
     FactsBar .bar--warn { color: $text-warning; }

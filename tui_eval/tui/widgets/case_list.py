@@ -94,6 +94,7 @@ class CaseList(LineView):
     CaseList .cases--skipped { color: $text-muted; }
     CaseList .cases--new { color: $text-muted; }
     CaseList .cases--dim { color: $text-muted; }
+    CaseList:ansi .cases--dim { text-style: dim; }
     CaseList .cases--folder { text-style: bold; }
     CaseList .cases--problem { color: $text-error; }
     CaseList .cases--note { color: $text-warning; }

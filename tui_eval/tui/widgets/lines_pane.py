@@ -23,6 +23,7 @@ class LinesPane(LineView):
     LinesPane { padding: 0 1; }
     LinesPane .lines--title { color: $foreground; text-style: bold; }
     LinesPane .lines--dim { color: $text-muted; }
+    LinesPane:ansi .lines--dim { text-style: dim; }
     LinesPane .lines--label { color: $accent; }
     LinesPane .lines--key { color: $accent; }
     LinesPane .lines--code { color: $secondary; }

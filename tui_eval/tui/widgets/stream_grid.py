@@ -71,6 +71,7 @@ class StreamGrid(LineView):
     StreamGrid .stream--bad { color: $text-error; }
     StreamGrid .stream--good { color: $text-success; }
     StreamGrid .stream--dim { color: $text-muted; }
+    StreamGrid:ansi .stream--dim { text-style: dim; }
     StreamGrid .stream--head { background: $surface; }
     StreamGrid .stream--head-selected { background: $surface-lighten-2; text-style: bold; }
     StreamGrid .stream--rule { color: $surface-lighten-2; }
