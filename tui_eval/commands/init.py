@@ -35,9 +35,10 @@ test_cases:
         """\
 # The agent's answer is compared, cell by cell, with what this query gives.
 name: answer
-prompt: What is six times seven?
+prompt: What is our total revenue?
 sql: |
-  SELECT 6 * 7 AS answer
+  SELECT SUM(amount) AS total_revenue
+  FROM orders
 """,
     ),
     "promptfoo": (
@@ -88,17 +89,18 @@ rules:
     say: "Your name is Ada."
   - match: {contains: "capital of France"}
     say: "Paris"
-  - match: {contains: "six times seven"}
-    say: "The answer is 42."
-    rows: [{answer: 42}]
+  - match: {contains: "total revenue"}
+    say: "Total revenue is 104.50."
+    rows: [{total_revenue: 104.5}]
 default:
   say: "Hello! How can I help?"
 """
 
 _DATABASE = """\
 databases:
-  main: {type: files, path: data}
+  main: {type: files, path: data}        # each CSV, Parquet or JSON file is a table
 """
+_ORDERS = "order_id,amount\n1,20.00\n2,64.50\n3,20.00\n"
 
 
 def init(folder: Path, case_format: str, agent: str | None) -> int:
@@ -114,7 +116,7 @@ def init(folder: Path, case_format: str, agent: str | None) -> int:
         files["agent.script.yaml"] = _SCRIPT
     config = f"agents:\n  my_agent: {entry}\n"
     if case_format == "nao":
-        files["data/README.txt"] = "CSV, Parquet or JSON files in this folder are tables of the database.\n"
+        files["data/orders.csv"] = _ORDERS
         config += f'{_DATABASE}suites:\n  - {{path: "tests/**", agent: my_agent, database: main}}\n'
     files["tui_eval.yaml"] = config
     existing = [path for path in files if (folder / path).exists()]

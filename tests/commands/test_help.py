@@ -1,0 +1,95 @@
+"""The help pages: shown, linked, complete where they list options and keys."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.commands.conftest import Cli
+from tui_eval import config_keys
+from tui_eval.assertions.promptfoo import table
+from tui_eval.cli import cli as group
+from tui_eval.commands.manual import pages
+
+HELP = Path(str(resources.files("tui_eval.help")))
+ROOT = Path(__file__).parents[2]
+
+
+def text(name: str) -> str:
+    return (HELP / f"{name}.md").read_text("utf-8")
+
+
+def test_help_lists_and_shows_every_page(cli: Cli) -> None:
+    listed = cli("help").out
+    for name, title in pages().items():
+        assert name in listed and title in listed
+        assert cli("help", name).out.strip() == text(name).strip()
+
+
+@pytest.mark.parametrize("page", [*sorted(HELP.glob("*.md")), ROOT / "README.md", ROOT / "sample_suites/README.md"],
+                         ids=lambda page: page.name)  # fmt: skip
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+        if not target.startswith(("http", "screenshots/")):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_option_of_every_command_is_in_the_command_line_page() -> None:
+    page = text("command-line")
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue
+        assert f"tui-eval {name}" in page
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not parameter.hidden and parameter.name != "help":
+                for option in parameter.opts:
+                    assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", page), f"{name} {option}"
+
+
+def test_every_option_of_the_page_exists() -> None:
+    known = {option for command in group.commands.values() for one in command.params for option in one.opts}
+    for option in re.findall(r"`(--?[a-z][a-z-]*)", text("command-line")):
+        assert option in known | {"-n"}, option
+
+
+def test_every_key_of_the_configuration_is_explained() -> None:
+    configuration, agents = text("configuration"), text("agents")
+    groups = (config_keys.TOP, config_keys.SUITE, config_keys.RUN, config_keys.PRICE, config_keys.DATABASE)
+    for keys in groups:
+        for key in keys:
+            assert f"`{key}`" in configuration or f"{key}:" in configuration, key
+    comparison = text("comparison")
+    for key in config_keys.COMPARISON:
+        assert f"`{key}`" in configuration and f"`{key}`" in comparison, key
+    for key in config_keys.AGENT:
+        assert f"`{key}" in agents, key
+    for kind, keys in config_keys.AGENT_OPTIONS.items():
+        assert kind in agents
+        for key in keys:
+            assert f"`{key}" in agents or f"{key}:" in agents or f"{{{key}" in agents, f"{kind} {key}"
+
+
+def test_every_assertion_of_promptfoo_that_is_judged_is_listed() -> None:
+    page = text("assertions")
+    for kind in table._CHECKS:
+        assert f"`{kind}`" in page, kind
+    for kind in re.findall(r"`([a-z:-]+)`", page.partition("| group |")[2].partition("What is judged by")[0]):
+        assert table.check_for(kind) or kind in ("not-", "weight", "metric", "threshold", "transform", "config",
+                                                 "assert-set"), kind  # fmt: skip
+
+
+def test_init_writes_suites_that_run(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("start_to_agent", "nao", "promptfoo", "neuro_san"):
+        folder = tmp_path / name
+        written = cli("init", folder, "--format", name)
+        assert written.code == 0 and "tui_eval.yaml" in written.out
+        assert cli("check", folder).code == 0
+        assert cli("run", folder, "--no-store").code == 0, name
+        assert cli("init", folder, "--format", name).code == 4
+    with_agent = cli("init", tmp_path / "own", "--agent", "http://localhost:9/v1")
+    assert with_agent.code == 0
+    assert "base_url" in (tmp_path / "own" / "tui_eval.yaml").read_text()

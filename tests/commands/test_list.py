@@ -1,0 +1,111 @@
+"""`list --json` and `check`: one row per case for every format, problems with line and cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import SAMPLES, Cli
+
+KEYS = {
+    "case_id", "name", "description", "suite", "format", "line", "agent", "prompt", "turns", "vars", "metadata",
+    "threshold", "options", "provider_output", "attempts", "required", "assertions",
+}  # fmt: skip
+
+
+@pytest.fixture
+def listed(cli: Cli) -> dict[str, dict[str, Any]]:
+    """The sample suites by case id."""
+    result = cli("list", "--json", SAMPLES)
+    assert result.code == 0 and result.err == ""
+    return {row["case_id"]: row for row in result.json}
+
+
+def test_every_row_has_every_key(listed: dict[str, dict[str, Any]]) -> None:
+    assert len(listed) >= 40
+    assert {row["format"] for row in listed.values()} == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
+    for row in listed.values():
+        assert row.keys() == KEYS
+        assert row["case_id"].startswith(f"{row['suite']}::")
+        assert row["line"] >= 1 and row["turns"] and row["required"] <= row["attempts"]
+        for assertion in row["assertions"]:
+            assert {"type", "target"} <= assertion.keys()
+
+
+def test_nao(listed: dict[str, dict[str, Any]]) -> None:
+    row = listed["shop_analyst/tests/orders/return_rate.yml::return_rate"]
+    assert row["turns"][0]["text"] == "What share of our orders was returned?"
+    assert [(item["type"], item["target"]) for item in row["assertions"]] == [
+        ("tool_call", "tools"), ("tool_call", "tools"), ("sql", "rows"),
+    ]  # fmt: skip
+    assert row["assertions"][0]["value"] == {"tool": "read", "args": {"path": "RULES.md"}}
+
+
+def test_start_to_agent(listed: dict[str, dict[str, Any]]) -> None:
+    name = "Pricing question is answered with both prices"
+    row = listed[f"support/customer_support.yaml::{name}"]
+    assert row["agent"] == "customer_support"
+    assert [(item["type"], item["value"]) for item in row["assertions"]][:2] == [
+        ("should_contain", "€79"), ("should_contain", "€149"),
+    ]  # fmt: skip
+    targets = {item["type"]: item["target"] for item in row["assertions"]}
+    assert targets["tools_used"] == "tools" and targets["escalated"] == "metadata.escalated"
+    assert all("turn" not in item for item in row["assertions"])
+
+
+def test_promptfoo(listed: dict[str, dict[str, Any]]) -> None:
+    name = "Desk lamp as JSON for the shop"
+    row = listed[f"prompts/promptfooconfig.yaml::{name}::openai:gpt-4.1-mini::prompt1"]
+    assert row["vars"]["product"] == "Desk lamp" and row["metadata"] == {"kind": "json"}
+    assert "{{product}}" in row["turns"][0]["text"], "variables stay as the file gives them"
+    types = [item["type"] for item in row["assertions"]]
+    assert types == ["not-icontains", "cost", "is-json", "javascript"]
+    assert row["assertions"][1]["threshold"] == 0.01 and row["assertions"][1]["metric"] == "budget"
+    sets = listed["prompts/promptfooconfig.yaml::Olive oil in German::openai:gpt-4.1-mini::prompt1"]
+    members = [item.get("set") for item in sets["assertions"]]
+    at = [item["type"] for item in sets["assertions"]].index("assert-set")
+    assert members[at] is None and members[at + 1 : at + 3] == [at, at]
+
+
+def test_neuro_san(listed: dict[str, dict[str, Any]]) -> None:
+    row = listed["travel/tests/fixtures/split_the_bill.hocon::split_the_bill"]
+    assert {(item["type"], item["target"]) for item in row["turns"][0]["assertions"]} == {
+        ("value", "sly_data.total"), ("greater", "sly_data.share"), ("less", "sly_data.share"),
+        ("value", "sly_data.settlement.Ana.pays"),
+    }  # fmt: skip
+    flaky = listed["travel/tests/fixtures/visa_rules.hocon::visa_rules"]
+    assert (flaky["attempts"], flaky["required"]) == (3, 2)
+    both = [row["name"] for row in listed.values() if "over_both" in row["suite"]]
+    assert both == ["over_both_connections [connection=http]", "over_both_connections [connection=https]"]
+
+
+def test_readable_cases_print_when_others_are_broken(cli: Cli, project: Path) -> None:
+    (project / "broken.yaml").write_text("test_cases: [")
+    result = cli("list", "--json", ".")
+    assert result.code == 4
+    assert len(result.json) == 3 and "broken.yaml:" in result.err
+
+
+def test_check_says_line_key_and_cure(cli: Cli, project: Path) -> None:
+    text = (
+        "agent: helper\ntest_cases:\n  - name: a\n    input: hi\n    expected:\n      should_contian: [x]\n"
+        "  - {name: b}\n  - {name: c, input: hi, owner: me}\n"
+    )
+    (project / "suite.yaml").write_text(text)
+    result = cli("check", ".")
+    assert result.code == 4
+    lines = result.out.splitlines()
+    assert any(
+        line.startswith("suite.yaml:6: ") and "did you mean 'should_contain'?" in line for line in lines
+    )
+    assert any(line.startswith("suite.yaml:7: ") for line in lines)
+    assert any(line.startswith("suite.yaml:8: ") and line.endswith("(note)") for line in lines)
+    assert lines[-1] == "1 file, 2 cases: 2 errors, 1 note"
+
+
+def test_notes_alone_are_0(cli: Cli) -> None:
+    result = cli("check", SAMPLES)
+    assert result.code == 0
+    assert " 0 errors, 4 notes" in result.out.splitlines()[-1]

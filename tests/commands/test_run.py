@@ -1,0 +1,170 @@
+"""`tui-eval run`: exit codes, what is printed and what is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import CONFIG, Cli
+
+
+def test_everything_passed_is_0(cli: Cli, project: Path) -> None:
+    result = cli("run", "suite.yaml", "-s", "greets,costs")
+    assert result.code == 0
+    header = result.out.splitlines()[0].split("  ")
+    assert [word.strip() for word in header if word.strip()] == [
+        "Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools",
+    ]  # fmt: skip
+    assert "All 2 cases passed" in result.out
+    assert "scripted" in result.err
+
+
+def test_a_failure_is_1_with_its_reason_and_a_command_that_reruns_it(cli: Cli, project: Path) -> None:
+    result = cli("run", ".")
+    assert result.code == 1
+    assert "should_not_contain: 'whatever' was found in response" in result.out
+    assert "2 passed, 1 failed, 3 total" in result.out
+    again = next(line for line in result.out.splitlines() if "again: tui-eval" in line)
+    repeated = cli(*shlex.split(again.partition("tui-eval ")[2]))
+    assert repeated.code == 1 and "1 failed, 1 total" in repeated.out
+
+
+def test_each_reason_is_said_once(cli: Cli, project: Path) -> None:
+    (project / "tests").mkdir()
+    (project / "data").mkdir()
+    (project / "data" / "t.csv").write_text("a\n1\n2\n")
+    (project / "tests" / "t.yml").write_text("name: t\nprompt: hello\nsql: SELECT a FROM t\n")
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: {say: x, rows: [{a: 1}, {a: 3}]}\n")
+    config = 'databases: {d: {type: files, path: data}}\nsuites: [{path: "tests/**", agent: helper}]\n'
+    with (project / "tui_eval.yaml").open("a") as file:
+        file.write(config)
+    result = cli("run", "tests")
+    assert result.code == 1
+    assert result.out.count("extra row 2: a=3") == 1
+    (written,) = (project / "tests" / "outputs").glob("results_*.json")
+    assert json.loads(written.read_text())["results"][0]["message"] == "values differ"
+
+
+def test_an_error_is_1(cli: Cli, project: Path) -> None:
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: {steps: [{say: a}, {error: it broke}]}\n")
+    result = cli("run", ".", "-s", "greets")
+    assert result.code == 1
+    assert "it broke" in result.out and "0 passed, 0 failed, 1 error, 1 total" in result.out
+
+
+def test_a_file_that_cannot_be_read_is_4_and_the_others_run(cli: Cli, project: Path) -> None:
+    (project / "broken.yaml").write_text("test_cases: [{name: x, input: 1\n")
+    result = cli("run", ".", "-s", "greets")
+    assert result.code == 4
+    assert result.err.splitlines()[0].startswith("broken.yaml:2: ")
+    assert "All 1 case passed" in result.out
+
+
+def test_a_broken_configuration_is_4(cli: Cli, project: Path) -> None:
+    (project / "tui_eval.yaml").write_text(CONFIG + "agent: {}\n")
+    result = cli("run", ".", "-s", "greets")
+    assert result.code == 4
+    assert "tui_eval.yaml:3: " in result.err and "did you mean agents?" in result.err
+
+
+def test_attempts_and_threshold(cli: Cli, project: Path) -> None:
+    script = 'speed: 0\nrules:\n  - {match: {contains: hello, attempts: [2]}, say: "no"}\ndefault: "hi"\n'
+    (project / "agent.script.yaml").write_text(script)
+    assert cli("run", ".", "-s", "greets", "--attempts", "3").code == 1
+    assert cli("run", ".", "-s", "greets", "--runs", "3", "--fail-threshold", "0.8").code == 1
+    result = cli("run", ".", "-s", "greets", "--repeat", "3", "--threshold", "0.6")
+    assert result.code == 0
+    assert "passed 2/3 flaky" in result.out
+    assert "(1 flaky); 2 of 3 attempts passed" in result.out
+
+
+def test_several_agents_are_columns(cli: Cli, project: Path) -> None:
+    result = cli("run", ".", "-s", "greets", "--agent", "helper", "--agent", "echo", "--display", "json")
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert {(line["agent"], line["outcome"]) for line in lines} == {("helper", "passed"), ("echo", "failed")}
+
+
+def test_displays(cli: Cli, project: Path) -> None:
+    quiet = cli("run", ".", "--display", "none")
+    assert (quiet.code, quiet.out, quiet.err) == (1, "", "")
+    lines = [json.loads(line) for line in cli("run", ".", "--display", "json").out.splitlines()]
+    assert len(lines) == 3
+    assert {"case_id", "attempt", "agent", "model", "outcome", "message", "score", "cost"} <= lines[0].keys()
+
+
+def test_failed_only(cli: Cli, project: Path) -> None:
+    cli("run", ".")
+    result = cli("run", ".", "--failed", "--display", "json")
+    assert [json.loads(line)["case_id"] for line in result.out.splitlines()] == ["suite.yaml::says sorry"]
+
+
+def test_a_limit_that_ends_the_run_is_1(cli: Cli, project: Path) -> None:
+    limited = cli("run", ".", "-s", "costs,greets", "--max-cost", "0.001", "-j", "1")
+    assert limited.code == 1 and "cost limit" in limited.out
+    fast = cli("run", ".", "-s", "says sorry,costs", "--fail-fast", "-j", "1")
+    assert fast.code == 1 and "--fail-fast" in fast.out and "1 not run" in fast.out
+
+
+def test_nothing_is_kept_without_a_store(cli: Cli, project: Path) -> None:
+    assert cli("run", ".", "-s", "greets", "--no-store", "-o", "a.json", "-o", "deep/b.jsonl").code == 0
+    assert not (project / ".tui-eval").exists()
+    document = json.loads((project / "a.json").read_text())
+    (line,) = (project / "deep" / "b.jsonl").read_text().splitlines()
+    assert document["results"] == [json.loads(line)]
+    assert "resume" not in cli("run", ".", "-s", "greets", "--no-store").err
+
+
+def test_the_store_ignores_itself_in_git(cli: Cli, project: Path) -> None:
+    cli("run", ".", "-s", "greets")
+    assert (project / ".tui-eval" / ".gitignore").read_text().strip() == "*"
+
+
+def test_no_terminal_runs_in_plain_lines(cli: Cli, project: Path) -> None:
+    result = cli(".")
+    assert result.code == 1
+    assert "no terminal" in result.err and "1 failed, 3 total" in result.out
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "evil \\e[2J\\a\\u202e [red]n[/red]",
+        "nul \\0 in it",
+        "two\\nlines",
+        "-rf",
+        "$(reboot)",
+        "ends'; rm",
+        "🦊 山田 太郎",
+    ],
+)
+def test_hostile_names_are_printed_safely_and_run_again(cli: Cli, project: Path, name: str) -> None:
+    case = f'{{name: "{name}", input: "x\\e[31m", expected: {{should_contain: ["\\e[5mnever\\0"]}}}}'
+    (project / "evil.yaml").write_text(f"agent: helper\ntest_cases:\n  - {case}\n", "utf-8")
+    for arguments in (("run", "evil.yaml", "-o", "r.json"), ("list", "evil.yaml"), ("check", "evil.yaml"),
+                      ("show",), ("runs",), ("attach",)):  # fmt: skip
+        result = cli(*arguments)
+        said = result.out + result.err
+        assert not any(sign in said for sign in "\x1b\x07\x00\u202e\x9b"), arguments
+    listed = cli("list", "evil.yaml").out.splitlines()
+    assert len(listed) == 3, "a name keeps to its line"
+    (row,) = cli("list", "evil.yaml", "--json").json
+    assert cli("run", "evil.yaml", f"--select={row['case_id']}", "--no-store").code == 1
+    assert json.loads((project / "r.json").read_text())["results"][0]["name"] == row["name"]
+
+
+def test_unwritable_project_keeps_the_run_elsewhere(
+    cli: Cli, project: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: False if str(path) == str(project) else really(path, mode)
+    )
+    result = cli("run", ".", "-s", "greets")
+    assert result.code == 0
+    assert "cannot be written" in result.err and str(own_state) in result.err
+    assert not (project / ".tui-eval").exists()
+    assert cli("show", "last").code == 0

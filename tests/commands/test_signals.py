@@ -1,0 +1,98 @@
+"""Interrupting a run from outside: exit codes 130 and 143, what has finished is kept, resume goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli
+
+SUITE = """\
+agent: helper
+test_cases:
+  - {name: quick, input: quick, expected: {should_contain: ["done"]}}
+  - {name: slow, input: slow, expected: {should_contain: ["done"]}}
+"""
+SLOW = "rules:\n  - {match: slow, steps: [{say: begun}, {wait: 60}]}\ndefault: done\n"
+
+
+def begin(project: Path, *arguments: str) -> subprocess.Popen[str]:
+    (project / "suite.yaml").write_text(SUITE)
+    (project / "agent.script.yaml").write_text(SLOW)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tui_eval", "run", ".", "-j", "1", *arguments],
+        cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+    )  # fmt: skip
+
+
+def until_the_first_is_done(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if "[1/2]" in line:
+            break
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_stops_keeps_and_resumes(cli: Cli, project: Path, number: signal.Signals, code: int) -> None:
+    process = begin(project)
+    until_the_first_is_done(process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "Traceback" not in err and "tui-eval resume" in err
+    assert "1 passed" in out and "1 not run" in out
+    (row,) = cli("runs", "--json").json
+    assert row["state"] == "interrupted"
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    resumed = cli("resume", "--display", "json")
+    assert resumed.code == 0
+    assert [json.loads(line)["case_id"] for line in resumed.out.splitlines()] == ["suite.yaml::slow"]
+    assert cli("runs", "--json").json[0]["state"] == "finished"
+
+
+def test_a_second_ctrl_c_leaves_at_once(project: Path) -> None:
+    process = begin(project)
+    until_the_first_is_done(process)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
+    process = begin(project, "--no-store")
+    until_the_first_is_done(process)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert "resume" not in err
+    assert not (project / ".tui-eval").exists()
+
+
+def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
+    command = f"{sys.executable} -m tui_eval list . | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=30)
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+def test_a_terminal_without_utf8_gets_letters(project: Path) -> None:
+    (project / "suite.yaml").write_text(SUITE.replace("slow", "quick too"))
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", "run", "."], cwd=project, capture_output=True, env=env, timeout=30
+    )
+    assert done.returncode == 0
+    assert b"P passed" in done.stdout and max(done.stdout) < 128

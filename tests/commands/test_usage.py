@@ -1,0 +1,123 @@
+"""Wrong usage: exit code 4, one clear line that says what there is, never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tui_eval.commands import listing
+
+
+@pytest.mark.parametrize("arguments", [["-n", "3"], ["-n3"], ["-n"]])
+def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, arguments: list[str]) -> None:
+    result = cli("run", ".", *arguments)
+    assert result.code == 4
+    assert "--attempts" in result.err and "--filter-first-n" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--nonsense"], "--nonsense"),
+        (["run", "--attempts", "0", "."], "--attempts"),
+        (["run", "--attempts", "many", "."], "--attempts"),
+        (["run", "--threshold", "2", "."], "--threshold"),
+        (["run", "--timeout", "0", "."], "--timeout"),
+        (["run", "--max-cost", "-1", "."], "--max-cost"),
+        (["run", "--compat", "both", "."], "--compat"),
+        (["run", "--display", "tv", "."], "--display"),
+        (["run", "--config", "nowhere.yaml", "."], "nowhere.yaml"),
+        (["run", "nowhere"], "nowhere"),
+        (["nowhere"], "nowhere"),
+        (["run", ".", "-s", "nothing of the kind"], "greets"),
+        (["run", ".", "--agent", "nobody"], "helper"),
+        (["run", ".", "--agent", "nowhere.py:answer"], "nowhere.py"),
+        (["run", ".", "--filter-metadata", "x"], "KEY=VALUE"),
+        (["run", ".", "--filter-pattern", "("], "regular expression"),
+        (["run", ".", "--failed"], "--failed"),
+        (["run", ".", "-o", "results.docx"], ".json"),
+        (["run", ".", "-o", "suite.yaml/x.json"], "suite.yaml"),
+        (["list", "nowhere"], "nowhere"),
+        (["check", "nowhere"], "nowhere"),
+        (["show", "last"], "no runs yet"),
+        (["attach"], "no runs yet"),
+        (["resume"], "no runs yet"),
+        (["cancel"], "no runs yet"),
+        (["export", "-o", "x.json"], "no runs yet"),
+        (["export"], "--output"),
+        (["help", "nowhere"], "getting-started"),
+        (["init", "--format", "excel"], "--format"),
+    ],
+)
+def test_wrong_usage(cli: Cli, project: Path, arguments: list[str], words: str) -> None:
+    result = cli(*arguments)
+    assert result.code == 4
+    said = result.err + result.out
+    assert words in said
+
+
+def test_an_error_is_one_line_whatever_the_argument_holds(cli: Cli, project: Path) -> None:
+    result = cli("run", ".", "--agent", "two\nlines\x1b[31m")
+    assert result.code == 4
+    assert len(result.err.splitlines()) == 1 and "\x1b" not in result.err
+
+
+def test_results_that_cannot_be_written_are_said_before_anything_is_run(cli: Cli, project: Path) -> None:
+    (project / "file").write_text("")
+    result = cli("run", ".", "-o", "file/results.json")
+    assert result.code == 4
+    assert not (project / ".tui-eval").exists()
+
+
+def test_an_empty_folder_is_nothing_to_run(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = cli("run", ".")
+    assert result.code == 5
+    assert "test_cases" in result.err
+    assert cli("list").code == 5
+    assert cli("check").code == 5
+    assert cli("runs").code == 5
+
+
+def test_filters_that_leave_no_case_run_nothing(cli: Cli, project: Path) -> None:
+    assert cli("run", ".", "--filter-pattern", "zzz").code == 5
+
+
+def test_a_file_that_is_no_suite_is_said_with_what_a_suite_is(cli: Cli, project: Path) -> None:
+    (project / "notes.txt").write_text("hello")
+    result = cli("run", "notes.txt")
+    assert result.code == 4
+    assert "notes.txt: not recognised as a suite" in result.err and "promptfooconfig" in result.err
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\x00", b"test_cases: [\x00", b"\x00" * 100, b"test_cases:\n - 1"]
+)
+def test_broken_files_named_outright(cli: Cli, project: Path, content: bytes) -> None:
+    (project / "odd.yaml").write_bytes(content)
+    result = cli("run", "odd.yaml", "--no-store")
+    assert result.code == 4
+    assert "odd.yaml" in result.err
+
+
+def test_an_internal_error_is_one_line_and_a_file(
+    cli: Cli, project: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the moon\nis down")
+
+    monkeypatch.setattr(listing, "load_paths", broken)
+    result = cli("list")
+    assert result.code == 3
+    assert len(result.err.splitlines()) == 1 and "the moon" in result.err
+    assert "RuntimeError" in (own_state / "tui-eval" / "crash.log").read_text("utf-8")
+
+
+def test_version_and_help(cli: Cli) -> None:
+    assert "0." in cli("--version").out
+    listed = cli("--help").out
+    for command in ("run", "list", "check", "runs", "show", "attach", "resume", "cancel", "export", "init"):
+        assert f"  {command} " in listed
+        assert cli(command, "--help").code == 0
