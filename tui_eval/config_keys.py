@@ -182,6 +182,7 @@ _MODEL: dict[str, Check] = {
     "parameters": mapping,
     "metadata": text,
     "max_steps": integer(1),
+    "embedding_model": text,
     "stream": flag,
 }
 
@@ -196,7 +197,15 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "token": secret,
         "headers": headers,
     },
-    "neuro-san": {"url": text, "headers": headers, "network": text, "python": text, "manifest": text},
+    "neuro-san": {
+        "url": text,
+        "headers": headers,
+        "network": text,
+        "agent": text,
+        "python": text,
+        "manifest": text,
+        "tool_path": text,
+    },
     "http": {
         "url": text,
         "method": text,

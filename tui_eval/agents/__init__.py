@@ -8,10 +8,9 @@ whose value is a class derived from `tui_eval.agents.base.Agent`.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import entry_points
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.choose import for_provider, from_argument
+from tui_eval.agents.choose import for_embeddings, for_provider, from_argument
 from tui_eval.config import AgentSpec, ConfigError
 
 TYPES: dict[str, str] = {
@@ -39,6 +38,8 @@ def agent_class(type_name: str) -> type[Agent]:
     if target is not None:
         module, _, name = target.partition(":")
         return getattr(importlib.import_module(module), name)
+    from importlib.metadata import entry_points
+
     for point in entry_points(group="tui_eval.agents"):
         if point.name == type_name:
             return point.load()
@@ -66,6 +67,7 @@ __all__ = [
     "SessionContext",
     "agent_class",
     "create",
+    "for_embeddings",
     "for_provider",
     "from_argument",
 ]

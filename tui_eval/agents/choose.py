@@ -91,6 +91,28 @@ def for_provider(entry: Any, config: Config, base: Path | str) -> AgentSpec:
     return spec
 
 
+def for_embeddings(entry: Any, config: Config, base: Path | str) -> AgentSpec:
+    """The agent whose `/embeddings` stands behind a promptfoo embedding provider
+    (`openai:embedding:MODEL`, `ollama:embeddings:MODEL`, or what `providers:` maps).
+
+    Raises:
+        ConfigError: it is no such provider.
+    """
+    provider_id, label, settings = _parts(entry)
+    family, _, rest = provider_id.partition(":")
+    kind, _, model = rest.partition(":")
+    mapped = config.providers.get(provider_id) or (config.providers.get(label) if label else None)
+    if mapped is None and kind in ("embedding", "embeddings") and model and family in ("openai", "ollama"):
+        options = _model_options(settings)
+        if family == "ollama":
+            options.update(_ollama(settings.get("apiBaseUrl")))
+        options["embedding_model"] = model
+        return AgentSpec(provider_id, "openai", options, base=str(base))
+    if mapped is None and family in ("openai", "ollama") and kind not in ("chat", "responses"):
+        raise ConfigError(f"provider {provider_id}: no embedding model; write {family}:embedding:MODEL")
+    return for_provider(entry, config, base)
+
+
 def _parts(entry: Any) -> tuple[str, str | None, dict[str, Any]]:
     if isinstance(entry, str):
         return entry, None, {}

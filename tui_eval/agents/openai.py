@@ -24,6 +24,8 @@ from tui_eval.events import Event, Finished, ToolCall, ToolResult, UsageReport
 from tui_eval.model import Reply, Usage
 
 BASE_URL = "https://api.openai.com/v1"
+EMBEDDING_MODEL = "text-embedding-3-large"
+"""promptfoo's default."""
 KNOWN = frozenset(
     {
         "base_url",
@@ -35,6 +37,7 @@ KNOWN = frozenset(
         "parameters",
         "metadata",
         "max_steps",
+        "embedding_model",
         "stream",
         "promptfoo",
     }
@@ -60,6 +63,7 @@ class OpenAIAgent(Agent):
         self.parameters = options.mapping("parameters")
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
+        self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
         self.toolbox = Toolbox(options, services)
@@ -95,6 +99,26 @@ class OpenAIAgent(Agent):
         if len(names) == 1 and isinstance(names[0], str):
             self.model = names[0]
         return self.model
+
+    async def embed(self, texts: list[str]) -> list[list[float]]:
+        """A vector for each text, by this server's `/embeddings` and `embedding_model`.
+
+        Raises:
+            AgentError: it does not answer, or with something else.
+        """
+        body = encode({"model": self.embedding_model, "input": texts})
+        call = self.client.call("POST", f"{self.base_url}/embeddings", body=body)
+        try:
+            async for _ in call.open():
+                pass
+            data = decode(await call.read())["data"]
+            if all(isinstance(item.get("index"), int) for item in data):
+                data = sorted(data, key=lambda item: item["index"])
+            return [[float(number) for number in item["embedding"]] for item in data]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise AgentError(f"{self.base_url}/embeddings did not answer with embeddings") from None
+        finally:
+            await call.close()
 
     async def close(self) -> None:
         """Close connections and the tools' process."""

@@ -12,11 +12,12 @@ import msgspec
 
 from tui_eval import assertions
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
-from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
+from tui_eval.assertions.evidence import Evidence, Judgement, Reports, RowsAnswer
 from tui_eval.config import ConfigError
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
+from tui_eval.engine.judging import judge_services
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.events import Event
@@ -72,6 +73,8 @@ async def execute(
     attempt = _attempt(job, number, run, collector, judgement, error)
     attempt.started_at = started
     attempt.duration_ms = round(duration, 1)
+    if judgement is not None and run.conversation is not None:
+        environment.memory.remember(job, attempt, run.conversation.requests[-1].messages)
     return mask(attempt, environment)
 
 
@@ -107,10 +110,10 @@ class _Running:
         limit = loop.time() + job.timeout
         words = f"timed out after {job.timeout:g} s"
         if deadline is not None and deadline < limit:
-            limit, words = (
-                deadline,
-                f"timed out: the case's {job.deadline_all:g} s for all its attempts are over",
-            )
+            limit = deadline
+            words = f"timed out: the case's {job.deadline_all or 0:g} s for all its attempts are over"
+            if job.deadline_suite is not None:
+                words = f"timed out: the suite's {job.deadline_suite:g} s (maxEvalTimeMs) are over"
         try:
             async with asyncio.timeout_at(limit):
                 return await self._converse_and_judge()
@@ -120,8 +123,9 @@ class _Running:
 
     async def _converse_and_judge(self) -> Judgement:
         job, case = self.job, self.job.case
-        conversation = await conversation_of(job, self.environment)
+        conversation = await conversation_of(job, self.environment, self.number)
         self.conversation = conversation
+        self.collector.entries.extend(conversation.context)
         self.clock = time.perf_counter()
         if case.provider_output not in (None, ""):
             self._recorded_output(conversation)
@@ -180,10 +184,11 @@ class _Running:
     def _recorded_output(self, conversation: Conversation) -> None:
         output = self.job.case.provider_output
         text = output if isinstance(output, str) else encode_json(output).decode()
-        self.collector.begin(1, conversation.shown(conversation.requests[0]))
+        request = conversation.requests[0]
+        self.collector.begin(request.turn, conversation.shown(request))
         from tui_eval.events import Finished
 
-        reply = Reply(turn=1, text=text, cost=0.0, latency_ms=0.0)
+        reply = Reply(turn=request.turn, text=text, cost=0.0, latency_ms=0.0)
         reply.output = None if isinstance(output, str) else output
         self.collector.take(Finished(reply))
 
@@ -202,22 +207,7 @@ class _Running:
                 rows_asked[key] = await self._rows(session, replies, columns)
             return rows_asked[key]
 
-        ask_judge, judge_name = environment.judge(job.judge)
-        services = JudgeServices(
-            ask_judge=ask_judge,
-            judge_name=judge_name,
-            judge_for=environment.judge_for,
-            run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
-            if environment.has_database(job.database)
-            else None,
-            rows=rows,
-            python=environment.python,
-            javascript=environment.javascript,
-            trust=environment.trust,
-            root=environment.config.root,
-            base=job.base,
-            comparison=job.comparison,
-        )
+        services = judge_services(job, environment, rows)
         evidence = Evidence(
             case=job.case,
             replies=replies,
@@ -232,7 +222,11 @@ class _Running:
             compat=job.compat,
             services=services,
         )
-        return _with_problems(await assertions.judge(evidence), job.case)
+        judgement = await assertions.judge(evidence)
+        if conversation.context:
+            for verdict in judgement.verdicts:
+                verdict.turn = conversation.requests[-1].turn
+        return _with_problems(judgement, job.case)
 
     async def _rows(self, session: Session | None, replies: list[Reply], columns: list[str]) -> RowsAnswer:
         last = replies[-1] if replies else None
@@ -289,7 +283,8 @@ def _attempt(
     outcome: Outcome = "error" if judgement is None else judgement.outcome
     last = collector.replies[-1] if collector.replies else None
     judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
-    answered = [reply for reply in collector.replies if reply.turn <= len(job.case.turns or [None])]
+    asked = run.conversation.requests[-1].turn if run.conversation else len(job.case.turns or [None])
+    answered = [reply for reply in collector.replies if reply.turn <= asked]
     response = answered[-1] if answered else last
     return Attempt(
         case_id=job.case.case_id,
@@ -300,6 +295,7 @@ def _attempt(
         message=judged.message or (error or ""),
         score=judged.score,
         named_scores=judged.named_scores,
+        named_weights=judged.named_weights,
         verdicts=judged.verdicts,
         transcript=collector.entries,
         replies=collector.replies,
@@ -313,7 +309,7 @@ def _attempt(
         if judged.response_text is not None
         else (response.text if response else ""),
         output=judged.output if judged.output is not None else (response.output if response else None),
-        vars=run.conversation.vars if run.conversation else job.case.vars,
+        vars=run.conversation.own_vars if run.conversation else job.case.vars,
         prompt_sent=run.conversation.prompt if run.conversation else None,
         retries=collector.retries,
     )

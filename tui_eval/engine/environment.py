@@ -12,8 +12,9 @@ import msgspec
 
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
-from tui_eval.assertions.evidence import JudgeAnswer
+from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
+from tui_eval.engine.rows import Memory
 from tui_eval.events import Finished
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
@@ -39,6 +40,7 @@ class Environment:
         self.config = config
         self.trust = trust
         self.masker = Masker(secrets(config))
+        self.memory = Memory()
         self._agents: dict[bytes, Agent] = {}
         self._python: PythonHost | None = None
         self._javascript: JavaScriptHost | None = None
@@ -182,6 +184,34 @@ class Environment:
         except (ConfigError, AgentError):
             return None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)
+
+    async def embed(self, provider: Any, texts: list[str], judge: str | None = None) -> list[list[float]]:
+        """A vector for each text: by the embedding provider that a suite names, else by the judge's
+        server.
+
+        Raises:
+            CannotJudge: neither is configured, or it does not answer.
+        """
+        from tui_eval.agents.openai import OpenAIAgent
+
+        try:
+            if provider is not None:
+                entry = provider if isinstance(provider, dict) else {"id": provider}
+                spec = agents.for_embeddings(entry, self.config, self.config.root)
+            else:
+                spec = self.config.agents.get(judge) if judge else self.config.judge
+                if spec is None and judge:
+                    spec = agents.from_argument(judge, self.config)
+            agent = self.agent(spec) if spec is not None else None
+            if not isinstance(agent, OpenAIAgent):
+                raise CannotJudge(
+                    "no embedding model is configured: name one under `provider` (openai:embedding:"
+                    "text-embedding-3-small), or give the judge an OpenAI-compatible base_url and "
+                    "embedding_model"
+                )
+            return await agent.embed(texts)
+        except (AgentError, ConfigError) as error:
+            raise CannotJudge(f"the embeddings could not be had: {error}") from None
 
     async def _ask(
         self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None

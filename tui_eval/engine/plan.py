@@ -28,8 +28,10 @@ from tui_eval.store.summary import required_for
 class Job(msgspec.Struct):
     """One case with one agent. `spec` is None where no agent could be found; `problem` says why.
 
-    `base` is the suite's folder, `settings` what its file says about all of it, `timeout` seconds for one attempt, `deadline_all` seconds for all
-    its attempts together (neuro-san).
+    `base` is the suite's folder, `settings` what its file says about all of it, `timeout` seconds for one
+    attempt, `deadline_all` seconds for all its attempts together (neuro-san), `deadline_suite` seconds
+    for everything of its suite. Of the jobs of a `group` at most `at_once` run together, in order where
+    that is one, with `pause` seconds between them.
     """
 
     case: Case
@@ -48,6 +50,10 @@ class Job(msgspec.Struct):
     first_attempt: int = 1
     deadline_all: float | None = None
     settings: dict[str, Any] = {}
+    group: str | None = None
+    at_once: int = 0
+    pause: float = 0.0
+    deadline_suite: float | None = None
 
 
 def plan(

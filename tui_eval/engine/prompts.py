@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tui_eval.agents.base import Request
-from tui_eval.model import Case
+from tui_eval.model import Case, Entry
 
 if TYPE_CHECKING:
     from tui_eval.engine.environment import Environment
@@ -17,13 +19,21 @@ if TYPE_CHECKING:
 class Conversation:
     """The requests of one attempt. `whole` is True where the case is a list of messages that an
     agent may get in one call (the StartToAgent contract); `limits` are seconds by turn; `prompt`
-    and `vars` are promptfoo's, as rendered."""
+    and `vars` are promptfoo's, as rendered; `context` are earlier rows of the same conversation,
+    `handed_on` the variables that came from them."""
 
     requests: list[Request]
     whole: bool = False
     limits: dict[int, float] = field(default_factory=dict)
     prompt: str | None = None
     vars: dict[str, Any] = field(default_factory=dict)
+    context: list[Entry] = field(default_factory=list)
+    handed_on: frozenset[str] = frozenset()
+
+    @property
+    def own_vars(self) -> dict[str, Any]:
+        """The variables that are the case's own."""
+        return {name: value for name, value in self.vars.items() if name not in self.handed_on}
 
     def as_one(self) -> Request:
         """All turns in one request, its number that of the last turn."""
@@ -32,20 +42,20 @@ class Conversation:
 
     def shown(self, request: Request) -> str | None:
         """The text of a request as the transcript shows it."""
-        if request.turn == 1 and self.prompt is not None:
+        if self.prompt is not None:
             return self.prompt
         return request.text
 
 
-async def conversation_of(job: Job, environment: Environment) -> Conversation:
-    """The requests of a job's case.
+async def conversation_of(job: Job, environment: Environment, number: int = 1) -> Conversation:
+    """The requests of attempt `number` of a job's case.
 
     Raises:
         RenderError, ScriptError, NeedsTrust: the prompt cannot be rendered.
     """
     case = job.case
     if case.format == "promptfoo":
-        return await _rendered(job, environment)
+        return await _rendered(job, environment, number)
     requests = [
         Request(
             turn=number,
@@ -64,14 +74,33 @@ async def conversation_of(job: Job, environment: Environment) -> Conversation:
     return Conversation(requests=requests, whole=whole, limits=limits, vars=case.vars)
 
 
-async def _rendered(job: Job, environment: Environment) -> Conversation:
-    """promptfoo's prompt with the case's variables; chat messages where the prompt is a list of them."""
+async def _rendered(job: Job, environment: Environment, number: int) -> Conversation:
+    """promptfoo's prompt with the case's variables and what earlier rows hand on; chat messages where
+    the prompt is a list of them."""
+    from tui_eval.engine.rows import context_entries, converses
     from tui_eval.suites.promptfoo.render import render_case
 
-    root, env = environment.config.root, job.settings.get("env")
-    rendered = await render_case(job.case, job.base, root, environment.trust, environment.python, env=env)
-    request = Request(turn=1, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
-    return Conversation(requests=[request], prompt=rendered.prompt, vars=rendered.vars)
+    case, root, env = job.case, environment.config.root, job.settings.get("env")
+    stored = environment.memory.stored(job, number)
+    earlier = environment.memory.conversation(job, number)
+    more: dict[str, Any] = {}
+    if converses(case):
+        more["_conversation"] = earlier
+    if stored:
+        # As in promptfoo, what was stored replaces a variable of that name.
+        case = msgspec.structs.replace(case, vars={**case.vars, **stored})
+    rendered = await render_case(
+        case, job.base, root, environment.trust, environment.python, env=env, more_vars=more
+    )
+    turn = len(earlier) + 1
+    request = Request(turn=turn, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
+    return Conversation(
+        requests=[request],
+        prompt=rendered.prompt,
+        vars=rendered.vars,
+        context=context_entries(earlier),
+        handed_on=frozenset((*more, *stored)) - job.case.vars.keys(),
+    )
 
 
 def _sql(case: Case) -> str | None:

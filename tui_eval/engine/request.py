@@ -13,7 +13,9 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     `case_ids` None means every case of `paths`; `select` takes names, ids, stems and folders.
     `pairs` narrows to (case id, agent) columns (rerunning one cell). `threshold` (0–1) is the share
     of attempts that must pass; None: all, or what the case says. `timeout` in seconds, `max_cost`
-    in USD. `linked_to` is the run whose part is run again or added to.
+    in USD. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
+    to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
+    `delay` is in seconds.
     """
 
     paths: list[str] = []
@@ -29,6 +31,19 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     filter_metadata: list[str] = []
     filter_first_n: int | None = None
     failed_only: bool = False
+    filter_range: str | None = None
+    filter_sample: int | None = None
+    filter_sample_seed: str | None = None
+    filter_prompts: str | None = None
+    filter_providers: str | None = None
+    filter_failing: str | None = None
+    filter_failing_only: str | None = None
+    filter_errors_only: str | None = None
+    delay: float | None = None
+    vars: dict[str, str] = {}
+    prompt_prefix: str | None = None
+    prompt_suffix: str | None = None
+    description: str = ""
     timeout: float | None = None
     trust: bool = False
     judge: str | None = None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tui_eval.engine.attempt import execute, mask
+from tui_eval.engine.columns import Columns, Ended, compared, open_attempt
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job
 from tui_eval.engine.schedule import Schedule, Ticket
@@ -49,8 +50,10 @@ class Runner:
         self._cancelled: set[int] = set()
         self._interrupted = False
         self._cost = 0.0
-        self._deadlines: dict[int, float] = {}
+        self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
+        self._columns = Columns(())
+        self._comparing: set[asyncio.Task[None]] = set()
 
     def plan(self) -> list[Ticket]:
         """Write the jobs into the store; a ticket for every attempt."""
@@ -78,9 +81,12 @@ class Runner:
     async def run(self, tickets: list[Ticket]) -> RunState:
         """Execute until everything has ended or was stopped; the run's final state."""
         self._schedule = schedule = Schedule(tickets, self.limits.concurrency)
+        self._columns = Columns(tickets)
         workers = min(self.limits.concurrency, len(tickets))
         try:
             await asyncio.gather(*(self._work(schedule) for _ in range(workers)))
+            while self._comparing:
+                await asyncio.gather(*self._comparing)
         finally:
             state: RunState = "interrupted" if self._interrupted else "finished"
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
@@ -123,9 +129,26 @@ class Runner:
         self._ended(ticket, attempt)
 
     def _ended(self, ticket: Ticket, attempt: Attempt) -> None:
+        self._cost += attempt.cost or 0.0
+        if not self._columns.waits(ticket):
+            self._settled(ticket, attempt)
+            return
+        if self.writer is not None:
+            self.writer.done(ticket.attempt_ref, mask(open_attempt(attempt), self.environment))
+        columns = self._columns.take(ticket, attempt)
+        if columns is not None:
+            task = asyncio.ensure_future(self._compare(columns))
+            self._comparing.add(task)
+            task.add_done_callback(self._comparing.discard)
+
+    async def _compare(self, columns: list[Ended]) -> None:
+        await compared(columns, self.environment)
+        for ticket, attempt in columns:
+            self._settled(ticket, attempt)
+
+    def _settled(self, ticket: Ticket, attempt: Attempt) -> None:
         if self.writer is not None:
             self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
-        self._cost += attempt.cost or 0.0
         if self._on_done is not None:
             self._on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
@@ -136,7 +159,11 @@ class Runner:
             )
 
     def _deadline(self, job: Job) -> float | None:
-        """A neuro-san case's limit covers all its attempts from the first one's start."""
+        """A neuro-san case's limit covers all its attempts from the first one's start, promptfoo's
+        `maxEvalTimeMs` all rows of the suite."""
+        if job.deadline_suite is not None:
+            end = asyncio.get_running_loop().time() + job.deadline_suite
+            return self._deadlines.setdefault(job.case.suite, end)
         if job.deadline_all is None:
             return None
         return self._deadlines.setdefault(id(job), asyncio.get_running_loop().time() + job.deadline_all)

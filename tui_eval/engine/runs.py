@@ -15,6 +15,7 @@ from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.provenance import provenance
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.rows import arrange, suites_concurrency
 from tui_eval.engine.runner import Limits, Runner
 from tui_eval.engine.schedule import Ticket
 from tui_eval.engine.selection import SelectionError
@@ -93,10 +94,16 @@ class ActiveRun:
         self.problems = problems
         self.environment = environment
         limits = Limits(
-            concurrency=max(1, request.concurrency or _threads(config, jobs) or config.run.concurrency),
+            concurrency=max(
+                1,
+                request.concurrency
+                or _threads(config, jobs)
+                or max(config.run.concurrency, suites_concurrency(jobs) or 0),
+            ),
             fail_fast=request.fail_fast,
             max_cost=request.max_cost if request.max_cost is not None else config.run.max_cost,
         )
+        arrange(jobs, request.delay, request.concurrency)
         self.runner = Runner(jobs, environment, limits, writer, on_start, on_done)
         self.tickets: list[Ticket] = []
 

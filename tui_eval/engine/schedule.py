@@ -42,14 +42,32 @@ class _Lane:
         return 0.0 if self.allowance >= 1 else (1 - self.allowance) / per_second
 
 
+@dataclass(slots=True)
+class _Group:
+    """Attempts of which at most `limit` run at once, with `pause` seconds after each."""
+
+    limit: int
+    pause: float
+    waiting: deque[Ticket] = field(default_factory=deque)
+    running: int = 0
+    not_before: float = 0.0
+
+
 class Schedule:
     """Hands out tickets to workers. One event loop only."""
 
     def __init__(self, tickets: list[Ticket], concurrency: int) -> None:
         self.concurrency = concurrency
         self._lanes: dict[str, _Lane] = {}
+        self._groups: dict[str, _Group] = {}
         for ticket in tickets:
-            self._lane(ticket).waiting.append(ticket)
+            group = self._group(ticket)
+            lane = self._lane(ticket)
+            (lane if group is None else group).waiting.append(ticket)
+        for group in self._groups.values():
+            if group.limit == 1:
+                # One after the other: the first attempts of all, then the second ones.
+                group.waiting = deque(sorted(group.waiting, key=lambda ticket: (ticket.number, ticket.order)))
         self._news = asyncio.Condition()
         self._paused = False
         self._ended = False
@@ -63,22 +81,36 @@ class Schedule:
             lane = self._lanes[ticket.job.agent] = _Lane(limit, spec.rate_requests if spec else None)
         return lane
 
+    def _group(self, ticket: Ticket) -> _Group | None:
+        job = ticket.job
+        if job.group is None:
+            return None
+        group = self._groups.get(job.group)
+        if group is None:
+            group = self._groups[job.group] = _Group(max(1, job.at_once), job.pause)
+        return group
+
+    def _queues(self) -> list[_Lane | _Group]:
+        return [*self._lanes.values(), *self._groups.values()]
+
     @property
     def waiting(self) -> list[Ticket]:
         """Tickets not handed out."""
-        return sorted((t for lane in self._lanes.values() for t in lane.waiting), key=lambda t: t.order)
+        return sorted((t for queue in self._queues() for t in queue.waiting), key=lambda t: t.order)
 
     async def next(self) -> Ticket | None:
         """The next ticket that may start now; waits while none may; None when there are no more."""
         async with self._news:
             while True:
-                if self._ended or not any(lane.waiting for lane in self._lanes.values()):
+                if self._ended or not any(queue.waiting for queue in self._queues()):
                     return None
                 ticket, pause = self._ready()
                 if ticket is not None:
-                    lane = self._lane(ticket)
-                    lane.waiting.popleft()
+                    lane, group = self._lane(ticket), self._group(ticket)
+                    (lane if group is None else group).waiting.popleft()
                     lane.running += 1
+                    if group is not None:
+                        group.running += 1
                     if lane.per_minute is not None:
                         lane.allowance -= 1
                     return ticket
@@ -96,20 +128,30 @@ class Schedule:
             return None, None
         best: Ticket | None = None
         pause: float | None = None
-        for lane in self._lanes.values():
-            if not lane.waiting or lane.running >= lane.limit:
+        for queue in self._queues():
+            if not queue.waiting or queue.running >= queue.limit:
+                continue
+            first = queue.waiting[0]
+            lane = self._lane(first)
+            if lane.running >= lane.limit:
                 continue
             seconds = lane.seconds_until_allowed()
+            if isinstance(queue, _Group) and queue.pause:
+                seconds = max(seconds, queue.not_before - time.monotonic())
             if seconds > 0:
                 pause = seconds if pause is None else min(pause, seconds)
-            elif best is None or lane.waiting[0].order < best.order:
-                best = lane.waiting[0]
+            elif best is None or first.order < best.order:
+                best = first
         return best, pause
 
     async def done(self, ticket: Ticket) -> None:
         """The ticket's attempt has ended; another may start."""
         async with self._news:
             self._lane(ticket).running -= 1
+            group = self._group(ticket)
+            if group is not None:
+                group.running -= 1
+                group.not_before = time.monotonic() + group.pause
             self._news.notify_all()
 
     async def pause(self, paused: bool) -> None:
@@ -128,8 +170,8 @@ class Schedule:
         """Take these attempts out before they start; returns those that were still waiting."""
         async with self._news:
             dropped: list[Ticket] = []
-            for lane in self._lanes.values():
-                dropped.extend(ticket for ticket in lane.waiting if ticket.attempt_ref in attempt_refs)
-                lane.waiting = deque(t for t in lane.waiting if t.attempt_ref not in attempt_refs)
+            for queue in self._queues():
+                dropped.extend(ticket for ticket in queue.waiting if ticket.attempt_ref in attempt_refs)
+                queue.waiting = deque(t for t in queue.waiting if t.attempt_ref not in attempt_refs)
             self._news.notify_all()
             return dropped

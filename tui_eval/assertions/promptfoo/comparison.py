@@ -84,7 +84,8 @@ def _settle(verdict: Verdict, won: bool, reason: str) -> None:
 def _highest(assertion: Assertion, columns: list[Attempt], index: int) -> None:
     """The column whose other assertions score highest wins, the first one among equals."""
     value = assertion.value if isinstance(assertion.value, dict) else {}
-    weights = value.get("weights") if isinstance(value.get("weights"), dict) else {}
+    given = value.get("weights")
+    weights: dict[str, Any] = given if isinstance(given, dict) else {}
     totals: list[float] = []
     for attempt in columns:
         parts = [

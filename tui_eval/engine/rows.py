@@ -1,0 +1,154 @@
+"""What promptfoo's rows hand on to later rows, and the order that follows from it.
+
+`storeOutputAs` puts an output into the variables of all later rows; a prompt with `_conversation`
+gets the rows before it that have the same agent, prompt and `metadata.conversationId`. Attempts are
+apart: the second of a row sees the second ones of the rows before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tui_eval.engine.plan import Job
+from tui_eval.model import Attempt, Case, Entry
+
+_RESERVED = "_conversation"
+
+
+def arrange(jobs: Sequence[Job], delay: float | None = None, concurrency: int | None = None) -> None:
+    """Say for promptfoo's jobs which must follow one another, and how many may run at once.
+
+    Args:
+        delay: seconds between two rows, from the command line; None: what the suites say.
+        concurrency: attempts at once from the command line; None: what the suites say.
+    """
+    suites: dict[str, list[Job]] = {}
+    for job in jobs:
+        if job.case.format == "promptfoo":
+            suites.setdefault(job.case.suite, []).append(job)
+    for name, own in suites.items():
+        settings = _evaluate(own[0])
+        pause = delay if delay is not None else seconds(settings.get("delay")) or 0.0
+        at_once = None if concurrency else _whole(settings.get("maxConcurrency"))
+        stored = any(job.case.options.get("storeOutputAs") for job in own)
+        deadline = seconds(settings.get("maxEvalTimeMs"))
+        for job in own:
+            job.deadline_suite = deadline
+            job.group, job.at_once, job.pause = _place(job.case, name, stored, pause, at_once)
+
+
+def _place(
+    case: Case, suite: str, stored: bool, pause: float, at_once: int | None
+) -> tuple[str | None, int, float]:
+    provider = case.provider if isinstance(case.provider, dict) else {}
+    own_pause = seconds(provider.get("delay")) or 0.0
+    if stored or pause > 0:
+        return suite, 1, max(pause, own_pause)
+    if converses(case):
+        return "\n".join((suite, *_conversation_key(case))), 1, own_pause
+    if own_pause > 0:
+        return f"{suite}\n{case.agent}", 1, own_pause
+    if case.options.get("runSerially") is True:
+        return f"{suite}\nserially", 1, 0.0
+    return (suite, at_once, 0.0) if at_once else (None, 0, 0.0)
+
+
+def suites_concurrency(jobs: Sequence[Job]) -> int | None:
+    """The most attempts at once that the promptfoo suites among the jobs ask for."""
+    found = [
+        number
+        for job in jobs
+        if job.case.format == "promptfoo"
+        if (number := _whole(_evaluate(job).get("maxConcurrency"))) is not None
+    ]
+    return max(found, default=None)
+
+
+def converses(case: Case) -> bool:
+    """Whether the prompt of a case asks for the rows before it."""
+    if case.format != "promptfoo" or case.options.get("disableConversationVar"):
+        return False
+    text = (case.turns[0].text if case.turns else "") or ""
+    made = isinstance(case.options.get("promptFunction"), dict) and "conversationId" in case.metadata
+    return _RESERVED in text or made
+
+
+def _conversation_key(case: Case) -> tuple[str, str, str]:
+    return case.agent or "", case.prompt or "", str(case.metadata.get("conversationId", ""))
+
+
+class Memory:
+    """What the rows of one run have handed on so far."""
+
+    def __init__(self) -> None:
+        self._stored: dict[tuple[str, int], dict[str, Any]] = {}
+        self._conversations: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+
+    def stored(self, job: Job, number: int) -> dict[str, Any]:
+        """Outputs that rows before this one stored, by name."""
+        return self._stored.get((job.case.suite, number), {})
+
+    def conversation(self, job: Job, number: int) -> list[dict[str, Any]]:
+        """The rows of the conversation before this one: `{prompt, input, output, metadata}` each."""
+        if not converses(job.case):
+            return []
+        return list(self._conversations.get(self._key(job, number), ()))
+
+    def remember(self, job: Job, attempt: Attempt, messages: list[Any] | None) -> None:
+        """Keep what later rows of the run may ask for from an attempt that was answered."""
+        case = job.case
+        if case.format != "promptfoo" or attempt.error is not None:
+            return
+        output = attempt.output if attempt.output is not None else attempt.response_text
+        name = case.options.get("storeOutputAs")
+        if isinstance(name, str) and name:
+            self._stored.setdefault((case.suite, attempt.attempt), {})[name] = output
+        if converses(case):
+            reply = attempt.replies[-1] if attempt.replies else None
+            asked = messages[-1].get("content") if messages else attempt.prompt_sent
+            self._conversations.setdefault(self._key(job, attempt.attempt), []).append(
+                {
+                    "prompt": messages if messages else attempt.prompt_sent,
+                    "input": asked,
+                    "output": output,
+                    "metadata": (reply.metadata if reply else None) or {},
+                }
+            )
+
+    def _key(self, job: Job, number: int) -> tuple[Any, ...]:
+        return job.case.suite, job.agent, job.model, number, *_conversation_key(job.case)
+
+
+def context_entries(earlier: Sequence[dict[str, Any]]) -> list[Entry]:
+    """The earlier rows as the turns that they are in the transcript, counted from 1."""
+    from tui_eval.store.encoding import encode_json
+
+    def text(value: Any) -> str:
+        return value if isinstance(value, str) else "" if value is None else encode_json(value).decode()
+
+    entries: list[Entry] = []
+    for turn, row in enumerate(earlier, 1):
+        if turn == 1:
+            entries.append(Entry(turn=turn, kind="note", text="from earlier rows of this conversation"))
+        entries.append(Entry(turn=turn, kind="user", text=text(row.get("input"))))
+        entries.append(Entry(turn=turn, kind="assistant", text=text(row.get("output"))))
+    return entries
+
+
+def seconds(milliseconds: Any) -> float | None:
+    """Milliseconds as a suite gives them, in seconds; None where it gives none above zero."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or milliseconds <= 0:
+        return None
+    return milliseconds / 1000
+
+
+def _evaluate(job: Job) -> dict[str, Any]:
+    settings = job.settings.get("evaluateOptions")
+    return settings if isinstance(settings, dict) else {}
+
+
+def _whole(value: Any) -> int | None:
+    return (
+        int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 1 else None
+    )
