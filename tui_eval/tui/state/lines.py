@@ -87,13 +87,15 @@ def wrap(line: Line, width: int) -> list[tuple[int, int, Line]]:
     what it shows.
 
     Breaks after a blank where there is one in the second half of the row. Rows after the first are
-    indented as the line is, up to a third of the width.
+    indented as the line is (or, where it begins with a span of style `label`, as wide as that is), up
+    to a third of the width.
     """
     text = plain(line)
     if len(text) * 2 <= width or cell_len(text) <= width:
         return [(0, 0, line)]
     width = max(width, 2)
-    indent = min(len(text) - len(text.lstrip(" ")), width // 3)
+    hanging = len(line[0].text) if line[0].style == "label" else len(text) - len(text.lstrip(" "))
+    indent = min(hanging, width // 3)
     rows: list[tuple[int, int, Line]] = []
     start = 0
     while start < len(text):

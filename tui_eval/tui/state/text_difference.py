@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 from tui_eval.tui.state.lines import Line, Span, text_lines
 
-LIMIT = 20_000
+LIMIT = 8_000
 """Characters of each side that are compared; what follows is shown as it is."""
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -19,7 +19,7 @@ def difference(expected: str, actual: str) -> tuple[list[Line], list[Line]]:
     right: list[Span] = []
     first, second = expected[:LIMIT], actual[:LIMIT]
     a, b = _WORDS.findall(first), _WORDS.findall(second)
-    for what, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    for what, i1, i2, j1, j2 in _matcher(a, b).get_opcodes():
         gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
         if what == "equal":
             left.append(Span(gone))
@@ -32,6 +32,19 @@ def difference(expected: str, actual: str) -> tuple[list[Line], list[Line]]:
     left.append(Span(expected[LIMIT:]))
     right.append(Span(actual[LIMIT:]))
     return _lines(left), _lines(right)
+
+
+def _matcher(a: list[str], b: list[str]) -> SequenceMatcher[str]:
+    """Frequent words of long texts are no anchors: comparing each with each takes seconds."""
+    return SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > 400)
+
+
+def alike(expected: object, actual: object) -> bool:
+    """Whether both are texts with enough in common that their difference says something."""
+    if not isinstance(expected, str) or not isinstance(actual, str):
+        return False
+    a, b = _WORDS.findall(expected[:LIMIT].lower()), _WORDS.findall(actual[:LIMIT].lower())
+    return _matcher(a, b).ratio() >= 0.4
 
 
 def _characters(gone: str, come: str, left: list[Span], right: list[Span]) -> None:

@@ -189,6 +189,7 @@ def _text_lines(entry: Entry, rendered: bool, marks: Expectations | None, head: 
     if head:
         yield tuple(head)
     text = entry.error if entry.kind == "error" and not entry.text and entry.error else entry.text
+    text = text.rstrip("\n") if rendered else text
     style = {"reasoning": "thinking", "note": "muted", "error": "error"}.get(entry.kind, "")
     lines: Iterator[Line]
     if not rendered or style:

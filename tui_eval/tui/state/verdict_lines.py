@@ -9,8 +9,10 @@ from tui_eval.model import UNSET, Verdict
 from tui_eval.tui.state.amounts import tokens
 from tui_eval.tui.state.json_lines import parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
-from tui_eval.tui.state.text_difference import difference
+from tui_eval.tui.state.text_difference import alike, difference
 
+LABEL = 10
+"""Columns of `expected` and `actual` before their values."""
 GLYPHS = {
     "passed": "✓",
     "failed": "✗",
@@ -104,19 +106,22 @@ def in_full(verdict: Verdict, *, rendered: bool = True) -> Iterator[Line]:
 
 
 def _sides(verdict: Verdict, rendered: bool) -> Iterator[Line]:
-    expected, actual = verdict.expected, verdict.actual
-    if expected is UNSET:
-        expected = None
-    if expected is None and actual is None:
-        return
-    if not verdict.passed and isinstance(expected, str) and isinstance(actual, str) and rendered:
-        yield from _titled("expected", difference(expected, actual)[0])
-        yield from _titled("actual", difference(expected, actual)[1])
-        return
-    if expected is not None:
-        yield from _titled("expected", value_lines(_shown(expected), rendered=rendered))
-    if actual is not None:
-        yield from _titled("actual", value_lines(_shown(actual), rendered=rendered))
+    """Expected and actual: in brief where it passed, text against text where they are alike."""
+    expected = None if verdict.expected is UNSET else verdict.expected
+    sides = [
+        (word, value)
+        for word, value in (("expected", expected), ("actual", verdict.actual))
+        if value is not None
+    ]
+    if verdict.passed and rendered:
+        for word, value in sides:
+            yield (Span(f"{word:<{LABEL}}", "label"), Span(short(value, 200)))
+    elif rendered and not verdict.judge and len(sides) == 2 and alike(*(value for _, value in sides)):
+        for (word, _), lines in zip(sides, difference(expected, verdict.actual), strict=True):
+            yield from _titled(word, lines)
+    else:
+        for word, value in sides:
+            yield from _titled(word, value_lines(_shown(value), rendered=rendered))
 
 
 def _shown(value: Any) -> Any:
@@ -124,9 +129,8 @@ def _shown(value: Any) -> Any:
 
 
 def _titled(word: str, lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
-    width = 10
     for index, line in enumerate(lines):
-        yield (Span(f"{word if not index else '':<{width}}", "muted"), *line)
+        yield (Span(f"{word if not index else '':<{LABEL}}", "label"), *line)
 
 
 def _judge(judge: dict[str, Any] | None) -> Iterator[Line]:

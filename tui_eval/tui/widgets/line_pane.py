@@ -38,7 +38,7 @@ _MOVES = (
 MOVE_KEYS = tuple(key for key in KEYS if key.id in _MOVES)
 
 STYLES = (
-    "muted", "strong", "heading", "emphasis", "code", "thinking", "note", "error", "agent",
+    "muted", "label", "strong", "heading", "emphasis", "code", "thinking", "note", "error", "agent",
     "json-key", "json-text", "json-number", "json-word", "json-mark",
     "passed", "failed", "cancelled", "skipped", "running", "waiting",
     "role-user", "role-assistant", "role-reasoning", "role-tool_call", "role-tool_result",
@@ -64,7 +64,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
         scrollbar-size-horizontal: 1;
-        & > .line--muted, & > .line--json-mark, & > .line--skipped { color: $text-muted; }
+        & > .line--muted, & > .line--label, & > .line--json-mark, & > .line--skipped { color: $text-muted; }
         & > .line--waiting, & > .line--cancelled, & > .line--role-note { color: $text-muted; }
         & > .line--thinking { color: $text-muted; text-style: italic; }
         & > .line--strong { text-style: bold; }
@@ -103,7 +103,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         & > .line--cursor-away { background: $foreground 8%; }
         &:ansi > .line--cursor { background: transparent; text-style: reverse; }
         &:ansi > .line--cursor-away { background: transparent; text-style: underline; }
-        &:ansi > .line--muted, &:ansi > .line--json-mark, &:ansi > .line--tab, &:ansi > .line--thinking,
+        &:ansi > .line--muted, &:ansi > .line--label, &:ansi > .line--json-mark, &:ansi > .line--tab, &:ansi > .line--thinking,
         &:ansi > .line--role-reasoning, &:ansi > .line--skipped, &:ansi > .line--waiting,
         &:ansi > .line--cancelled, &:ansi > .line--role-note { color: ansi_default; text-style: dim; }
         &:ansi > .line--hit, &:ansi > .line--hit-wanted { background: transparent; text-style: underline bold; }
