@@ -83,7 +83,8 @@ class EvalApp(App[int], inherit_bindings=False):
         no_color = "NO_COLOR" in os.environ  # Textual takes it out of the environment
         super().__init__()
         self._no_colours = NoColor() if no_color else None
-        self.paths = [Path(os.path.abspath(path)) for path in paths] or [Path.cwd()]
+        here = _project_of(open_run) if open_run is not None and not paths else None
+        self.paths = [Path(os.path.abspath(path)) for path in paths] or [here or Path.cwd()]
         self.config_file = config_file
         self.state = AppState(root if root is not None else find_root(self.paths, config_file)[0])
         self.state.trusted = trust or trust_store.is_trusted(self.state.root)
@@ -96,6 +97,7 @@ class EvalApp(App[int], inherit_bindings=False):
         self.crash: BaseException | None = None
         self._engine = engine
         self._attached: dict[str, EngineClient] = {}
+        self.out_of_reach: set[str] = set()
         self._open_run = open_run
         self._trust_asked = False
         self._memory = memory.recall(self.state.root)
@@ -364,6 +366,7 @@ class EvalApp(App[int], inherit_bindings=False):
             await client.attach(run.folder)
         except EngineError as error:
             self.log_line("note", str(error))
+            self.out_of_reach.add(run.info.id)
             return
         self._attached[run.info.id] = client
 
@@ -571,20 +574,20 @@ class EvalApp(App[int], inherit_bindings=False):
             elif value == "stop":
                 self.desk.soon(self._stop_and_quit())
 
-        self.ask(
-            "A run goes on.",
-            [
-                ("d", "detach", "detach: leave, the run goes on"),
-                ("s", "stop", "stop it and leave"),
-                ("esc", "stay", "stay"),
-            ],
-            answer,
-        )
+        answers = [
+            ("d", "detach", "detach: leave, the run goes on"),
+            ("s", "stop", "stop it and leave"),
+            ("esc", "stay", "stay"),
+        ]
+        run = self.state.run
+        if run is not None and run.info.id in self.out_of_reach:
+            del answers[1]
+        self.ask("A run goes on.", answers, answer)
 
     async def _stop_and_quit(self) -> None:
         run = self.state.run
         try:
-            if run is not None:
+            if run is not None and run.info.id not in self.out_of_reach:
                 await asyncio.wait_for(self.engine_of(run).cancel(run.info.id), 5)
         finally:
             self._quit()
@@ -768,6 +771,12 @@ class EvalApp(App[int], inherit_bindings=False):
             self.problem(trouble)
         if config.file in files:
             self.loader.load()
+
+
+def _project_of(run: Path) -> Path | None:
+    """The project in whose store a run's folder is."""
+    parents = Path(os.path.abspath(run)).parents
+    return parents[2] if len(parents) > 2 and parents[1].name == ".tui-eval" else None
 
 
 def folder_is_foreign(run: RunView, app: EvalApp) -> bool:

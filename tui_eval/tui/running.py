@@ -15,6 +15,7 @@ from tui_eval.tui.state.entries import subject
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp
+    from tui_eval.tui.state.run_view import RunView
 
 ASK_ABOVE_USD = 1.0
 """A run without a dialog that history says will cost more is asked about, once."""
@@ -216,14 +217,22 @@ class RunDesk:
     def cancel(self, refs: list[int] | None) -> None:
         """Cancel attempts, or the whole run."""
         run = self._app.state.run
-        if run is not None:
+        if run is not None and self._reachable(run):
             self.soon(self._app.engine_of(run).cancel(run.info.id, refs))
+
+    def _reachable(self, run: RunView) -> bool:
+        if run.info.id not in self._app.out_of_reach:
+            return True
+        self._app.say("this run is executed by another program (`tui-eval run`): stop it there")
+        return False
 
     def pause(self) -> None:
         """Pause the run, or go on."""
         run = self._app.state.run
         if run is None or not run.active:
             self._app.say("no run to pause")
+            return
+        if not self._reachable(run):
             return
         paused = run.info.state != "paused"
         self.soon(self._app.engine_of(run).pause(run.info.id, paused))
