@@ -17,6 +17,7 @@ from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.scripting.python_host import printed
 
 CODE = """
 import asyncio
@@ -65,9 +66,12 @@ def folder(tmp_path: Path) -> Path:
 
 async def test_python_contract_of_the_guide(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:answer")
-    events, replies = await talk(it, "hi")
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    _, replies = await talk(it, "hi")
+    printed.reset(token)
     assert it.takes_whole_conversation
-    assert replies[0].text == "one: hi" and of(events, Note)[0].text == "printed: got hi"
+    assert replies[0].text == "one: hi" and kept == ["got hi\n"]
     _, replies = await talk(it, Request(2, "b", messages=["a", "b"]))
     assert replies[0].text == "last: b" and replies[0].metadata["escalated"] is True  # type: ignore[index]
     assert replies[0].usage is not None and replies[0].usage.input_tokens == 5

@@ -65,7 +65,8 @@ class Request:
 @dataclass(slots=True)
 class SessionContext:
     """What a session is opened for. `session_id` is unique per attempt. `network` is the name of
-    the neuro-san network of the case's file; `headers` its request metadata."""
+    the neuro-san network of the case's file; `headers` its request metadata (None: it says nothing of
+    it), `use_direct` whether a network run by the library calls other networks within it."""
 
     case_id: str
     attempt: int
@@ -74,6 +75,7 @@ class SessionContext:
     network: str | None = None
     connection: str | None = None
     headers: dict[str, str] | None = None
+    use_direct: bool = False
     vars: dict[str, Any] = field(default_factory=dict)
     reference: bool = False
 

@@ -1,4 +1,4 @@
-"""Agent networks of a neuro-san server, over its streaming chat.
+"""Agent networks of neuro-san, of a server or run by the library (connection `direct`).
 
 What is carried from one interaction to the next is as the documentation of its test cases says;
 `reference` contexts do as its own driver does (formats/neuro_san.md 1).
@@ -6,26 +6,34 @@ What is carried from one interaction to the next is as the documentation of its 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.http_client import Call, HttpClient
+from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.neuro_san_library import Library, interpreter
 from tui_eval.agents.neuro_san_stream import Reader
+from tui_eval.agents.neuro_san_ways import Direct, OverHttp
 from tui_eval.agents.options import Options
-from tui_eval.agents.wire import decode, encode, one_line, text_of
+from tui_eval.agents.wire import text_of
 from tui_eval.config import NEURO_SAN_URL, AgentSpec
-from tui_eval.events import Event, Exchanged, Finished, Note
+from tui_eval.events import Event, Finished, Note
 from tui_eval.model import Reply
 
-KNOWN = frozenset({"url", "headers", "network", "python", "manifest"})
+KNOWN = frozenset({"url", "headers", "network", "agent", "python", "manifest", "tool_path"})
+THINKING = "AGENT_TEST_THINKING_BASIS"
+"""The variable with which people ask neuro-san's driver for every message; where it is set, MAXIMAL is
+the filter of an interaction that names none, and the verdict rests on all that it carries."""
 
 
 class NeuroSanAgent(Agent):
-    """One server. The network is the case's, else the entry's `network`, else the entry's name."""
+    """One server, or neuro-san as a library. The network is the case's, else the entry's `network`
+    (`agent` is another word for it), else the entry's name."""
 
     capabilities = Capabilities(tokens=True, tools=True, sly_data=True, structure=True)
 
@@ -33,50 +41,74 @@ class NeuroSanAgent(Agent):
         super().__init__(spec, services)
         options = Options(spec, services, KNOWN)
         self.url = (options.text("url") or NEURO_SAN_URL).rstrip("/")
-        self.network = options.text("network")
+        self.network = options.text("network") or options.text("agent")
         self.headers = options.headers()
         self.client = HttpClient(self.url, retries=spec.retries, retry_lost=False)
         self._secure: HttpClient | None = None
+        self._options = options
+        self._library: Library | None = None
 
     async def open(self, context: SessionContext) -> Session:
-        """Begin a conversation over the connection that the case asks for."""
-        url, client = self.url, self.client
+        """Begin a conversation over the connection that the case asks for.
+
+        Raises:
+            AgentError: there is no such connection.
+            NeedsTrust: `direct` runs a network's own code, of a folder that is not trusted.
+        """
+        network = context.network or self.network or self.spec.name
         if context.connection == "mcp":
             raise AgentError("connection mcp: tui-eval does not speak it; use http or https in the test case")
         if context.connection not in (None, "direct", "http", "https"):
             raise AgentError(f"connection {context.connection}: unknown; known: direct, http, https")
+        if context.connection == "direct" and (library := self._installed()):
+            return NeuroSanSession(self, context, Direct(library, context.use_direct), network)
+        url, client = self.url, self.client
         if context.connection == "https" and url.startswith("http:"):
             url = f"https:{url.removeprefix('http:')}"
             self._secure = self._secure or HttpClient(url, retries=self.spec.retries, retry_lost=False)
             client = self._secure
-        network = context.network or self.network or self.spec.name
-        return NeuroSanSession(
-            self, context, client, f"{url}/api/v1/{quote(network)}/streaming_chat", network
-        )
+        url = f"{url}/api/v1/{quote(network)}/streaming_chat"
+        return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
+
+    def _installed(self) -> Library | None:
+        """neuro-san as a library, where there is one."""
+        if self._library is None:
+            options, spec = self._options, self.spec
+            root = self.services.root
+            python = interpreter(options.text("python"), Path(spec.base) if spec.base else root)
+            if python is None:
+                return None
+            if not spec.typed or options.text("python"):
+                self.services.trust.require(f"run agent networks with {python} (the agent {spec.name})")
+            paths = [
+                str(options.path(given, key)) if (given := options.text(key)) else ""
+                for key in ("manifest", "tool_path")
+            ]
+            self._library = Library(python, root, *paths)
+        return self._library
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and end the library's process."""
         await self.client.close()
         if self._secure is not None:
             await self._secure.close()
+        if self._library is not None:
+            await asyncio.to_thread(self._library.close)
 
 
 class NeuroSanSession(Session):
     """What is carried: the chat context of the last reply and the sly data."""
 
     def __init__(
-        self, agent: NeuroSanAgent, context: SessionContext, client: HttpClient, url: str, network: str
+        self, agent: NeuroSanAgent, context: SessionContext, way: Direct | OverHttp, network: str
     ) -> None:
-        self.agent = agent
         self.context = context
-        self.client = client
-        self.url = url
+        self.way = way
         self.network = network
         self.headers = {**agent.headers, **self._metadata()}
         self.chat_context: dict[str, Any] = {}
         self.carried: dict[str, Any] | None = None
         self._sent: dict[str, Any] | None = None
-        self._told = False
 
     def restart(self) -> None:
         """Start clean: neither context nor sly data. The reference still carries what was sent."""
@@ -86,38 +118,18 @@ class NeuroSanSession(Session):
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """One interaction."""
         began = time.monotonic()
-        reference = self.context.reference
-        watching = request.chat_filter is None and not reference
-        chat_filter = request.chat_filter or ("MINIMAL" if reference else "MAXIMAL")
+        reference, thinking = self.context.reference, bool(os.environ.get(THINKING))
+        watching = request.chat_filter is None and not reference and not thinking
+        chat_filter = request.chat_filter or ("MINIMAL" if reference and not thinking else "MAXIMAL")
         self._sent = request.sly_data if request.sly_data is not None else self.carried
         reader = Reader(request.turn, minimal_only=watching)
-        call = self.client.call(
-            "POST",
-            self.url,
-            body=encode(self._body(request, chat_filter)),
-            headers=self.headers,
-            turn=request.turn,
-        )
-        if self.context.connection == "direct" and not self._told:
-            self._told = True
-            host = urlsplit(self.url).netloc
-            yield Note(
-                f"connection direct: no neuro-san library here; the server at {host} is used over HTTP"
-            )
-        kept: list[str] = []
+        body = self._body(request, chat_filter)
         try:
-            async for event in call.open():
+            async for event in self.way.ask(self.network, body, self.headers, reader):
                 yield event
-            async for line in call.lines():
-                for event in self._take(reader, line, kept):
-                    yield event
         except AgentError as error:
-            if call.unreported and call.status is not None:
-                yield _exchanged(call, kept, "failed")
-            raise self._explained(error, reader) from None
-        finally:
-            await call.close()
-        yield _exchanged(call, kept)
+            error.answer = text_of(reader.text)
+            raise
         failure = reader.failure
         if failure is None and not reader.answered and request.text is not None:
             failure = "the agent gave no answer"
@@ -130,6 +142,7 @@ class NeuroSanSession(Session):
             Reply(
                 turn=request.turn,
                 text=text_of(reader.text),
+                text_missing=reader.text is None,
                 output=None if reader.text is None or isinstance(reader.text, str) else reader.text,
                 structure=reader.structure,
                 sly_data=reader.sly_data,
@@ -156,19 +169,6 @@ class NeuroSanSession(Session):
         body["chat_filter"] = {"chat_filter_type": chat_filter}
         return body
 
-    def _take(self, reader: Reader, line: str, kept: list[str]) -> list[Event]:
-        try:
-            value = decode(line)
-        except ValueError:
-            raise AgentError(f"{self.url} sent a line that is not JSON: {one_line(line[:120])}") from None
-        if isinstance(value, dict) and "request" in value:
-            # The server repeats the whole request, secrets included, on each line.
-            value = {key: item for key, item in value.items() if key != "request"}
-            kept.append(encode(value).decode())
-        else:
-            kept.append(line)
-        return reader.take(value)
-
     def _carry(self, reader: Reader) -> None:
         self.chat_context = reader.chat_context
         returned = reader.sly_data
@@ -176,26 +176,3 @@ class NeuroSanSession(Session):
             self.carried = {**(self._sent or {}), **returned}
         else:
             self.carried = self._sent
-
-    def _explained(self, error: AgentError, reader: Reader) -> AgentError:
-        text = str(error)
-        if error.status == 404:
-            text = f"HTTP 404 from {self.url}: the server has no network called {self.network}"
-        elif (
-            error.status is None and self.context.connection == "direct" and text.startswith("no answer from")
-        ):
-            text = (
-                f"connection direct: there is no neuro-san library here, and the server does not answer either "
-                f"({text}); start the server, or give its url under agents in tui_eval.yaml"
-            )
-        return AgentError(text, status=error.status, answer=text_of(reader.text))
-
-
-def _exchanged(call: Call, kept: list[str], note: str = "") -> Exchanged:
-    """The exchange with the lines as kept."""
-    event = call.exchanged(note)
-    if kept:
-        head = event.exchange.response.partition("\n\n")[0]
-        body = "\n".join(kept)[:256_000]
-        event.exchange.response = f"{head}\n\n{body}"
-    return event

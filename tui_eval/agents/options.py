@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +103,15 @@ class Options:
             raise self.error(key, str(error)) from None
 
     def file_function(self, value: str, key: str) -> tuple[Path, str]:
-        """`FILE.py:function` as a path and a name."""
+        """`FILE.py:function` or `package.module:function` as a path and a name."""
         file, _, function = value.rpartition(":")
         if not file or not function.isidentifier():
-            raise self.error(key, f"must be FILE.py:function, not {value!r}")
+            raise self.error(key, f"must be FILE.py:function or package.module:function, not {value!r}")
+        if not file.endswith(".py") and all(part.isidentifier() for part in file.split(".")):
+            found = _module_file(file, [self.spec.base, str(self.services.root), *sys.path])
+            if found is None:
+                raise self.error(key, f"there is no module {file}")
+            file = found
         path = self.path(file.removeprefix("file://"), key)
         if not path.is_file():
             raise self.error(key, f"there is no file {path}")
@@ -116,6 +124,21 @@ class Options:
         if not isinstance(value, kind):
             raise self.error(key, f"must be {_NAMES[kind]}, not {type(value).__name__}")
         return value
+
+
+def _module_file(module: str, folders: list[str]) -> str | None:
+    """The file of a dotted module, found as Python would but without importing anything."""
+    where: Sequence[str] | None = [folder for folder in folders if folder]
+    origin: str | None = None
+    for index in range(module.count(".") + 1):
+        name = ".".join(module.split(".")[: index + 1])
+        spec = PathFinder.find_spec(name, where)
+        if spec is None:
+            return None
+        where, origin = spec.submodule_search_locations, spec.origin
+        if where is None and name != module:
+            return None
+    return origin if origin and origin.endswith(".py") else None
 
 
 def place(spec: AgentSpec, key: str) -> str:

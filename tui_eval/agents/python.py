@@ -19,12 +19,9 @@ from tui_eval.agents.options import Options
 from tui_eval.agents.provider_response import call_context, prompt_of, read_response
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
-from tui_eval.events import Event, Finished, Note, TextDelta, UsageReport
+from tui_eval.events import Event, Finished, TextDelta, UsageReport
 from tui_eval.model import Reply, Usage
 from tui_eval.scripting.python_host import Description, PythonHost, ScriptError
-
-PRINTED = 10_000
-"""Characters of what a function prints that are kept with the attempt."""
 
 
 class PythonAgent(Agent):
@@ -103,11 +100,7 @@ class PythonSession(Session):
                 return
             result = await agent.host.call(agent.file, agent.function, self._arguments(request))
         except ScriptError as error:
-            if error.stdout:
-                yield _printed(error.stdout)
             raise AgentError(f"{agent.shown}: {one_line(str(error))}") from None
-        if result.stdout:
-            yield _printed(result.stdout)
         if agent.promptfoo:
             events, reply = read_response(result.value, request.turn)
         else:
@@ -160,13 +153,10 @@ class PythonSession(Session):
     async def _streamed(self, request: Request, began: float) -> AsyncIterator[Event]:
         agent = self.agent
         parts: list[str] = []
-        printed: list[str] = []
         reply: Reply | None = None
         usage: Usage | None = None
         cost: float | None = None
-        stream = agent.host.stream(
-            agent.file, agent.function, self._arguments(request), on_stdout=printed.append
-        )
+        stream = agent.host.stream(agent.file, agent.function, self._arguments(request))
         try:
             async for event in stream:
                 if isinstance(event, Finished):
@@ -181,8 +171,6 @@ class PythonSession(Session):
             raise AgentError(f"{agent.shown}: {one_line(str(error))}", answer="".join(parts)) from None
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
-        if printed:
-            yield _printed("".join(printed))
         if reply is None:
             reply = Reply(turn=request.turn, text="".join(parts))
         reply.turn = request.turn
@@ -199,10 +187,6 @@ class PythonSession(Session):
             {"role": "user", "content": request.text},
             {"role": "assistant", "content": reply.text},
         ]
-
-
-def _printed(text: str) -> Note:
-    return Note(f"printed: {text.rstrip()[:PRINTED]}")
 
 
 def _changed_at(file: Path) -> int:

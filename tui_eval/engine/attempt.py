@@ -19,11 +19,12 @@ from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
 from tui_eval.engine.judging import judge_services
 from tui_eval.engine.plan import Job
+from tui_eval.engine.stepping import Stepper
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.events import Event
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Case, Outcome, Reply, Verdict
-from tui_eval.scripting.python_host import ScriptError
+from tui_eval.scripting.python_host import ScriptError, printed
 from tui_eval.scripting.templates import TemplateError
 from tui_eval.store import frames
 from tui_eval.store.encoding import encode_json
@@ -38,17 +39,20 @@ class _Failed(Exception):
 async def execute(
     job: Job, number: int, attempt_ref: int, environment: Environment, writer: RunWriter | None,
     deadline: float | None = None,
+    stepper: Stepper | None = None,
 ) -> Attempt:  # fmt: skip
     """Run one attempt to its end. Cancelling the task closes the connection and raises.
 
-    `deadline` (loop time) ends it earlier than its own time limit would.
+    `deadline` (loop time) ends it earlier than its own time limit would. With a `stepper` a person
+    decides on each turn, without a time limit but the turns' own; what was changed by hand is no result.
     """
     collector = Collector(writer, attempt_ref, environment.masker)
-    run = _Running(job, number, collector, environment)
+    run = _Running(job, number, collector, environment, attempt_ref, stepper)
     started = time.time()
     if writer is not None:
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
+    listening = printed.set(collector.printed)
     error: str | None = None
     judgement: Judgement | None = None
     try:
@@ -66,11 +70,15 @@ async def execute(
         error = f"{type(failure).__name__}: {failure}"
         collector.failed(error)
     finally:
+        printed.reset(listening)
         collector.close()
     duration = (time.perf_counter() - clock) * 1000
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = _attempt(job, number, run, collector, judgement, error)
+    if run.by_hand:
+        attempt.outcome = "skipped"
+        attempt.message = f"by hand, no result: {'; '.join(run.by_hand)}"
     attempt.started_at = started
     attempt.duration_ms = round(duration, 1)
     if judgement is not None and run.conversation is not None:
@@ -95,7 +103,18 @@ async def _keep_frames(
 class _Running:
     """The state of one attempt while it runs."""
 
-    def __init__(self, job: Job, number: int, collector: Collector, environment: Environment) -> None:
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        collector: Collector,
+        environment: Environment,
+        attempt_ref: int,
+        stepper: Stepper | None,
+    ) -> None:
+        self.attempt_ref = attempt_ref
+        self.stepper = stepper
+        self.by_hand: list[str] = []
         self.job = job
         self.number = number
         self.collector = collector
@@ -115,7 +134,7 @@ class _Running:
             if job.deadline_suite is not None:
                 words = f"timed out: the suite's {job.deadline_suite:g} s (maxEvalTimeMs) are over"
         try:
-            async with asyncio.timeout_at(limit):
+            async with asyncio.timeout_at(None if self.stepper else limit):
                 return await self._converse_and_judge()
         except TimeoutError:
             self.collector.failed(words)
@@ -140,7 +159,10 @@ class _Running:
 
     def _context(self, conversation: Conversation) -> SessionContext:
         job, case = self.job, self.job.case
-        headers = {str(key): str(value) for key, value in (case.request_metadata or {}).items()}
+        # None: the case says nothing of metadata; an empty mapping asks for none.
+        headers = case.request_metadata and {
+            str(key): str(value) for key, value in case.request_metadata.items() if value is not None
+        }
         return SessionContext(
             case_id=case.case_id,
             attempt=self.number,
@@ -148,15 +170,18 @@ class _Running:
             model=job.model,
             network=case.agent if case.format == "neuro_san" else None,
             connection=case.connection or case.options.get("connection"),
-            headers=headers or None,
+            headers=headers,
+            use_direct=bool(case.options.get("use_direct")),
             vars=conversation.vars,
             reference=job.compat == "reference",
         )
 
     async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
-        whole = agent.takes_whole_conversation and conversation.whole
+        whole = agent.takes_whole_conversation and conversation.whole and self.stepper is None
         requests = [conversation.as_one()] if whole else conversation.requests
         for request in requests:
+            if self.stepper is not None and not await self._decided(self.stepper, request, conversation):
+                continue
             if whole:
                 for turn, text in enumerate(request.messages or [], 1):
                     self.collector.begin(turn, text)
@@ -174,6 +199,45 @@ class _Running:
                 raise _Failed(words) from None
             if not request.continue_conversation:
                 session.restart()
+            if self.stepper is not None:
+                self.stepper.told(self.attempt_ref, request.turn, await self._verdicts_so_far(request.turn))
+
+    async def _decided(self, stepper: Stepper, request: Request, conversation: Conversation) -> bool:
+        """Ask what to do with a turn; whether it is to be sent."""
+        shown = conversation.shown(request)
+        decision = await stepper.before(self.attempt_ref, request.turn, shown)
+        if decision.action == "stop":
+            raise _Failed(f"stopped by hand before turn {request.turn}")
+        if decision.action == "skip":
+            self.by_hand.append(f"turn {request.turn} was left out")
+            return False
+        if decision.text is not None and decision.text != shown:
+            self.by_hand.append(f"turn {request.turn} was edited (it was: {shown})")
+            request.text, request.messages = decision.text, None
+            conversation.prompt = None
+        return True
+
+    async def _verdicts_so_far(self, turn: int) -> list[str]:
+        """What the assertions of the turns up to here say, a line each; those that need the agent or a
+        judge again are left for the end."""
+        case = self.job.case
+        known = msgspec.structs.replace(case, turns=case.turns[:turn], assertions=[])
+        environment = self.environment
+        evidence = Evidence(
+            case=known,
+            replies=list(self.collector.replies),
+            transcript=self.collector.entries,
+            capabilities=Reports(True, True, True, True, True),
+            tool_call_count=self.collector.tool_calls,
+            compat=self.job.compat,
+            services=JudgeServices(trust=environment.trust, root=environment.config.root, base=self.job.base),
+        )
+        judgement = await assertions.judge(evidence)
+        words = {True: "passed", False: "failed", None: "later"}
+        return [
+            f"{words[verdict.passed]}: turn {verdict.turn}: {verdict.reason or verdict.type}"
+            for verdict in judgement.verdicts
+        ]
 
     async def _send(self, session: Session, request: Request) -> Reply:
         return await last_reply(session.send(request), self._take)
@@ -311,6 +375,7 @@ def _attempt(
         output=judged.output if judged.output is not None else (response.output if response else None),
         vars=run.conversation.own_vars if run.conversation else job.case.vars,
         prompt_sent=run.conversation.prompt if run.conversation else None,
+        stdout=collector.stdout,
         retries=collector.retries,
     )
 

@@ -11,6 +11,7 @@ from tui_eval.model import Entry, EntryKind, Exchange, Reply, Usage
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.writer import RunWriter
 
+_PRINTED = 100_000  # characters kept of what people's code prints during one attempt
 _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
 
 
@@ -21,6 +22,7 @@ class Collector:
         self.entries: list[Entry] = []
         self.exchanges: list[Exchange] = []
         self.replies: list[Reply] = []
+        self.stdout = ""
         self.retries = 0
         self.tool_calls = 0
         self.turn = 0
@@ -83,6 +85,13 @@ class Collector:
                 self.exchanges.append(event.exchange)
             case events.Finished():
                 self._finish(event.reply)
+
+    def printed(self, text: str) -> None:
+        """What people's code printed: shown while it runs, kept for the Raw tab."""
+        text = text[: max(0, _PRINTED - len(self.stdout))]
+        if text:
+            self.stdout += text
+            self._show("note", f"printed: {text.rstrip()}")
 
     def failed(self, message: str, answer: str = "") -> None:
         """The turn ended with an error; what was said so far stays."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tui_eval.scripting.python_host import PythonHost
 
 _SQL_TIMEOUT = 30.0
+_JUDGE_NETWORK = "gist"  # neuro-san's own
 _TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
 
 AskJudge = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
@@ -57,6 +58,8 @@ class Environment:
         agent = self._agents.get(key)
         if agent is None:
             filled = fill(spec, self.trust)
+            if filled.retries is None:
+                filled = msgspec.structs.replace(filled, retries=self.config.run.retries)
             self.masker.add_values(filled.options)
             services = Services(
                 root=self.config.root,
@@ -65,6 +68,7 @@ class Environment:
                 schema_text=self._schema_text,
                 recorded=self._recorded,
                 prices=self.config.prices,
+                nao_costs=self.config.nao.costs if self.config.nao else {},
             )
             agent = self._agents[key] = agents.create(filled, services)
         return agent
@@ -166,12 +170,19 @@ class Environment:
     def judge(self, name: str | None) -> tuple[AskJudge | None, str | None]:
         """A callable that asks the judge called `name` (None: the configured one), and its name;
         (None, None) where none is configured."""
-        spec = self.config.agents.get(name) if name else self.config.judge
-        if spec is None and name:
-            spec = agents.from_argument(name, self.config)
+        spec = self._judge_spec(name)
         if spec is None:
             return None, None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
+
+    def judge_is_network(self, name: str | None) -> bool:
+        """Whether that judge is an agent network, with instructions of its own."""
+        spec = self._judge_spec(name)
+        return spec is not None and spec.type == "neuro-san"
+
+    def _judge_spec(self, name: str | None) -> AgentSpec | None:
+        spec = self.config.agents.get(name) if name else self.config.judge
+        return agents.from_argument(name, self.config) if spec is None and name else spec
 
     def judge_for(self, provider: Any) -> AskJudge | None:
         """The judge that a suite names itself (a promptfoo grader), where it is known."""
@@ -217,10 +228,11 @@ class Environment:
         self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
     ) -> JudgeAnswer:
         agent = self.agent(spec)
-        session = await agent.open(
-            SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
-        )
+        context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
         text = f"{system}\n\n{prompt}" if system else prompt
+        if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
+            context.network = _JUDGE_NETWORK
+        session = await agent.open(context)
         try:
             async for event in session.send(Request(turn=1, text=text, schema=schema)):
                 if isinstance(event, Finished):

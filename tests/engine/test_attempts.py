@@ -1,0 +1,147 @@
+"""What an attempt hands to its agent and keeps of it: metadata, printed text, retries, judges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.test_runs import go
+from tests.servers import NaoServer, NeuroSanServer, OpenAIServer, Planned
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
+
+NETWORK = """
+{{ agent: "net", success_ratio: "1/1", connections: ["http"], {more}
+  interactions: [ {{ text: "hello", response: {{ text: {{ {tests} }} }} }} ] }}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[NeuroSanServer]:
+    with NeuroSanServer() as running:
+        yield running
+
+
+def only(reader: RunReader) -> Attempt:
+    rows = reader.attempts()
+    assert len(rows) == 1
+    attempt = reader.attempt(rows[0].id)
+    assert attempt is not None
+    return attempt
+
+
+async def test_what_peoples_python_prints_is_kept(project: Callable[..., Path]) -> None:
+    root = project(
+        suite="""
+        agent: mine
+        test_cases:
+          - {name: whole, messages: [a, b], expected: {should_contain: [B], tools_used: [look]}}
+        """,
+        config="agents:\n  mine: {type: python, function: 'bot.py:answer'}\n",
+        **{
+            "bot.py": """
+            async def answer(message):
+                print("got", message)
+                return message[-1].upper(), {"tools_used": ["look"], "tool_call_count": 1}
+            """
+        },
+    )
+    _, reader = await go(root, trust=True)
+    attempt = only(reader)
+    assert attempt.outcome == "passed" and attempt.stdout == "got ['a', 'b']\n"
+    assert attempt.tool_call_count == 1
+    assert [entry.kind for entry in attempt.transcript] == ["user", "user", "assistant"]
+
+
+async def test_a_function_of_a_package(project: Callable[..., Path]) -> None:
+    root = project(
+        suite="agent: mine\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [from the package]}}\n",
+        config="agents:\n  mine: {type: python, function: 'bots.house:answer'}\n",
+        **{
+            "bots/__init__.py": "",
+            "bots/words.py": "SAID = 'from the package'\n",
+            "bots/house.py": "from .words import SAID\n\ndef answer(message):\n    return SAID, {}\n",
+        },
+    )
+    _, reader = await go(root, trust=True)
+    assert only(reader).outcome == "passed", only(reader).message
+
+
+@pytest.mark.parametrize(
+    ("metadata", "compat", "sent"),
+    [
+        ("", "reference", "tester"),
+        ("metadata: {}", "reference", None),
+        ('metadata: {"user_id": "me"}', "reference", "me"),
+        ("", "documented", None),
+    ],
+)
+async def test_metadata_goes_out_as_the_case_says(
+    project: Callable[..., Path],
+    server: NeuroSanServer,
+    monkeypatch: pytest.MonkeyPatch,
+    metadata: str,
+    compat: str,
+    sent: str | None,
+) -> None:
+    monkeypatch.setenv("USER", "tester")
+    root = project(config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\n")
+    (root / "suite.yaml").unlink()
+    (root / "net.hocon").write_text(NETWORK.format(more=metadata, tests='keywords: "hello"'))
+    await go(root, compat=compat)
+    assert server.requests[-1].headers.get("user_id") == sent
+
+
+async def test_a_judge_that_is_a_network_is_asked_as_neuro_san_asks_it(
+    project: Callable[..., Path], server: NeuroSanServer
+) -> None:
+    row = next(
+        row
+        for line in (Path(__file__).parents[1] / "vectors/neurosan_asserts.jsonl").read_text().splitlines()
+        if (row := json.loads(line))["id"] == "gist-1"
+    )
+    server.plan.extend([Planned(text=row["answer"]["text"]), Planned(text="pass")])
+    root = project(
+        config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\n"
+        f"judge: {{type: neuro-san, agent: gist, url: '{server.url}'}}\n"
+    )
+    (root / "suite.yaml").unlink()
+    criterion = row["response_spec"]["text"]["gist"]
+    (root / "net.hocon").write_text(NETWORK.format(more="", tests=f'gist: "{criterion}"'))
+    _, reader = await go(root)
+    assert only(reader).outcome == "passed", only(reader).message
+    asked = server.requests[-1]
+    assert asked.path == "/api/v1/gist/streaming_chat"
+    assert asked.body["user_message"]["text"] == row["judge_questions"][0]
+
+
+async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Callable[..., Path]) -> None:
+    with OpenAIServer(*[Planned(status=503) for _ in range(3)]) as model:
+        root = project(
+            suite="agent: m\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [hi]}}\n",
+            config=f"agents:\n  m: {{type: openai, base_url: '{model.base}', model: m}}\nrun: {{retries: 0}}\n",
+        )
+        _, reader = await go(root)
+        assert only(reader).outcome == "error" and len(model.requests) == 1
+    (root / "suite.yaml").unlink()
+    with NaoServer() as backend:
+        (root / "tui_eval.yaml").write_text(
+            f"agents:\n  nao: {{type: nao, url: '{backend.url}', email: a@b.co, password: secret-password}}\n"
+            "suites: [{path: 'tests/**', agent: nao}]\n"
+        )
+        (root / "nao_config.yaml").write_text(
+            "project_name: p\ntest: {models: ['openai:a', 'x:b']}\n"
+            "llm:\n  provider: openai\n  models: [{id: a, costs: {output: 3}}]\n"
+        )
+        (root / "tests").mkdir()
+        (root / "tests" / "one.yml").write_text("name: one\nprompt: hi\n")
+        _, reader = await go(root)
+        asked = [seen.body for seen in backend.requests if seen.path == "/api/test/run"]
+        assert {":".join(body["model"].values()): body.get("meta") for body in asked} == {
+            "openai:a": {"costs": {"output": 3.0}},
+            "x:b": None,
+        }
+        assert [row.model for row in reader.cases()] == ["openai:a", "x:b"]

@@ -1,0 +1,134 @@
+"""The ways to an agent network: a server's streaming chat over HTTP, or neuro-san as a library.
+
+Both hand each message to the reader of the answer, and keep what came for the Raw tab: without the
+request, which a server repeats on each line, secrets included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.http_client import KEPT, HttpClient
+from tui_eval.agents.neuro_san_library import Library
+from tui_eval.agents.neuro_san_stream import Reader
+from tui_eval.agents.wire import decode, encode, one_line
+from tui_eval.events import Event, Exchanged, Note
+from tui_eval.model import Exchange
+from tui_eval.scripting.script_host import ScriptError
+
+BOTH_WAYS = (
+    "start the server, or give its url, or give the `python` of an interpreter that has neuro-san, under "
+    "agents in tui_eval.yaml"
+)
+
+
+class OverHttp:
+    """A server. `instead` says that the case asked for `direct` and there is no library."""
+
+    def __init__(self, client: HttpClient, url: str, instead: bool) -> None:
+        self.client = client
+        self.url = url
+        self._instead = instead
+        self._told = not instead
+
+    async def ask(
+        self, network: str, body: dict[str, Any], headers: dict[str, str], reader: Reader
+    ) -> AsyncIterator[Event]:
+        """Send one request; yields what happens.
+
+        Raises:
+            AgentError: no answer, or none that is neuro-san's.
+        """
+        if not self._told:
+            self._told = True
+            host = urlsplit(self.url).netloc
+            yield Note(
+                f"connection direct: no neuro-san library here; the server at {host} is used over HTTP"
+            )
+        call = self.client.call("POST", self.url, body=encode(body), headers=headers, turn=reader.turn)
+        kept: list[str] = []
+        try:
+            async for event in call.open():
+                yield event
+            async for line in call.lines():
+                for event in reader.take(self._decoded(line, kept)):
+                    yield event
+        except AgentError as error:
+            if call.unreported and call.status is not None:
+                yield _told(call.exchanged("failed"), kept)
+            raise self._explained(error, network) from None
+        finally:
+            await call.close()
+        yield _told(call.exchanged(), kept)
+
+    def _decoded(self, line: str, kept: list[str]) -> Any:
+        try:
+            value = decode(line)
+        except ValueError:
+            raise AgentError(f"{self.url} sent a line that is not JSON: {one_line(line[:120])}") from None
+        kept.append(_without_request(value))
+        return value
+
+    def _explained(self, error: AgentError, network: str) -> AgentError:
+        text = str(error)
+        if error.status == 404:
+            text = f"HTTP 404 from {self.url}: the server has no network called {network}"
+        elif error.status is None and self._instead and text.startswith("no answer from"):
+            text = (
+                "connection direct: there is no neuro-san library here, and the server does not answer "
+                f"either ({text}); {BOTH_WAYS}"
+            )
+        return AgentError(text, status=error.status)
+
+
+class Direct:
+    """The library, in its process. `use_direct` keeps calls to other networks within it."""
+
+    def __init__(self, library: Library, use_direct: bool) -> None:
+        self.library = library
+        self.use_direct = use_direct
+
+    async def ask(
+        self, network: str, body: dict[str, Any], headers: dict[str, str], reader: Reader
+    ) -> AsyncIterator[Event]:
+        """As `OverHttp.ask`."""
+        started, clock = time.time(), time.monotonic()
+        kept: list[str] = []
+        note = ""
+        try:
+            async for message in self.library.chat(network, body, headers, self.use_direct):
+                kept.append(_without_request(message))
+                for event in reader.take(message):
+                    yield event
+        except ScriptError as error:
+            note = one_line(str(error))
+        said = encode(body).decode()
+        exchange = Exchange(
+            turn=reader.turn,
+            request=f"direct: {network} with {self.library.python}\n\n{said[:KEPT]}",
+            response="\n".join(kept)[:KEPT],
+            started_at=started,
+            duration_ms=round((time.monotonic() - clock) * 1000, 1),
+            note=note,
+        )
+        yield Exchanged(exchange)
+        if note:
+            raise AgentError(f"connection direct: {network}: {note}")
+
+
+def _without_request(value: Any) -> str:
+    if isinstance(value, dict) and "request" in value:
+        value = {key: item for key, item in value.items() if key != "request"}
+    return encode(value).decode()
+
+
+def _told(event: Exchanged, kept: list[str]) -> Exchanged:
+    """The exchange with the lines as kept."""
+    if kept:
+        head = event.exchange.response.partition("\n\n")[0]
+        event.exchange.response = f"{head}\n\n{chr(10).join(kept)[:KEPT]}"
+    return event

@@ -1,0 +1,133 @@
+"""Runs agent networks with an installed neuro-san package, in whichever Python has one.
+
+Run as a script by `neuro_san_library`, never imported: `python neuro_san_worker.py FD MANIFEST TOOLS`.
+Requests and answers are JSON lines on the socket FD, as `scripting.script_process` speaks them. Only the
+standard library and neuro-san: the interpreter need not have tui-eval, nor be of its version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+STUCK_AFTER = 0.5
+"""Seconds after which a cancelled request that waits for a model is reported as one that will not end."""
+FOLLOWED = 2000
+"""Files of networks and tools whose edits are looked for."""
+
+
+class Worker:
+    """Answers the requests of one host, each in a thread of its own."""
+
+    def __init__(self, connection: socket.socket, manifest: str, tools: str) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._making = threading.Lock()
+        self._running: set[int] = set()
+        self._left: set[int] = set()
+        self._factory: Any = None
+        if manifest:
+            os.environ["AGENT_MANIFEST_FILE"] = manifest
+        if tools:
+            os.environ["AGENT_TOOL_PATH"] = tools
+        tool_path = os.environ.get("AGENT_TOOL_PATH")
+        # Coded tools are imported by the name of their folder.
+        sys.path[0:1] = [os.path.dirname(os.path.abspath(tool_path))] if tool_path else []
+        sys.path.append(os.getcwd())
+
+    def run(self) -> None:
+        """Work until the host goes away."""
+        try:
+            for line in self._connection.makefile("rb"):
+                request = json.loads(line)
+                if request["op"] == "cancel":
+                    self._cancel(request["id"])
+                    continue
+                self._running.add(request["id"])
+                threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+        finally:
+            os.killpg(0, signal.SIGKILL)  # the host is gone; so is everything that was started here
+
+    def _cancel(self, identity: int) -> None:
+        self._left.add(identity)
+        timer = threading.Timer(STUCK_AFTER, self._tell_stuck, (identity,))
+        timer.daemon = True
+        timer.start()
+
+    def _tell_stuck(self, identity: int) -> None:
+        if identity in self._running:
+            self._send({"id": identity, "kind": "stuck"})
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        identity = request["id"]
+        answer: dict[str, Any] = {"id": identity, "kind": "result", "value": None, "stdout": ""}
+        try:
+            self._chat(identity, **request["kwargs"])
+        except BaseException as error:  # whatever a network's code does ends its request only
+            message = " ".join(str(error).split()) or "no reason given"
+            if not isinstance(error, ValueError):
+                message = f"{type(error).__name__}: {message}"
+            answer |= {"kind": "error", "message": message, "traceback": traceback.format_exc()}
+        self._running.discard(identity)
+        self._send({**answer, "files": self._files()})
+
+    def _chat(
+        self, identity: int, network: str, body: dict[str, Any], metadata: dict[str, str], use_direct: bool
+    ) -> None:
+        with self._making:
+            session = self._library().create_session(network, use_direct=use_direct, metadata=metadata)
+        stream = session.streaming_chat(body)
+        try:
+            for message in stream:
+                if identity in self._left:
+                    break
+                self._send({"id": identity, "kind": "item", "value": message})
+        finally:
+            stream.close()
+            session.close()
+
+    def _library(self) -> Any:
+        """neuro-san's factory, made once: it reads the whole manifest, which takes seconds."""
+        if self._factory is None:
+            try:
+                from neuro_san.client.direct_agent_session_factory import (  # pyright: ignore[reportMissingImports]
+                    DirectAgentSessionFactory,
+                )
+            except ImportError as error:
+                raise ValueError(
+                    f"{sys.executable} cannot import neuro-san ({error}); install it there, or give another Python"
+                ) from None
+            self._factory = DirectAgentSessionFactory()
+        return self._factory
+
+    def _files(self) -> dict[str, list[int]]:
+        """What networks and tools were read from, so that an edit starts a new process."""
+        names: list[str] = []
+        if manifest := os.environ.get("AGENT_MANIFEST_FILE"):
+            names += [str(path) for path in Path(manifest).resolve().parent.rglob("*.hocon")]
+        if tools := os.environ.get("AGENT_TOOL_PATH"):
+            names += [str(path) for path in Path(tools).resolve().rglob("*.py")]
+        found: dict[str, list[int]] = {}
+        for name in names[:FOLLOWED]:
+            try:
+                status = os.stat(name)
+            except OSError:
+                continue
+            found[name] = [status.st_mtime_ns, status.st_size]
+        return found
+
+    def _send(self, answer: dict[str, Any]) -> None:
+        line = json.dumps(answer, default=str).encode("ascii") + b"\n"
+        with self._sending:
+            self._connection.sendall(line)
+
+
+if __name__ == "__main__":
+    Worker(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3]).run()
