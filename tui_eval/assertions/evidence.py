@@ -74,7 +74,8 @@ class JudgeServices:
     """What judging may use that lies outside its layer; everything is optional.
 
     `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured;
-    `schema` is a JSON schema wished for the reply). `judge_for(provider)` gives such a callable for
+    `schema` is a JSON schema wished for the reply); `judge_is_network` says that it is a neuro-san
+    network, which has instructions of its own. `judge_for(provider)` gives such a callable for
     a grader that a suite names (a promptfoo provider id or mapping), None where it is not known.
     `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
     or (None) the judge's; None where neither is configured.
@@ -87,6 +88,7 @@ class JudgeServices:
 
     ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
     judge_name: str | None = None
+    judge_is_network: bool = False
     judge_for: (
         Callable[[Any], Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None]
         | None

@@ -37,7 +37,7 @@ async def judge_gist(assertion: Assertion, evidence: Evidence, actual: Any, *, n
             "(judge: {type: openai, model: gpt-4.1-mini}) or give --judge NAME"
         )
     asked = question(assertion.value, actual)
-    answer = await ask(SYSTEM, asked, None)
+    answer = await ask(None if evidence.services.judge_is_network else SYSTEM, asked, None)
     if answer is None or answer.text is None:
         raise CannotJudge(f"{assertion.type}: the judge gave no reply")
     decided = pass_or_fail(answer.text, anywhere=evidence.reference)
