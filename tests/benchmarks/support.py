@@ -1,0 +1,84 @@
+"""Projects to measure with, servers apart, and processes whose own time is counted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process cost: wall and CPU seconds, peak memory in MB, exit code."""
+
+    wall: float
+    cpu: float
+    memory: float
+    code: int
+
+
+def measure(command: Sequence[str | Path], cwd: Path) -> Cost:
+    """Run to the end. CPU is that of this process alone and of the children it waited for."""
+    log = cwd / "measured.log"
+    with log.open("wb") as out:
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [str(part) for part in command], cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(
+        wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
+    )
+
+
+def tui_eval(*arguments: str) -> list[str]:
+    """The command line as installed beside this Python."""
+    script = Path(sys.executable).with_name("tui-eval")
+    return [str(script), *arguments] if script.exists() else [sys.executable, "-m", "tui_eval", *arguments]
+
+
+@contextmanager
+def mock(kind: str, *options: str) -> Iterator[str]:
+    """A server of tests.servers in a process of its own; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.servers", kind, *options], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def project(folder: Path, cases: int, config: str) -> Path:
+    """A suite of so many cases that pass when the agent repeats what it was told."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["agent: bot", "test_cases:"]
+    for i in range(cases):
+        lines.append(f'  - name: "case {i}"')
+        lines.append(f'    input: "question number {i}"')
+        lines.append(f'    expected: {{should_contain: ["number {i}"]}}')
+    (folder / "suite.yaml").write_text("\n".join(lines) + "\n")
+    (folder / "tui_eval.yaml").write_text(config)
+    return folder
+
+
+def openai(url: str, options: str = "") -> str:
+    """A configuration whose agent `bot` is the mock at `url`."""
+    return f"agents:\n  bot: {{type: openai, base_url: '{url}/v1', model: mock{options}}}\n"
+
+
+def tell(capfd: object, text: str) -> None:
+    """Print a figure although pytest captures what tests print."""
+    with capfd.disabled():  # type: ignore[attr-defined]
+        print(f"\n  {text}", end="", flush=True)

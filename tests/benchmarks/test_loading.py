@@ -1,0 +1,99 @@
+"""Reading large suites (design.md, Budgets): against the csv module on the same file, in one run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.support import ROOT, tell
+
+pytestmark = pytest.mark.benchmark
+ROWS = 100_000
+
+# Each measures itself in a fresh process: seconds of CPU, and MB held at the end above the start.
+BASE = """
+import csv, gc, json, resource, sys, time
+def held():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+from pathlib import Path
+from tui_eval import suites
+from tui_eval.config import load
+from tui_eval.guard.trust import Trust
+root = Path(sys.argv[1])
+small = load([root / "small.yaml"])
+suites.load(root / "small" / "promptfooconfig.yaml", small, Trust(True))
+before = held()
+began = time.process_time()
+"""
+CSV = """
+with open(root / "tests.csv", newline="", encoding="utf-8") as file:
+    kept = list(csv.DictReader(file))
+"""
+OURS = """
+kept = suites.load(root / "promptfooconfig.yaml", small, Trust(True)).cases
+"""
+EACH = (
+    OURS
+    + """
+for case in kept:
+    case.case_id
+"""
+)
+END = """
+seconds = time.process_time() - began
+print(json.dumps([seconds, held() - before, len(kept)]))
+"""
+
+
+def write(folder: Path) -> int:
+    """A promptfoo suite whose tests are a CSV; the size of its text in bytes."""
+    with (folder / "tests.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["question", "city", "__expected"])
+        for i in range(ROWS):
+            rows.writerow(
+                [f"What is the capital of country {i}?", f"City {i % 997}", f"contains: capital {i}"]
+            )
+    config = "prompts: ['{{question}} {{city}}']\nproviders: [echo]\ntests: tests.csv\n"
+    (folder / "promptfooconfig.yaml").write_text(config)
+    (folder / "small").mkdir()
+    (folder / "small" / "promptfooconfig.yaml").write_text(config)
+    (folder / "small" / "tests.csv").write_text("question,city,__expected\na,b,c\n")
+    (folder / "tui_eval.yaml").write_text("{}\n")
+    return (folder / "tests.csv").stat().st_size
+
+
+def measured(folder: Path, what: str) -> tuple[float, float, int]:
+    """CPU seconds, MB held, and how many there are: the median of three processes by time."""
+    found = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", BASE + what + END, str(folder)], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(tuple(json.loads(done.stdout)))
+    return sorted(found)[1]
+
+
+def test_a_suite_of_100_000_rows(tmp_path: Path, capfd: object) -> None:
+    size = write(tmp_path)
+    plain, _, rows = measured(tmp_path, CSV)
+    ours, held, cases = measured(tmp_path, OURS)
+    each, _, _ = measured(tmp_path, EACH)
+    assert rows == cases == ROWS
+    above = (held * 1e6 - size) / ROWS
+    tell(
+        capfd,
+        f"CSV suite of {ROWS:,} rows: {ours:.2f} s, csv.DictReader {plain:.2f} s, {ours / plain:.1f} ×; "
+        f"with every case looked at {each:.2f} s; "
+        f"{above:,.0f} bytes a case above the text",
+    )
+    assert above <= 1000
+    assert ours <= 2 * plain
