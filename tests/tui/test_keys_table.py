@@ -6,12 +6,15 @@ from collections import Counter
 
 import pytest
 
+from tests.tui.app_host import project, running_app, screen_text, until
 from tui_eval.tui.app import EvalApp
-from tui_eval.tui.keys import KEYS, bindings, written
+from tui_eval.tui.keys import KEYS, bindings, remap, written
 from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.help import help_paragraphs
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.settings import Settings, read_settings
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.stream_grid import StreamGrid
@@ -63,3 +66,44 @@ def test_help_lists_every_key_of_the_place():
             for binding in bindings(place):
                 for key in binding.key.split(","):
                     assert written(key) in text
+
+
+def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "theme: nord\ncolour: red\nkeys:\n  case.rerun: [f5, '.']\n  case.rerunn: x\n"
+        "  run.all: q\n  list.sort: nokey\n  case.raw: '?'\n"
+    )
+    settings = read_settings(file)
+    assert settings.theme == "nord" and settings.keymap == {"case.rerun": "f5,full_stop"}
+    text = "\n".join(settings.problems)
+    for part in (
+        "colour: unknown",
+        "case.rerunn: no action",
+        "q is already the key of quit",
+        "nokey is no key",
+    ):
+        assert part in text
+    assert "? is already the key of help" in text and len(settings.problems) == 5
+
+
+def test_damaged_settings_are_a_problem_and_absent_ones_are_not(tmp_path):
+    assert read_settings(tmp_path / "none.yaml") == Settings()
+    for text in ("[", "- a", "keys: 3"):
+        (tmp_path / "s.yaml").write_text(text)
+        assert len(read_settings(tmp_path / "s.yaml").problems) == 1
+
+
+async def test_a_remapped_key_works_and_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "tui-eval").mkdir()
+    (tmp_path / "tui-eval" / "settings.yaml").write_text("keys: {case.rerun: f5}")
+    async with running_app(project(tmp_path)) as (app, pilot):
+        assert "f5 run" in screen_text(app)
+        app.screen.go_to(CasePointer("suites/support.yaml::greets by name"))
+        await pilot.press("r")
+        await pilot.pause()
+        assert not app.engine.requests
+        await pilot.press("f5")
+        await until(lambda: app.engine.requests, pilot)
+    remap({})

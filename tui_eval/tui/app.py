@@ -26,7 +26,7 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui import memory, palette, themes
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.follower import Follower
-from tui_eval.tui.keys import bindings
+from tui_eval.tui.keys import bindings, remap
 from tui_eval.tui.loading import Loaded, Loader
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
@@ -36,6 +36,7 @@ from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.entries import not_passed
 from tui_eval.tui.state.figures import Symbols
@@ -101,6 +102,7 @@ class EvalApp(App[int], inherit_bindings=False):
         self._open_run = open_run
         self._trust_asked = False
         self._memory = memory.recall(self.state.root)
+        self.settings = read_settings()
         self._guard = TerminalGuard()
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
@@ -110,9 +112,11 @@ class EvalApp(App[int], inherit_bindings=False):
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
         with suppress(Exception):
-            remembered = str(self._memory.get("theme", ""))
+            remembered = self.settings.theme or str(self._memory.get("theme", ""))
             self.theme = themes.first_theme(remembered, no_color=self._no_colours is not None)
         on_signals(self._leave_by_signal)
+        self.set_keymap(self.settings.keymap)
+        remap(self.settings.keymap)
         screen = SuitesScreen()
         screen.view.folded = {str(key) for key in self._memory.get("folded", []) if isinstance(key, str)}
         screen.view.failures_first = bool(self._memory.get("failures_first", False))
@@ -120,6 +124,8 @@ class EvalApp(App[int], inherit_bindings=False):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        for problem in self.settings.problems:
+            self.problem(problem)
         self.loader.load()
         if self._open_run is not None:
             self.follow(self._open_run)

@@ -27,12 +27,26 @@ class Key:
     @property
     def shown(self) -> str:
         """The first of its keys as a person writes it."""
-        return written(self.keys.split(",")[0])
+        return written(self.pressed.split(",")[0])
+
+    @property
+    def pressed(self) -> str:
+        """Its keys as they are now: the table's, or those of the settings file."""
+        return _REMAPPED.get(self.id, self.keys)
 
     @property
     def all_shown(self) -> str:
         """All of its keys as a person writes them."""
-        return " ".join(written(key) for key in self.keys.split(","))
+        return " ".join(written(key) for key in self.pressed.split(","))
+
+
+_REMAPPED: dict[str, str] = {}
+
+
+def remap(keymap: dict[str, str]) -> None:
+    """Let help and footer show these keys (by id) instead of the table's."""
+    _REMAPPED.clear()
+    _REMAPPED.update(keymap)
 
 
 _WRITTEN = {

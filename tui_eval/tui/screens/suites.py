@@ -137,9 +137,14 @@ class SuitesScreen(ListPlace):
         if state.loading and not state.rows:
             parts.append(("dim", "reading suites"))
         else:
-            parts.append(("text", f"{files:,} suites{symbols.dot}{tree.total:,} cases"))
+            parts.append(("text", f"{files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} cases"))
             if state.loading:
                 parts.append(("dim", f"{symbols.dot}reading"))
+        problems = sum(
+            problem.level == "error" for suite in state.suites for problem in suite.problems
+        ) + len(state.problems)
+        if problems:
+            parts.append(("bad", f"  {problems} problem{'s' if problems > 1 else ''}"))
         counts: dict[str, int] = {}
         for entry in tree.shown:
             counts[entry.status] = counts.get(entry.status, 0) + 1
@@ -150,12 +155,8 @@ class SuitesScreen(ListPlace):
             ("passed", "good"),
         ):
             if counts.get(status):
-                parts.append((style, f"  {symbols.glyphs[status]} {counts[status]:,} {status}"))
-        problems = sum(
-            problem.level == "error" for suite in state.suites for problem in suite.problems
-        ) + len(state.problems)
-        if problems:
-            parts.append(("bad", f"  {problems} problem{'s' if problems > 1 else ''}"))
+                word = f" {counts[status]:,} {status}" if self.size.width >= 100 else f"{counts[status]:,}"
+                parts.append((style, f"  {symbols.glyphs[status]}{word}"))
         if self.expression:
             parts.append(("key", f"  filter: {self.expression}"))
             parts.append(("dim", f" ({len(tree.shown):,} shown, F clears)"))

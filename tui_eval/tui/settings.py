@@ -1,0 +1,129 @@
+"""The person's own settings: `$XDG_CONFIG_HOME/tui-eval/settings.yaml`.
+
+    theme: nord
+    keys:
+      case.rerun: [r, f5]
+      quit: ctrl+q
+
+Textual takes unknown ids and keys without a word, and lets one binding remove another; so everything is
+checked here, and what is wrong is said and left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textual.keys import Keys
+
+from tui_eval.tui.keys import KEYS, Key, written
+from tui_eval.tui.keys_case import CASE_KEYS
+
+_NAMES = frozenset(key.value for key in Keys)
+_MODIFIED = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(.+)")
+_TOGETHER = (
+    frozenset({"everywhere", "moving", "list", "screen", "run"}),
+    frozenset({"everywhere", "moving", "case"}),
+)
+"""Places whose keys work at the same time."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """What was read; `problems` are one line each."""
+
+    theme: str = ""
+    keymap: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def settings_file() -> Path:
+    """Where the settings are."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    home = Path(given) if given and Path(given).is_absolute() else Path.home() / ".config"
+    return home / "tui-eval" / "settings.yaml"
+
+
+def read_settings(file: Path | None = None) -> Settings:
+    """The settings; a file that is not there is no problem, one that is damaged is one."""
+    file = file or settings_file()
+    settings = Settings()
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return settings
+    except (OSError, ValueError) as error:
+        settings.problems.append(f"{file}: cannot be read: {error}")
+        return settings
+    import yaml
+
+    try:
+        values = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, RecursionError) as error:
+        settings.problems.append(f"{file}: {' '.join(str(error).split())}")
+        return settings
+    if not isinstance(values, dict):
+        settings.problems.append(f"{file}: must be a mapping with theme and keys")
+        return settings
+    for name in values:
+        if name not in ("theme", "keys"):
+            settings.problems.append(f"{file}: {name}: unknown; there are theme and keys")
+    if isinstance(values.get("theme"), str):
+        settings.theme = values["theme"]
+    settings.keymap, problems = check_keys(values.get("keys") or {}, (*KEYS, *CASE_KEYS))
+    settings.problems += [f"{file}: keys: {problem}" for problem in problems]
+    return settings
+
+
+def check_keys(wanted: Any, table: Iterable[Key]) -> tuple[dict[str, str], list[str]]:
+    """The keymap (id: keys, comma-separated) that can be used, and what is wrong with the rest."""
+    if not isinstance(wanted, dict):
+        return {}, ["must be a mapping of ids to keys"]
+    rows = {key.id: key for key in table}
+    keymap: dict[str, str] = {}
+    problems: list[str] = []
+    for name, value in wanted.items():
+        if name not in rows:
+            problems.append(f"{name}: no action of that name; `?` and the palette list what there is")
+            continue
+        keys = [str(key) for key in (value if isinstance(value, list) else [value])]
+        wrong = [key for key in keys if not is_key(key)]
+        if wrong or not keys:
+            problems.append(f"{name}: {', '.join(wrong) or 'nothing'} is no key")
+            continue
+        keymap[name] = ",".join(normal(key) for key in keys)
+    for name in list(keymap):
+        clash = _clash(name, keymap, rows)
+        if clash:
+            problems.append(clash)
+            del keymap[name]
+    return keymap, problems
+
+
+def _clash(name: str, keymap: dict[str, str], rows: dict[str, Key]) -> str:
+    mine = set(keymap[name].split(","))
+    for other in rows.values():
+        if other.id == name or not any({rows[name].place, other.place} <= places for places in _TOGETHER):
+            continue
+        same = mine & {normal(key) for key in keymap.get(other.id, other.keys).split(",")}
+        if same:
+            return f"{name}: {written(same.pop())} is already the key of {other.id}"
+    return ""
+
+
+def is_key(key: str) -> bool:
+    """Whether a terminal can send this key, as far as its name tells."""
+    found = _MODIFIED.fullmatch(key)
+    name = found.group(1) if found else ""
+    return (len(name) == 1 and name.isprintable()) or name in _NAMES or normal(name) in _NAMES
+
+
+def normal(key: str) -> str:
+    """A key in Textual's names: `?` is `question_mark`."""
+    from textual.keys import _character_to_key
+
+    return _character_to_key(key) if len(key) == 1 else key
