@@ -12,15 +12,15 @@ import msgspec
 
 from tui_eval import assertions
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
-from tui_eval.assertions.evidence import Evidence, Judgement, Reports, RowsAnswer
+from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
 from tui_eval.config import ConfigError
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
 from tui_eval.engine.judging import judge_services
 from tui_eval.engine.plan import Job
-from tui_eval.engine.stepping import Stepper
 from tui_eval.engine.prompts import Conversation, conversation_of
+from tui_eval.engine.stepping import Stepper
 from tui_eval.events import Event
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Case, Outcome, Reply, Verdict

@@ -98,6 +98,17 @@ class EngineClient:
         """Start nothing new of this run, or go on."""
         await self._ask("pause", run=run_id, paused=paused)
 
+    async def step(
+        self, run_id: str, attempt_ref: int, action: str = "send", text: str | None = None
+    ) -> None:
+        """Decide on the turn that an attempt of a stepped run waits before: `send` (with another text
+        where one is given), `skip`, `run_on` (ask no more) or `stop`.
+
+        Raises:
+            EngineError: no turn of this attempt waits.
+        """
+        await self._ask("step", run=run_id, attempt=attempt_ref, decision={"action": action, "text": text})
+
     async def state(self) -> dict[str, Any]:
         """`{runs: [id, …], pid}` of the engine."""
         return await self._ask("state")

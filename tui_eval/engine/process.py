@@ -23,6 +23,7 @@ from tui_eval.config import ConfigError
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import ActiveRun, NothingToRun, SuiteCache, prepare, resume
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.stepping import Decision
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.runs import StoreError
 
@@ -117,6 +118,12 @@ class EngineServer:
                 return {"cancelled": count}
             case "pause":
                 await self._run(message).runner.pause(bool(message.get("paused", True)))
+                return {}
+            case "step":
+                stepper = self._run(message).runner.stepper
+                decision = msgspec.convert(message.get("decision", {}), Decision)
+                if stepper is None or not stepper.decide(message["attempt"], decision):
+                    raise ValueError("no turn of this attempt waits for a decision")
                 return {}
             case "state":
                 return {"runs": list(self.runs), "pid": os.getpid()}

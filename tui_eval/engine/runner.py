@@ -12,6 +12,7 @@ from tui_eval.engine.columns import Columns, Ended, compared, open_attempt
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job
 from tui_eval.engine.schedule import Schedule, Ticket
+from tui_eval.engine.stepping import Stepper
 from tui_eval.model import Attempt
 from tui_eval.store.schema import RunState
 from tui_eval.store.writer import PlannedCase, RunWriter
@@ -24,6 +25,7 @@ class Limits:
     concurrency: int
     fail_fast: bool = False
     max_cost: float | None = None
+    step: bool = False
 
 
 class Runner:
@@ -44,6 +46,7 @@ class Runner:
         self.limits = limits
         self.writer = writer
         self.stopped_because: str | None = None
+        self.stepper = Stepper(writer) if limits.step else None
         self._on_start = on_start
         self._on_done = on_done
         self._tasks: dict[int, asyncio.Task[Attempt]] = {}
@@ -110,7 +113,13 @@ class Runner:
             self._on_start(job, ticket.number, ticket.attempt_ref)
         started = time.time()
         work = execute(
-            job, ticket.number, ticket.attempt_ref, self.environment, self.writer, self._deadline(job)
+            job,
+            ticket.number,
+            ticket.attempt_ref,
+            self.environment,
+            self.writer,
+            self._deadline(job),
+            self.stepper,
         )
         task = asyncio.ensure_future(work)
         self._tasks[ticket.attempt_ref] = task

@@ -101,6 +101,7 @@ class ActiveRun:
                 or max(config.run.concurrency, suites_concurrency(jobs) or 0),
             ),
             fail_fast=request.fail_fast,
+            step=request.step,
             max_cost=request.max_cost if request.max_cost is not None else config.run.max_cost,
         )
         arrange(jobs, request.delay, request.concurrency)
