@@ -1,0 +1,98 @@
+"""A person's verdicts, notes and stars on attempts. Runs are never changed once they have ended, so
+these are kept beside them, in `notes.db` of the store."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tui_eval.store.runs import Store, StoreError
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS notes (
+    run_id TEXT NOT NULL, attempt_ref INTEGER NOT NULL, case_id TEXT NOT NULL, verdict TEXT, text TEXT NOT NULL,
+    star INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (run_id, attempt_ref)) WITHOUT ROWID
+"""
+
+HumanVerdict = Literal["right", "wrong"]
+
+
+class HumanNote(msgspec.Struct):
+    """What a person says of an attempt: whether its answer is `right` or `wrong` (None: nothing said),
+    a text, a star; `at` in seconds since the epoch."""
+
+    run_id: str
+    attempt_ref: int
+    case_id: str
+    verdict: HumanVerdict | None = None
+    text: str = ""
+    star: bool = False
+    at: float = 0.0
+
+
+class Notes:
+    """The notes of a project. Every method opens and closes its own connection: use it from any
+    thread, never from the app's loop."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = Store(root).folder / "notes.db"
+
+    def put(self, note: HumanNote) -> None:
+        """Keep a note, replacing the attempt's earlier one; an empty note is taken away.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(self._connect()) as connection, connection:
+                connection.execute(_TABLE)
+                if note.verdict is None and not note.text and not note.star:
+                    connection.execute(
+                        "DELETE FROM notes WHERE run_id = ? AND attempt_ref = ?",
+                        (note.run_id, note.attempt_ref),
+                    )
+                    return
+                text = note.text.encode("utf-8", "replace").decode()
+                values = (
+                    note.run_id,
+                    note.attempt_ref,
+                    note.case_id,
+                    note.verdict,
+                    text,
+                    note.star,
+                    time.time(),
+                )
+                connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path}: {error}") from None
+
+    def of_run(self, run_id: str) -> dict[int, HumanNote]:
+        """The notes of a run by attempt id."""
+        return {note.attempt_ref: note for note in self._all("run_id = ?", run_id)}
+
+    def of_case(self, case_id: str) -> list[HumanNote]:
+        """The notes of a case over all runs, newest first."""
+        return self._all("case_id = ?", case_id)
+
+    def _all(self, where: str, value: str) -> list[HumanNote]:
+        if not self.path.is_file():
+            return []
+        try:
+            with closing(self._connect()) as connection:
+                rows = connection.execute(
+                    f"SELECT run_id, attempt_ref, case_id, verdict, text, star, at FROM notes WHERE {where}"
+                    " ORDER BY at DESC",
+                    (value,),
+                ).fetchall()
+        except sqlite3.Error:
+            return []
+        return [HumanNote(*row[:5], bool(row[5]), row[6]) for row in rows]
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=10)
