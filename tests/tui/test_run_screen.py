@@ -33,6 +33,8 @@ async def test_panes_show_what_running_cases_say(tmp_path):
         run.done(0, "failed", "it said nothing useful")
         await until(lambda: "it said nothing useful" in screen_text(app), pilot)
         assert "✗ failed" in screen_text(app)
+        pane = next(pane for pane in screen.streams.panes if pane.ref == run.refs[0][0])
+        await until(lambda: ("text", "hi") in pane.text.lines, pilot)  # the last words, from the store
         run.finish()
 
 

@@ -100,7 +100,7 @@ if ChopsUpdate is not None:
             out.close()
             return "".join(out.parts)
 
-    class ThriftyLayout(LayoutUpdate):
+    class ThriftyLayout(LayoutUpdate):  # pyright: ignore[reportGeneralTypeIssues]
         """A whole region."""
 
         def render_segments(self, console: Console) -> str:

@@ -9,7 +9,10 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
 
+from tui_eval.model import Entry as TranscriptEntry
 from tui_eval.model import Suite
+from tui_eval.store.reader import RunReader
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
@@ -175,6 +178,29 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def _live_text(self, event: LiveText) -> None:
         if self.streams.display:
             self.streams.flush(event.attempts)
+
+    @on(StreamGrid.Ended)
+    def _ended(self, event: StreamGrid.Ended) -> None:
+        """Read the transcript of a pane's attempt, for its last words."""
+        event.stop()
+        run = self.eval_app.state.run
+        if run is None:
+            return
+        folder, ref = run.folder, event.ref
+
+        def read() -> list[TranscriptEntry]:
+            reader = RunReader(folder)
+            try:
+                attempt = reader.attempt(ref)
+                return attempt.transcript if attempt is not None else []
+            finally:
+                reader.close()
+
+        def take(transcript: list[TranscriptEntry]) -> None:
+            if transcript and self.is_mounted and self.eval_app.state.run is run:
+                self.streams.complete(ref, transcript)
+
+        run_in_thread(self.eval_app, read, take, name="transcript")
 
     def _flush(self, final: bool = False) -> None:
         """Redraw the lines of cases that changed; then wait as long as they cost."""

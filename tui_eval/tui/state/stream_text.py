@@ -6,9 +6,12 @@ what is new and a terminal is sent only the lines that changed.
 
 from __future__ import annotations
 
+import json
+
 from rich.cells import cell_len, chop_cells
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.model import Entry
 from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
 
@@ -132,6 +135,31 @@ class StreamText:
         self.lines.extend((style, line) for line in wrap(tail + first, self.width))
         for paragraph in rest:
             self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+
+
+def pieces_of(transcript: list[Entry]) -> LiveAttempt:
+    """A finished transcript as if it had just been said: the live rows of an attempt are dropped when
+    it is done, its last words often before a viewer has read them."""
+    pieces = [
+        LivePiece(
+            number,
+            entry.kind,
+            entry.agent,
+            _words(entry),
+            entry.name,
+            entry.call_id or "",
+            (entry.started_at or 0.0) + (entry.duration_ms or 0.0) / 1000 * (entry.kind == "tool_result"),
+        )
+        for number, entry in enumerate(transcript)
+    ]
+    return LiveAttempt(pieces)
+
+
+def _words(entry: Entry) -> str:
+    value = {"tool_call": entry.arguments, "tool_result": entry.error or entry.result}.get(entry.kind)
+    if value is None:
+        return entry.text or entry.error or ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _style(piece: LivePiece) -> str:

@@ -13,13 +13,15 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state import figures, slots
 from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.state.stream_text import StreamText
+from tui_eval.tui.state.stream_text import StreamText, pieces_of
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line
 
@@ -84,6 +86,13 @@ class StreamGrid(LineView):
     StreamGrid:ansi .stream--head { text-style: underline; }
     StreamGrid:ansi .stream--head-selected { text-style: reverse; }
     """
+
+    class Ended(Message):
+        """An attempt with a pane is done: its last words may not have been seen."""
+
+        def __init__(self, ref: int) -> None:
+            super().__init__()
+            self.ref = ref
 
     def __init__(self, symbols: figures.Symbols, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
@@ -152,6 +161,19 @@ class StreamGrid(LineView):
         for pane in self.panes:
             if pane.ref in attempts:
                 self._feed(pane)
+
+    def complete(self, ref: int, transcript: list[Entry]) -> None:
+        """The whole transcript of an attempt that is done, in place of what was seen of it."""
+        row = self.run_view.attempts.get(ref) if self.run_view else None
+        for pane in self.panes:
+            if pane.ref != ref or not pane.ended or row is None:
+                continue
+            at_end = pane.follow
+            pane.text = StreamText(pane.text.width, self.symbols.unicode)
+            pane.text.feed(pieces_of(transcript))
+            self._verdict(pane, row)
+            pane.top = self._tail(pane) if at_end else min(pane.top, self._tail(pane))
+            self._repaint(pane)
 
     def tick(self) -> None:
         """Once a second: the running times."""
@@ -285,6 +307,7 @@ class StreamGrid(LineView):
             pane.ended = True
             self._verdict(pane, row)
             changed = True
+            self.post_message(self.Ended(pane.ref))
         if not changed:
             return
         shift = pane.text.cut - cut
