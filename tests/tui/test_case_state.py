@@ -325,6 +325,16 @@ def test_data_counts_explains_and_finds_differences() -> None:
     assert len(view) == 1 and view.aligned(0) == place and view.place(place) == 0
 
 
+def test_data_says_what_was_not_kept_and_which_rows_moved() -> None:
+    details = wrong_cell().data
+    assert details is not None and details.expected is not None
+    details.actual = list(reversed(details.expected))
+    details.settings = {"key": ["region"], "ordered": True, "truncated": {"expected": 9000, "actual": 8000}}
+    view = make(details)
+    assert "9,000 rows expected, 8,000 actual · only the first 4 are kept" in plain(view.summary())
+    assert view.mark(view.row(0)) == "↕" and "in another place" in plain(view.explain(0, 0)[0])
+
+
 def test_data_says_missing_and_extra_rows() -> None:
     details = missing_row().data
     assert details is not None

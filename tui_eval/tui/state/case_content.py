@@ -60,7 +60,8 @@ class CaseContent:
             return self.attempt.message or self.attempt.error or ""
         if self.row is None:
             return "not run yet: r runs it"
-        return self.row.detail or self.row.message
+        turn = f"turn {self.row.turn}" if self.running and self.row.turn else ""
+        return self.row.detail or self.row.message or turn
 
     def step(self, by: int) -> AttemptRow | None:
         """The next or previous attempt, None at the ends."""

@@ -47,9 +47,13 @@ def make(details: DataDetails) -> DataView:
     from tui_eval.frames.difference import align
 
     difference = align(details.expected or [], details.actual, settings_of(details), details.columns or None)
-    return DataView(
+    view = DataView(
         difference, len(details.expected or []), len(details.actual or []), _extra_columns(details)
     )
+    view.ordered = bool(details.settings.get("ordered"))
+    cut = details.settings.get("truncated")
+    view.truncated = {str(side): int(rows) for side, rows in cut.items()} if isinstance(cut, dict) else {}
+    return view
 
 
 def _extra_columns(details: DataDetails) -> list[str]:
@@ -78,6 +82,8 @@ class DataView:
         self.expected = expected
         self.actual = actual
         self.only = False
+        self.ordered = False
+        self.truncated: dict[str, int] = {}
         self.key = tuple(difference.key)
         self.total = len(difference)
         self.differing = difference.different_rows
@@ -115,6 +121,11 @@ class DataView:
             return 0
         return next((i for i, cell in enumerate(row.cells) if not cell.same), 0)
 
+    def mark(self, row: Row) -> str:
+        """The mark of a row; `↕` where the order counts and it stands elsewhere."""
+        moved = self.ordered and row.status == "same" and row.expected_index != row.actual_index
+        return "↕" if moved else MARKS[row.status]
+
     # -- words
 
     def summary(self) -> Line:
@@ -122,7 +133,14 @@ class DataView:
         extra, missing = self.total - self.expected, self.total - self.actual
         cells = len(self.differing) - extra - missing
         spans = [Span("only differences: ", "note")] if self.only else []
-        spans.append(Span(f"{count(self.expected, 'row')} expected, {self.actual:,} actual", "muted"))
+        expected, actual = (
+            self.truncated.get("expected", self.expected),
+            self.truncated.get("actual", self.actual),
+        )
+        spans.append(Span(f"{count(expected, 'row')} expected, {actual:,} actual", "muted"))
+        if self.truncated:
+            words = f" · only the first {max(self.expected, self.actual):,} are kept: rows beyond may seem missing"
+            spans.append(Span(words, "note"))
         for number, word, style in (
             (cells, "differ", "differs"),
             (missing, "missing", "missing"),
@@ -133,7 +151,9 @@ class DataView:
                 shown = "differs" if word == "differ" and number == 1 else word
                 spans.append(Span(f" · {mark} {number:,} {shown}", style))
         if not len(self.differing):
-            spans.append(Span(" · ✓ no difference", "passed"))
+            spans.append(Span(" · ✓ no cell differs", "passed"))
+        if self.ordered:
+            spans.append(Span(" · ↕ order counts", "note"))
         by = ", ".join(one_line(name, 30) for name in self.key) or "content"
         spans.append(Span(f" · aligned by {by}", "muted"))
         if self.extra_columns:
@@ -165,7 +185,7 @@ class DataView:
         elif not cell.same:
             head.append(Span(f" ≠ {_reason(cell.why)}", "differs"))
         else:
-            head.append(Span(" equal", "passed"))
+            head.append(Span(" ↕ in another place" if self.mark(row) == "↕" else " equal", "passed"))
         sides = [tuple(head)]
         if cell.expected is not None:
             sides.append((Span("expected ", "muted"), Span(one_line(clip(cell.expected, 4000)))))

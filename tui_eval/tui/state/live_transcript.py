@@ -8,6 +8,7 @@ from tui_eval.model import Entry, EntryKind
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.lines import Span, one_line, text_lines
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.tool_pairing import Call
 from tui_eval.tui.state.transcript_view import LABELS, OutlineItem, Transcript, entry_block
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
@@ -39,7 +40,8 @@ class LiveTranscript:
             place = (live.dropped if live else 0) + index
             if piece.kind == "user" or not turn:
                 turn = self._turns.setdefault(place, max(self._turns.values(), default=0) + 1)
-            block, rule = self._block(place, turn, piece, piece.kind == "user" or not index)
+            before = pieces[index - 1] if index else None
+            block, rule = self._block(place, turn, piece, before)
             if rule is not None:
                 view.blocks.append(rule)
                 asked = one_line(piece.text, 200).strip() if piece.kind == "user" else ""
@@ -56,7 +58,9 @@ class LiveTranscript:
             )
         return view
 
-    def _block(self, place: int, turn: int, piece: LivePiece, begins: bool) -> tuple[Block, Block | None]:
+    def _block(
+        self, place: int, turn: int, piece: LivePiece, before: LivePiece | None
+    ) -> tuple[Block, Block | None]:
         known = self._known.get(place)
         if known is not None and known[0] == len(piece.text):
             return known[1], known[2]
@@ -70,14 +74,19 @@ class LiveTranscript:
             entry = Entry(
                 turn, kind, agent=piece.agent, text=piece.text, name=piece.name, call_id=piece.call_id
             )
-            if kind == "tool_call":
-                entry.arguments = piece.text or None
+            calls: dict[int, Call] = {}
+            if kind in ("tool_call", "hand_off"):
+                entry.arguments, entry.text = piece.text or None, ""
             elif kind == "tool_result":
                 entry.result, entry.text = piece.text, ""
-            block = entry_block(place, entry, {}, rendered=kind in ("tool_call", "tool_result"))
+                apart = before is None or before.kind != "tool_call" or before.call_id != piece.call_id
+                calls[place] = Call(entry, None, entry, place, apart)
+            block = entry_block(
+                place, entry, calls, rendered=bool(calls) or kind in ("tool_call", "hand_off")
+            )
             block.key = f"e{place}"
         rule = None
-        if begins:
+        if piece.kind == "user" or before is None:
             rule = known[2] if known and known[2] else self._rule(turn)
         self._known[place] = (len(piece.text), block, rule)
         return block, rule

@@ -117,7 +117,7 @@ def _sides(verdict: Verdict, rendered: bool) -> Iterator[Line]:
         for word, value in sides:
             yield (Span(f"{word:<{LABEL}}", "label"), Span(short(value, 200)))
     elif rendered and not verdict.judge and len(sides) == 2 and alike(*(value for _, value in sides)):
-        for (word, _), lines in zip(sides, difference(expected, verdict.actual), strict=True):
+        for (word, _), lines in zip(sides, difference(str(expected), str(verdict.actual)), strict=True):
             yield from _titled(word, lines)
     else:
         for word, value in sides:

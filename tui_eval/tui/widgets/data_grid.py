@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_eval.tui.state.data_view import MARKS, Column, DataView
+from tui_eval.tui.state.data_view import Column, DataView
 from tui_eval.tui.state.lines import Line, Span, one_line
 from tui_eval.tui.widgets.line_pane import LinePane
 
@@ -95,8 +95,10 @@ class DataGrid(LinePane):
         shown = self.view.row(row)
         columns = self.shown_columns()
         half = self._half
-        mark = MARKS[shown.status]
-        style = {"different": "differs", "missing": "missing", "extra": "extra"}.get(shown.status, "muted")
+        mark = self.view.mark(shown)
+        style = {"same": "note", "different": "differs", "missing": "missing", "extra": "extra"}.get(
+            shown.status, "muted"
+        )
         sides: list[Line] = []
         for index, present in ((shown.expected_index, "expected"), (shown.actual_index, "actual")):
             number = f"{index + 1:,}" if index is not None else ""
