@@ -37,9 +37,11 @@ class Worker:
             os.environ["AGENT_MANIFEST_FILE"] = manifest
         if tools:
             os.environ["AGENT_TOOL_PATH"] = tools
+        # Coded tools are imported by the name of their folder; neuro-san looks at PYTHONPATH to find it.
         tool_path = os.environ.get("AGENT_TOOL_PATH")
-        # Coded tools are imported by the name of their folder.
-        sys.path[0:1] = [os.path.dirname(os.path.abspath(tool_path))] if tool_path else []
+        above = [os.path.dirname(os.path.abspath(tool_path))] if tool_path else []
+        sys.path[0:1] = above
+        os.environ["PYTHONPATH"] = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
         sys.path.append(os.getcwd())
 
     def run(self) -> None:

@@ -1,0 +1,79 @@
+"""neuro-san 0.6.98 as a library, in a Python of its own: verdicts of networks run without a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.neuro_san_server import RECIPE, NotHere, _free_port, library
+
+pytestmark = pytest.mark.real
+SUITES = Path(__file__).parent / "suites"
+EXPECTED = {
+    "hello": ("passed", ""),
+    "math": ("passed", ""),
+    "nobody": ("error", 'no_such_agent: Agent named "no_such_agent" not found'),
+    "struct": ("passed", ""),
+    "team": ("passed", ""),
+    "slow_turn": ("error", "turn 2 timed out after 1 s"),
+}
+
+
+@pytest.fixture
+def model() -> Iterator[str]:
+    port = _free_port()
+    mock = subprocess.Popen([sys.executable, RECIPE / "mock_llm.py", str(port)])
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        mock.terminate()
+        mock.wait()
+
+
+def test_networks_without_a_server(tmp_path: Path, model: str) -> None:
+    try:
+        python = library()
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    for name in EXPECTED:
+        suite = SUITES / ("math_both_connections.hocon" if name == "math" else f"{name}.hocon")
+        text, changed = re.subn(
+            r'"connections": ("http"|\[[^]]*\])', '"connections": "direct"', suite.read_text()
+        )
+        assert changed == 1
+        (tmp_path / f"{name}.hocon").write_text(text)
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  neuro-san:\n    type: neuro-san\n    url: http://127.0.0.1:9\n"
+        f"    python: {python}\n    manifest: {RECIPE}/networks/manifest.hocon\n    tool_path: {RECIPE}/coded\n"
+        f"judge: {{type: openai, base_url: '{model}', model: m, system: You are evaluating text samples.}}\n"
+    )
+    environment = {**os.environ, "OPENAI_API_BASE": model, "OPENAI_API_KEY": "sk-mock"}
+    for proxy in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        environment.pop(proxy, None)
+    command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "-o", "r.json", "--display", "none"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1, done.stderr
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    got = {result["name"].partition(" [")[0]: result for result in results}
+    assert {name: result["outcome"] for name, result in got.items()} == {
+        name: outcome for name, (outcome, _) in EXPECTED.items()
+    }
+    for name, (_, message) in EXPECTED.items():
+        assert message in got[name]["message"], name
+    called = [entry for entry in got["math"]["transcript"] if entry["kind"] == "tool_call"]
+    assert [entry["name"] for entry in called] == ["calculator", "calculator"]
