@@ -6,10 +6,11 @@ from functools import partial
 
 from tui_eval.model import Entry, EntryKind
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.entry_blocks import LABELS, entry_block
 from tui_eval.tui.state.lines import Span, one_line, text_lines
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.tool_pairing import Call
-from tui_eval.tui.state.transcript_view import LABELS, OutlineItem, Transcript, entry_block
+from tui_eval.tui.state.transcript_view import OutlineItem, Transcript
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
 _KINDS: dict[str, EntryKind] = {

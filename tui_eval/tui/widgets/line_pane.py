@@ -21,6 +21,7 @@ from textual.strip import Strip
 
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.state.lines import Line, Span, letters
+from tui_eval.tui.widgets.line_styles import LINE_CSS, STYLES
 
 _MOVES = (
     "list.down",
@@ -37,17 +38,6 @@ _MOVES = (
 )
 MOVE_KEYS = tuple(key for key in KEYS if key.id in _MOVES)
 
-STYLES = (
-    "muted", "label", "strong", "heading", "emphasis", "code", "thinking", "note", "error", "agent",
-    "json-key", "json-text", "json-number", "json-word", "json-mark",
-    "passed", "failed", "cancelled", "skipped", "running", "waiting",
-    "role-user", "role-assistant", "role-reasoning", "role-tool_call", "role-tool_result",
-    "role-hand_off", "role-note", "role-error",
-    "removed", "added", "differs", "missing", "extra",
-    "tab", "tab-active", "hit", "hit-here", "hit-wanted", "hit-forbidden", "hit-near", "cursor", "cursor-away",
-)  # fmt: skip
-"""Every style word of the state modules; each is a component class `line--WORD`."""
-
 
 class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows of styled text with a cursor. Subclasses say how many rows there are and draw one."""
@@ -56,61 +46,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.words, show=False, id=key.id) for key in MOVE_KEYS
     ]
-    DEFAULT_CSS = """
-    LinePane {
-        background: $background;
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-gutter: stable;
-        scrollbar-size-vertical: 1;
-        scrollbar-size-horizontal: 1;
-        & > .line--muted, & > .line--label, & > .line--json-mark, & > .line--skipped { color: $text-muted; }
-        & > .line--waiting, & > .line--cancelled, & > .line--role-note { color: $text-muted; }
-        & > .line--thinking { color: $text-muted; text-style: italic; }
-        & > .line--strong { text-style: bold; }
-        & > .line--heading { color: $text-primary; text-style: bold; }
-        & > .line--emphasis { text-style: italic; }
-        & > .line--code { color: $text-accent; }
-        & > .line--note { color: $text-warning; }
-        & > .line--agent { color: $text-secondary; text-style: bold; }
-        & > .line--json-key { color: $text-primary; }
-        & > .line--json-text { color: $text-success; }
-        & > .line--json-number, & > .line--json-word { color: $text-accent; }
-        & > .line--passed { color: $text-success; }
-        & > .line--failed { color: $text-error; text-style: bold; }
-        & > .line--error { color: $text-warning; text-style: bold; }
-        & > .line--running { color: $text-primary; }
-        & > .line--role-user { color: $text-primary; text-style: bold; }
-        & > .line--role-assistant { color: $text-success; text-style: bold; }
-        & > .line--role-reasoning { color: $text-muted; }
-        & > .line--role-tool_call { color: $text-accent; text-style: bold; }
-        & > .line--role-tool_result { color: $text-accent; }
-        & > .line--role-hand_off { color: $text-secondary; text-style: bold; }
-        & > .line--role-error { color: $text-error; text-style: bold; }
-        & > .line--removed { color: $text-error; text-style: reverse; }
-        & > .line--added { color: $text-warning; text-style: reverse; }
-        & > .line--differs { color: $text-error; text-style: bold; }
-        & > .line--missing { color: $text-error; }
-        & > .line--extra { color: $text-warning; }
-        & > .line--hit { background: $warning 40%; text-style: underline; }
-        & > .line--hit-here { text-style: reverse bold; }
-        & > .line--hit-wanted { background: $success 30%; text-style: underline; }
-        & > .line--hit-forbidden { background: $error 45%; text-style: bold underline; }
-        & > .line--hit-near { background: $warning 25%; text-style: italic underline; }
-        & > .line--tab { color: $text-muted; }
-        & > .line--tab-active { text-style: bold reverse; }
-        & > .line--cursor { background: $primary 30%; }
-        & > .line--cursor-away { background: $foreground 8%; }
-        &:ansi > .line--cursor { background: transparent; text-style: reverse; }
-        &:ansi > .line--cursor-away { background: transparent; text-style: underline; }
-        &:ansi > .line--muted, &:ansi > .line--label, &:ansi > .line--json-mark, &:ansi > .line--tab, &:ansi > .line--thinking,
-        &:ansi > .line--role-reasoning, &:ansi > .line--skipped, &:ansi > .line--waiting,
-        &:ansi > .line--cancelled, &:ansi > .line--role-note { color: ansi_default; text-style: dim; }
-        &:ansi > .line--hit, &:ansi > .line--hit-wanted { background: transparent; text-style: underline bold; }
-        &:ansi > .line--hit-forbidden { background: transparent; text-style: reverse; }
-        &:ansi > .line--hit-near { background: transparent; text-style: italic underline; }
-    }
-    """
+    DEFAULT_CSS = LINE_CSS
 
     class Moved(Message):
         """The cursor stands on another row."""
@@ -215,9 +151,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         line = self.row_line(row)
         if not self._has_glyphs:
             line = tuple(Span(letters(text), words) for text, words in line)
-        segments = [
-            Segment(text, base + self.style(words) if words else base) for text, words in line
-        ]
+        segments = [Segment(text, base + self.style(words) if words else base) for text, words in line]
         strip = Strip(segments).crop_extend(x, x + width, base)
         if self.cursor_line(row):
             word = "cursor" if self.has_focus else "cursor-away"
