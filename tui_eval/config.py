@@ -27,8 +27,10 @@ NEURO_SAN_URL = "http://localhost:8080"
 NAO_URL = "http://localhost:5005"
 
 AgentType = Literal[
-    "openai", "anthropic", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay"
-]
+    "openai", "anthropic", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
+    # Made from promptfoo's providers, not written by hand:
+    "promptfoo-http", "javascript", "sequence", "simulated-user", "openai-responses", "litellm",
+]  # fmt: skip
 DatabaseType = Literal["duckdb", "sqlite", "files", "postgres"]
 
 

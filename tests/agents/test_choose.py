@@ -65,7 +65,7 @@ def test_for_provider(config: Config, tmp_path: Path) -> None:
     assert given("python:p.py:other").options["function"] == "p.py:other"
     assert given("exec: ./run.sh a").options["command"] == "./run.sh a"
     assert given("https://h/x").options["url"] == "https://h/x"
-    for unknown in ("vertex:x", "openai:embedding:y", "file://x.js"):
+    for unknown in ("vertex:x", "openai:embedding:y", "golang:x.go"):
         with pytest.raises(ConfigError, match=r"map it in tui_eval\.yaml"):
             given(unknown)
     with pytest.raises(ConfigError, match="there is no agent called none"):

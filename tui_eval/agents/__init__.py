@@ -24,6 +24,12 @@ TYPES: dict[str, str] = {
     "echo": "tui_eval.agents.echo:EchoAgent",
     "scripted": "tui_eval.agents.scripted:ScriptedAgent",
     "replay": "tui_eval.agents.replay:ReplayAgent",
+    "promptfoo-http": "tui_eval.agents.promptfoo_http:PromptfooHttpAgent",
+    "javascript": "tui_eval.agents.javascript:JavaScriptAgent",
+    "sequence": "tui_eval.agents.relay:SequenceAgent",
+    "simulated-user": "tui_eval.agents.relay:SimulatedUserAgent",
+    "openai-responses": "tui_eval.agents.openai_responses:OpenAIResponsesAgent",
+    "litellm": "tui_eval.agents.lite_llm:LiteLLMAgent",
 }
 """Type → `module:class`, imported on first use."""
 

@@ -86,7 +86,8 @@ class Services:
 
     `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises
     ValueError with one line). `schema_text(database)` describes its tables for a model.
-    `recorded(run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`). `prices`
+    `recorded(run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`). `agent` gives the
+    agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
     are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
     by `provider:model_id`, in nao's own words.
     """
@@ -96,6 +97,8 @@ class Services:
     run_sql: Callable[[str, str], Awaitable[dict[str, Any]]] | None = None
     schema_text: Callable[[str], Awaitable[str]] | None = None
     recorded: Callable[[str, str, int], Any] | None = None
+    agent: Callable[[AgentSpec], Agent] | None = None
+    ask_model: Callable[[str, str], Awaitable[str]] | None = None
     prices: dict[str, dict[str, float]] = field(default_factory=dict)
     nao_costs: dict[str, dict[str, float]] = field(default_factory=dict)
 

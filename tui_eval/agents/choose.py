@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
+from tui_eval.agents.promptfoo_providers import RELAYS, other_provider
 from tui_eval.config import AgentSpec, Config, ConfigError
 
 OLLAMA_URL = "http://localhost:11434/v1"
@@ -65,11 +68,11 @@ def from_argument(text: str, config: Config) -> AgentSpec:
     )
 
 
-def for_provider(entry: Any, config: Config, base: Path | str) -> AgentSpec:
+def for_provider(entry: Any, config: Config, base: Path | str, target: Any = None) -> AgentSpec:
     """The agent for a promptfoo provider: an id, `{id, label, config, …}` or `{id: {…}}`.
 
     What `providers:` in tui_eval.yaml maps (by id or label) comes first. `base` is the suite's
-    folder, to which its files are relative.
+    folder, to which its files are relative. `target` is the provider that a relaying one speaks to.
 
     Raises:
         ConfigError: nothing here speaks to it; says how to map it.
@@ -81,12 +84,11 @@ def for_provider(entry: Any, config: Config, base: Path | str) -> AgentSpec:
             if mapped not in config.agents:
                 raise ConfigError(f"providers.{name}: there is no agent called {mapped}")
             return config.agents[mapped]
-    spec = _provider(provider_id, settings, str(base))
-    if spec is None:
-        raise ConfigError(
-            f"provider {provider_id}: tui-eval has no agent for it; map it in tui_eval.yaml with providers: "
-            f'{{"{provider_id}": NAME}}, or run with --agent NAME'
-        )
+    spec = _provider(provider_id, settings, str(base)) or other_provider(
+        provider_id, label, settings, str(base), _model_options
+    )
+    if spec.type in RELAYS and target is not None:
+        spec.options["target"] = msgspec.to_builtins(for_provider(target, config, base))
     spec.name = label or provider_id
     return spec
 
@@ -155,10 +157,6 @@ def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
         )
     if kind == "python" or (kind == "file" and re.search(r"\.py(:\w+)?$", rest)):
         return _python(provider_id, settings, base)
-    if kind in ("http", "https"):
-        url = provider_id if rest.startswith("//") else settings.get("url")
-        options = {"url": url or "", "promptfoo": True, "config": settings}
-        return AgentSpec(provider_id, "http", options, base=base)
     return None
 
 
@@ -166,7 +164,7 @@ def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
     family, _, model = rest.partition(":")
     if not model:
         family, model = "chat", rest if rest != "chat" else str(settings.get("model") or "")
-    if family != "chat" or not model:
+    if family not in ("chat", "responses") or not model:
         return None
     options = _model_options(settings)
     own = (
@@ -178,7 +176,8 @@ def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
         own = f"https://{settings['apiHost']}/v1"
     if own:
         options["base_url"] = own
-    return AgentSpec(rest, "openai", options, model=model, base=base)
+    kind = "openai" if family == "chat" else "openai-responses"
+    return AgentSpec(rest, kind, options, model=model, base=base)
 
 
 def _model_options(settings: dict[str, Any]) -> dict[str, Any]:

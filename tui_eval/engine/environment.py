@@ -67,6 +67,8 @@ class Environment:
                 run_sql=self._tool_sql,
                 schema_text=self._schema_text,
                 recorded=self._recorded,
+                agent=self.agent,
+                ask_model=self._ask_model if self.config.judge is not None else None,
                 prices=self.config.prices,
                 nao_costs=self.config.nao.costs if self.config.nao else {},
             )
@@ -195,6 +197,10 @@ class Environment:
         except (ConfigError, AgentError):
             return None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)
+
+    async def _ask_model(self, system: str, prompt: str) -> str:
+        assert self.config.judge is not None
+        return (await self._ask(self.config.judge, system, prompt, None)).text
 
     async def embed(self, provider: Any, texts: list[str], judge: str | None = None) -> list[list[float]]:
         """A vector for each text: by the embedding provider that a suite names, else by the judge's

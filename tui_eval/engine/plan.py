@@ -154,7 +154,7 @@ def _agent_of(
 ) -> tuple[AgentSpec | None, str]:
     """The agent that the suite asks for, else that of `suites:`, else the format's default; or why
     there is none."""
-    key = (case.suite, case.format, case.agent, repr(case.provider))
+    key = (case.suite, case.format, case.agent, repr(case.provider), repr(case.options.get("columnProvider")))
     if key not in resolved:
         try:
             resolved[key] = (_find_agent(case, config), "")
@@ -167,7 +167,8 @@ def _find_agent(case: Case, config: Config) -> AgentSpec:
     rule = rule_for(config, case.suite)
     if case.format == "promptfoo" and case.provider is not None:
         named = default_agent_spec(case.format, case.agent, config)
-        return named or agents.for_provider(case.provider, config, (config.root / case.suite).parent)
+        target = case.options.get("columnProvider")
+        return named or agents.for_provider(case.provider, config, (config.root / case.suite).parent, target)
     if case.agent and case.agent in config.agents:
         return config.agents[case.agent]
     if rule and rule.agent:

@@ -1,0 +1,93 @@
+"""promptfoo's providers that are not a plain agent of ours: endpoints, files, relays, LiteLLM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from tui_eval.config import AgentSpec, ConfigError
+
+RELAYS = frozenset(("sequence", "simulated-user"))
+"""Types that speak to the provider of the column."""
+
+_LITELLM = {
+    "ai21": "ai21/",
+    "azure": "azure/",
+    "azureopenai": "azure/",
+    "bedrock": "bedrock/",
+    "cerebras": "cerebras/",
+    "cloudflare-ai": "cloudflare/",
+    "cohere": "cohere/",
+    "databricks": "databricks/",
+    "deepseek": "deepseek/",
+    "fireworks": "fireworks_ai/",
+    "google": "gemini/",
+    "groq": "groq/",
+    "huggingface": "huggingface/",
+    "mistral": "mistral/",
+    "openrouter": "openrouter/",
+    "palm": "gemini/",
+    "perplexity": "perplexity/",
+    "replicate": "replicate/",
+    "sagemaker": "sagemaker/",
+    "togetherai": "together_ai/",
+    "vertex": "vertex_ai/",
+    "voyage": "voyage/",
+    "watsonx": "watsonx/",
+    "xai": "xai/",
+}
+"""promptfoo's prefix → LiteLLM's."""
+
+_FAMILIES = re.compile(r"^(?:chat|completion|text|messages|converse|text-generation):")
+
+
+def other_provider(
+    provider_id: str,
+    label: str | None,
+    settings: dict[str, Any],
+    base: str,
+    model_options: Callable[[dict[str, Any]], dict[str, Any]],
+) -> AgentSpec:
+    """The agent for a provider id that names no model of OpenAI, Anthropic or Ollama and no program.
+
+    Raises:
+        ConfigError: nothing here speaks to it; says how to map it.
+    """
+    kind, _, rest = provider_id.partition(":")
+    if kind in ("http", "https"):
+        url = provider_id if rest.startswith("//") else settings.get("url")
+        return AgentSpec(
+            provider_id, "promptfoo-http", {"url": str(url or ""), "config": settings}, base=base
+        )
+    if kind == "webhook" and rest:
+        body: dict[str, Any] = {"prompt": "{{prompt}}"}
+        if settings:
+            body["config"] = settings
+        config = {"method": "POST", "body": body, "transformResponse": "json.output"}
+        return AgentSpec(provider_id, "promptfoo-http", {"url": rest, "config": config}, base=base)
+    if provider_id == "sequence":
+        return AgentSpec(provider_id, "sequence", {"config": settings}, base=base)
+    if provider_id == "promptfoo:simulated-user":
+        return AgentSpec(provider_id, "simulated-user", {"config": settings}, base=base)
+    if kind in ("file", "javascript") and re.search(r"\.[cm]?[jt]s(:[\w$]+)?$", rest):
+        reference = provider_id if kind == "file" else rest
+        options: dict[str, Any] = {"file": reference, "id": provider_id, "config": settings}
+        if label:
+            options["label"] = label
+        return AgentSpec(provider_id, "javascript", options, base=base)
+    model = (
+        rest
+        if kind == "litellm"
+        else f"{_LITELLM[kind]}{_FAMILIES.sub('', rest)}"
+        if kind in _LITELLM
+        else ""
+    )
+    if model and find_spec("litellm") is not None:
+        return AgentSpec(provider_id, "litellm", model_options(settings), model=model, base=base)
+    extra = " with the extra litellm (pip install 'tui-eval[litellm]')," if model else ""
+    raise ConfigError(
+        f"provider {provider_id}: tui-eval has no agent for it;{extra or ''} map it in tui_eval.yaml with "
+        f'providers: {{"{provider_id}": NAME}}, or run with --agent NAME'
+    )
