@@ -157,8 +157,10 @@ def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
         ("tests: [{vars: {q: a}, prompts: [Nope]}]", 'there is no prompt "Nope"'),
         ("tests: [{vars: {q: a}, providers: [Nope]}]", 'there is no provider "Nope"; there are: echo'),
         ("tests: ['file://x.js']", "there is no file x.js"),
-        ("tests: ['https://docs.google.com/spreadsheets/d/x']", "not supported yet"),
-        ("tests: ['huggingface://datasets/a/b']", "not supported yet"),
+        ("tests: ['https://docs.google.com/spreadsheets/d/x/edit']", "needs trust: fetch https://docs"),
+        ("tests: ['https://example.com/x.csv']", "tests are not fetched from"),
+        ("tests: ['huggingface://datasets/a/b']", "tests are not fetched from"),
+        ("tests: ['az://blob/x.csv']", "tests are not fetched from"),
         ("tests: ['file://../../etc/passwd']", "needs trust: read"),
         ("tests: [{vars: {q: 'file://nope*.txt'}}]", "no file matches"),
         ("tsts: []", "tsts: unknown key; did you mean tests?"),
@@ -166,12 +168,19 @@ def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
         ("tests: [{$ref: 'https://example.com/x.yaml'}]", "nothing is fetched"),
         ("tests: ['file://*/../../*.yaml']", "may only stand before the first wildcard"),
         ("tests: ['file://../*.yaml']", "needs trust: read"),
-        ("extensions: ['file://h.py:hook']", "hooks are not supported yet"),
+        ("extensions: ['file://h.py:hook']", "there is no file h.py"),
+        ("extensions: ['file://h.py']", "extensions[0]: must be file://PATH:FUNCTION"),
+        ("extensions: 5", "extensions: must be file://PATH:FUNCTION"),
+        ("nunjucksFilters: {shout: gone.js}", "nunjucksFilters.shout: there is no file gone.js"),
+        ("nunjucksFilters: [x]", "nunjucksFilters: must be a mapping"),
+        ("commandLineOptions: {filterRange: x}", "3: commandLineOptions.filterRange: must be START:END"),
+        ("commandLineOptions: {filterSample: x}", "filterSample: must be a number of tests"),
+        ("commandLineOptions: {envPath: gone.env}", "needs trust: read gone.env"),
     ],
 )  # fmt: skip
 def test_problems_say_where_and_what(make: Make, text: str, says: str) -> None:
     suite = make(HEAD + text)
-    found = [str(p) for p in errors(suite)]
+    found = [str(p) for p in (errors(suite) or suite.problems)]
     assert any(says in line for line in found), found
     assert all(line.startswith("promptfooconfig.yaml") for line in found)
 
@@ -307,9 +316,10 @@ def test_prompt_functions_ask_for_trust(make: Make, tmp_path: Path) -> None:
         p__py="def make(context):\n    return 'py ' + context['vars']['q']\n",
         p__js="module.exports = () => 1",
     )
-    assert len(suite.cases) == 1
-    assert len(errors(suite)) == 2
-    assert "needs trust: run p.py:make" in texts(suite, tmp_path)[0]
+    assert [c.prompt for c in suite.cases][::2] == ["p.py:make", "p.js"]
+    assert [p.level for p in suite.problems] == ["note"] * 3
+    for text, wanted in zip(texts(suite, tmp_path), ("p.py:make", "p.py", "p.js"), strict=True):
+        assert f"needs trust: run {wanted} to make a prompt" in text
     rendered = resolve_case(suite.cases[0], tmp_path, tmp_path, Trust(True))
     assert rendered.function
     assert rendered.function.function == "make"

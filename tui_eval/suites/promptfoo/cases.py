@@ -10,6 +10,7 @@ import msgspec
 from tui_eval.model import Case, Problem, Turn
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import identity
+from tui_eval.suites.promptfoo import vars_transform
 from tui_eval.suites.promptfoo.csv import Rows
 from tui_eval.suites.promptfoo.lazy import Block, LazyCases
 from tui_eval.suites.promptfoo.matrix import TooMany, combinations
@@ -17,6 +18,7 @@ from tui_eval.suites.promptfoo.prompts import Prompt
 from tui_eval.suites.promptfoo.providers import Provider, matches, normalised
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
 from tui_eval.suites.promptfoo.tests import Test, merged
+from tui_eval.suites.promptfoo.variables import kind_of
 
 MOST_ATTEMPTS = 10_000
 SMALLEST_LAZY = 1_000
@@ -90,7 +92,7 @@ class CaseMaker:
 
     def cases(self, own: Test, default: Test | None) -> Iterator[Case]:
         """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
-        test = merged(own, default)
+        test = self._transformed(merged(own, default))
         self.number += 1
         cols = self._columns(test)
         options = test.options or {}
@@ -98,11 +100,29 @@ class CaseMaker:
         expand = self.everything and not options.get("disableVarExpansion")
         try:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
+                self._wanted_code(values)
                 for column in cols:
                     wanted = self.wanted(test, own.vars or test.vars, column, matrix)
                     yield self.case(base, test, column, values, wanted)
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))
+
+    def _transformed(self, test: Test) -> Test:
+        """The test with `transformVars` applied; where that fails, as it was, with a problem."""
+        code = (test.options or {}).get("transformVars")
+        if code in (None, ""):
+            return test
+        try:
+            changed = vars_transform.transformed(self.reading, code, test.vars)
+        except Missing as error:
+            problem = Problem(test.path, test.line, "options.transformVars", str(error))
+            return msgspec.structs.replace(test, problems=[*test.problems, problem])
+        return msgspec.structs.replace(test, vars=changed)
+
+    def _wanted_code(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if kind_of(value) == "code":
+                self.reading.want(f"run {value[len('file://') :].strip()} for the variable {name}")
 
     def wanted(
         self, test: Test, naming: dict[str, Any], column: Column, matrix: dict[str, Any] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,21 +13,29 @@ from tui_eval.config import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
 from tui_eval.suites import yaml_lines
-from tui_eval.suites.promptfoo import prompts, providers, types
+from tui_eval.suites.promptfoo import narrowing, prompts, providers, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
-from tui_eval.suites.promptfoo.environment import Environment, fill_all, own_env
-from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief
+from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
+from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.sources import Sources
 from tui_eval.suites.promptfoo.tests import Test, TestReader, joined
 
-KEPT = ("tags", "derivedMetrics", "nunjucksFilters", "extensions", "outputPath", "tracing", "sharing")
-LATER = {
-    "nunjucksFilters": "filters from JavaScript files are not supported yet",
-    "extensions": "hooks are not supported yet and are not run",
+CONFIG_TIME = 60.0
+"""Seconds that a configuration in JavaScript may take."""
+
+KEPT = ("tags", "derivedMetrics", "outputPath", "tracing")
+IGNORED = {
+    "sharing": "results are not shared; nothing leaves this machine",
     "redteam": "red team tests are not made here",
     "plugins": "red team tests are not made here",
+    "strategies": "red team tests are not made here",
+    "writeLatestResults": "every run is kept anyway",
 }
+"""Keys that are read and have no effect, and why."""
+
+HOOK = re.compile(r"file://(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):(\w+)\Z", re.DOTALL)
+"""An entry of `extensions`."""
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
@@ -59,34 +68,73 @@ class ConfigReader:
     def read(self, text: str) -> None:
         """Parse, dereference, fill in the environment, then read key by key."""
         reading, suite = self.reading, self.suite
-        if reading.path.suffix.lower() not in (".yaml", ".yml", ".json"):
-            cure = "write the suite as YAML or JSON"
-            reading.problem(reading.name, 0, "", "a configuration in JavaScript is not supported yet", cure)
+        whole = self._document(text)
+        if whole is None:
             return
-        document = yaml_lines.load(text, reading.name, core=True)
-        reading.problems.extend(document.problems)
-        self.line_of = document.lines.at
-        if document.value is None:
-            if not document.problems:
-                reading.problem(reading.name, 0, "", "the file is empty", "give prompts, providers and tests")
-            return
-        if not isinstance(document.value, dict):
-            reading.problem(reading.name, 1, "", f"must be a mapping, not {brief(document.value)}")
-            return
-        references = References(reading, document.value)
-        data: dict[str, Any] = references.resolve(document.value)
+        references = References(reading, whole)
+        data: dict[str, Any] = references.resolve(whole)
         if not isinstance(data, dict):
             return
         known = types.TOP_KEYS | references.used
         reading.check_keys(data, known, reading.name, self.line_of)
-        reading.env = own_env(data.get("env"), reading)
+        typed = data.get("commandLineOptions")
+        named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
+        reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
         data = fill_all(data, Environment(reading.env, reading.trust))
         self._untold()
         description = data.get("description")
         suite.description = description if isinstance(description, str) else ""
         self._settings(data)
-        cases = self._cases(data)
-        suite.cases = cases
+        suite.cases = self._cases(data)
+
+    def _document(self, text: str) -> dict[str, Any] | None:
+        """The configuration as a mapping; None, with a problem, where it is none."""
+        reading = self.reading
+        if reading.path.suffix[1:].lower() in types.JAVASCRIPT:
+            value: Any = self._exported()
+            problems = []
+        else:
+            document = yaml_lines.load(text, reading.name, core=True)
+            value, problems = document.value, document.problems
+            reading.problems.extend(problems)
+            self.line_of = document.lines.at
+            if value is None and not problems:
+                reading.problem(reading.name, 0, "", "the file is empty", "give prompts, providers and tests")
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            reading.problem(reading.name, 1, "", f"must be a mapping, not {brief(value)}")
+        return None
+
+    def _exported(self) -> Any:
+        """What a configuration in JavaScript exports, or what the function that it exports returns."""
+        from tui_eval.scripting.script_host import ScriptError
+
+        reading = self.reading
+        if not reading.want(f"run {reading.name}"):
+            reading.problems.pop()
+            reading.problem(
+                reading.name,
+                0,
+                "",
+                f"needs trust: run {reading.name}",
+                "run with --trust, or trust the folder",
+            )
+            return None
+        try:
+            return (
+                reading.node()
+                .value_sync(
+                    reading.path,
+                    timeout=CONFIG_TIME,
+                    cwd=reading.base,
+                    reference=reading.path.name,
+                )
+                .value
+            )
+        except ScriptError as error:
+            reading.problem(reading.name, 0, "", str(error))
+            return None
 
     def _untold(self) -> None:
         """Environment variables that the suite asks for and does not get without trust."""
@@ -110,10 +158,52 @@ class ConfigReader:
         for key in KEPT:
             if data.get(key) is not None:
                 settings[key] = data[key]
-        for key, message in LATER.items():
+        narrowing.untold(typed, reading, self.line_of)
+        self._filters(data.get("nunjucksFilters"))
+        self._extensions(data.get("extensions"))
+        for key, message in IGNORED.items():
             if data.get(key):
-                level = "note" if "red team" in message else "error"
-                reading.problem(reading.name, self.line_of(key), key, message, level=level)
+                reading.problem(reading.name, self.line_of(key), key, f"is ignored: {message}", level="note")
+
+    def _filters(self, value: Any) -> None:
+        """`nunjucksFilters`: names and JavaScript files."""
+        reading, kept = self.reading, {}
+        if value is None:
+            return
+        for name, given in self._mapping({"nunjucksFilters": value}, "nunjucksFilters").items():
+            at = ("nunjucksFilters", name)
+            try:
+                if not isinstance(given, str):
+                    raise Missing(f"must be the path of a JavaScript file, not {brief(given)}")
+                paths = reading.glob(given) if is_pattern(given) else [reading.find(given)]
+                if not paths:
+                    raise Missing(f"no file matches {given}")
+                for path in paths:
+                    reading.saw(path)
+                reading.want(f"run {given} as a template filter")
+                kept[str(name)] = given
+            except Missing as error:
+                reading.problem(reading.name, self.line_of(*at), dotted_key(at), str(error))
+        if kept:
+            self.suite.settings["nunjucksFilters"] = kept
+
+    def _extensions(self, value: Any) -> None:
+        """`extensions`: hooks, kept as texts for `hooks.Hooks`."""
+        reading, kept = self.reading, []
+        entries = value if isinstance(value, list) else [] if value is None else [value]
+        for index, given in enumerate(entries):
+            at = ("extensions", index) if isinstance(value, list) else ("extensions",)
+            found = HOOK.match(given) if isinstance(given, str) else None
+            try:
+                if found is None:
+                    raise Missing(f"must be file://PATH:FUNCTION of Python or JavaScript, not {brief(given)}")
+                reading.saw(reading.find(found[1]))
+                reading.want(f"run {given.removeprefix('file://')} as a hook")
+                kept.append(given)
+            except Missing as error:
+                reading.problem(reading.name, self.line_of(*at), dotted_key(at), str(error))
+        if kept:
+            self.suite.settings["extensions"] = kept
 
     def _mapping(self, data: dict[str, Any], key: str) -> dict[str, Any]:
         value = data.get(key)
@@ -134,10 +224,11 @@ class ConfigReader:
             asked = prompts.read(reading, data["prompts"], self.line_of)
         default = self._default(data)
         sources = Sources(reading, self.line_of)
-        chunks = sources.chunks(data.get("tests"), ("tests",))
+        chunks: Sequence[Sequence[Test]] = sources.chunks(data.get("tests"), ("tests",))
         if data.get("tests") in (None, []) and not data.get("scenarios"):
             chunks = [[Test(reading.name, self.line_of())]]
-        chunks.append(self._scenarios(data.get("scenarios"), sources))
+        chunks = [*chunks, self._scenarios(data.get("scenarios"), sources)]
+        chunks = narrowing.narrowed(chunks, self.suite.settings, reading, self.line_of)
         maker = CaseMaker(reading, columns(found, asked), self.suite.settings)
         return maker.all(chunks, default)
 
@@ -165,13 +256,24 @@ class ConfigReader:
             default.problems = []
         given = self.suite.settings.get("commandLineOptions", {}).get("vars")
         metadata = data.get("metadata")
-        if isinstance(given, dict) or isinstance(metadata, dict):
+        around = self._around(default)
+        if around or isinstance(given, dict) or isinstance(metadata, dict):
             default = default or Test(reading.name, 0)
+            if around:
+                default.options = {**around, **(default.options or {})}
             if isinstance(given, dict):
                 default.vars = {**default.vars, **given}
             if isinstance(metadata, dict) and default.metadata is None:
                 default.metadata = metadata
         return default
+
+    def _around(self, default: Test | None) -> dict[str, Any]:
+        """`promptPrefix` and `promptSuffix` of `commandLineOptions` as options of a test."""
+        typed = self.suite.settings.get("commandLineOptions", {})
+        found = {"prefix": typed.get("promptPrefix"), "suffix": typed.get("promptSuffix")}
+        if self.reading.reference and default is not None and default.options is not None:
+            return {}  # the tool drops them there
+        return {name: value for name, value in found.items() if isinstance(value, str)}
 
     def _scenarios(self, value: Any, sources: Sources) -> list[Test]:
         if value is None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.scripting import templates
-from tui_eval.suites.promptfoo.reading import Reading
+from tui_eval.suites.promptfoo import dotenv
+from tui_eval.suites.promptfoo.reading import Missing, Reading
 
 _ENV = re.compile(
     r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
@@ -44,20 +45,50 @@ class Environment(Mapping[str, str]):
         return len(self._own)
 
 
-def own_env(value: Any, reading: Reading) -> dict[str, str]:
-    """The suite's `env:` as texts; values may name variables of the person's environment."""
+def own_env(value: Any, reading: Reading, files: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The suite's `env:` as texts; values may name variables of the person's environment and of
+    `files` (what `.env` files say), which are among the result."""
+    result = dict(files or {})
     if value is None:
-        return {}
+        return result
     if not isinstance(value, dict):
         reading.problem(reading.name, 0, "env", "must be a mapping of names and values")
-        return {}
-    result: dict[str, str] = {}
+        return result
+    around = Environment(result, reading.trust)
+    own: dict[str, str] = {}
     for name, given in value.items():
         if given is None:
             continue
         plain = "true" if given is True else "false" if given is False else str(given)
-        result[str(name)] = fill(plain, Environment({}, reading.trust))
+        own[str(name)] = fill(plain, around)
+    return {**result, **own}
+
+
+def env_files(named: Any, text: str, reading: Reading) -> dict[str, str]:
+    """What the `.env` beside the suite says, and the files of `commandLineOptions.envPath`.
+
+    Their names are secrets' names as often as not: they are read only where the folder is trusted.
+    As in the tool, the environment wins over `.env`, and a file that is named wins over both.
+    """
+    result: dict[str, str] = {}
+    beside = reading.base / ".env"
+    asked = reading.trust.granted or _ENV.search(text) is not None
+    if asked and beside.is_file() and reading.want("read .env"):
+        found = _env_file(".env", reading)
+        result = {name: value for name, value in found.items() if name not in os.environ}
+    paths = named if isinstance(named, list) else [named]
+    for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
+        if path and reading.want(f"read {path}"):
+            result.update(_env_file(path, reading))
     return result
+
+
+def _env_file(name: str, reading: Reading) -> dict[str, str]:
+    try:
+        return dotenv.parse(reading.text(reading.find(name)))
+    except Missing as error:
+        reading.problem(reading.name, 0, "commandLineOptions.envPath", str(error))
+        return {}
 
 
 def fill(text: str, env: Mapping[str, str]) -> str:

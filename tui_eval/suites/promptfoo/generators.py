@@ -1,12 +1,14 @@
-"""Tests made by a person's Python function (formats/promptfoo.md 4.4)."""
+"""Tests made by a person's Python or JavaScript (formats/promptfoo.md 4.4)."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
+from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
 DEFAULT_FUNCTION = "generate_tests"
 TIME_LIMIT = 60.0
@@ -16,25 +18,36 @@ TIME_LIMIT = 60.0
 def run(reading: Reading, path: Path, function: str | None, config: Any) -> list[Any]:
     """What the function returns, a list of tests; it is called with `config` only if one is given.
 
+    A JavaScript file may also export the list itself.
+
     Raises:
         Missing: it needs trust, fails, or returns no list; the text says which.
     """
-    from tui_eval.scripting.python_host import ScriptError
+    from tui_eval.scripting.script_host import ScriptError
 
-    name = function or DEFAULT_FUNCTION
-    shown = reading.relative(path)
+    javascript = path.suffix[1:].lower() in JAVASCRIPT
+    name = function or ("" if javascript else DEFAULT_FUNCTION)
+    shown = reading.relative(path) + (f":{name}" if name else "")
     try:
-        reading.trust.require(f"run {shown}:{name} to make tests")
+        reading.trust.require(f"run {shown} to make tests")
     except NeedsTrust as error:
         raise Missing(str(error)) from None
     reading.saw(path)
+    arguments = [] if config is None else [config]
     try:
-        arguments = [] if config is None else [config]
-        result = reading.python().call_sync(path, name, arguments, timeout=TIME_LIMIT)
+        if javascript:
+            result = reading.node().value_sync(
+                path,
+                name,
+                arguments,
+                timeout=TIME_LIMIT,
+                cwd=reading.base,
+                reference=os.path.relpath(path, reading.base),
+            )
+        else:
+            result = reading.python().call_sync(path, name, arguments, timeout=TIME_LIMIT)
     except ScriptError as error:
-        raise Missing(f"{shown}:{name}: {error}") from None
-    except TimeoutError:
-        raise Missing(f"{shown}:{name} took longer than {TIME_LIMIT:.0f} s") from None
+        raise Missing(f"{shown}: {error}") from None
     if not isinstance(result.value, list):
-        raise Missing(f"{shown}:{name} must return a list of tests, not {brief(result.value)}")
+        raise Missing(f"{shown} must return a list of tests, not {brief(result.value)}")
     return result.value

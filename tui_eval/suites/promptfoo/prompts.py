@@ -80,7 +80,11 @@ def _text_or_none(value: Any) -> str | None:
 
 def _from_text(reading: Reading, text: str, label: str | None, own: str | None, config: Any) -> list[Prompt]:
     if text.startswith("exec:"):
-        raise Missing("a prompt made by a command (exec:) is not supported yet; write it to a file")
+        command = text[len("exec:") :].strip()
+        if not command:
+            raise Missing("exec: names no command")
+        reading.want(f"run {command} to make a prompt")
+        return [Prompt(text, label or text, label or own, own, config, {"command": command})]
     found = _REFERENCE.match(text.strip())
     outright = text.startswith("file://")
     if not outright and not _looks_like_file(reading, text, found):
@@ -144,16 +148,8 @@ def _file(
     config: Any,
 ) -> list[Prompt]:
     kind = path.suffix[1:].lower()
-    if kind == "py":
-        if function is None:
-            raise Missing(f"{shown} names no function; write file://{shown}:function")
-        raw = reading.text(path)
-        made = {"path": str(path), "function": function}
-        return [Prompt(raw, label or shown, label or own, own, config, made)]
-    if kind in JAVASCRIPT:
-        raise Missing(f"{shown}: prompts made by JavaScript files are not supported yet; use Python or text")
     if kind in FILES - TEXT_FILES:
-        raise Missing(f"{shown}: prompts made by scripts are not supported yet; use Python or text")
+        return [_made(reading, path, shown, function, label, own, config)]
     text = reading.text(path)
     parts: list[tuple[str, str | None]]
     if kind == "txt":
@@ -178,6 +174,29 @@ def _file(
         else:
             result.append(Prompt(raw, _file_label(shown, kind, raw, index), own, own, config))
     return result
+
+
+def _made(
+    reading: Reading,
+    path: Path,
+    shown: str,
+    function: str | None,
+    label: str | None,
+    own: str | None,
+    config: Any,
+) -> Prompt:
+    """A prompt that code makes for each attempt: a function, what a module exports, or a script."""
+    kind = path.suffix[1:].lower()
+    reading.want(f"run {shown} to make a prompt")
+    made: dict[str, Any] = {"path": str(path)}
+    if kind in JAVASCRIPT or function is not None:
+        reading.saw(path)
+        made["function"] = function or ""
+        return Prompt(shown, label or shown, label or own, own, config, made)
+    made["script"] = True
+    raw = reading.text(path) if kind not in ("exe", "bat", "cmd") else shown
+    reading.saw(path)
+    return Prompt(raw, label or f"{shown}: {raw}", label or own, own, config, made)
 
 
 def _file_label(shown: str, kind: str, raw: str, index: int) -> str:

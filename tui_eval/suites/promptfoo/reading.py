@@ -17,6 +17,8 @@ from tui_eval.suites import yaml_lines
 from tui_eval.suites.spelling import close_to
 
 if TYPE_CHECKING:
+    from tui_eval.scripting.javascript import JavaScriptHost
+    from tui_eval.scripting.node_host import NodeHost
     from tui_eval.scripting.python_host import PythonHost
 
 LARGEST_FILE = 512 * 1024 * 1024
@@ -51,6 +53,8 @@ class Reading:
         self.files: list[str] = []
         self.env: dict[str, str] = {}
         self._host: PythonHost | None = None
+        self._node: NodeHost | None = None
+        self._javascript: JavaScriptHost | None = None
         self.saw(self.path)
 
     @property
@@ -77,6 +81,20 @@ class Reading:
         found = Problem(path, line, key, message, cure, level)
         self.problems.append(found)
         return found
+
+    def want(self, what: str) -> bool:
+        """Whether something that needs trust may be done; where not, it is noted (once).
+
+        What is noted here is asked for again when a case is run, and fails that case only.
+        """
+        try:
+            self.trust.require(what)
+        except NeedsTrust as error:
+            text = str(error)
+            if not any(p.message == text for p in self.problems):
+                self.problem(self.name, 0, "", text, level="note")
+            return False
+        return True
 
     def find(self, reference: str, base: Path | None = None) -> Path:
         """The file that a reference (with or without `file://`) names.
@@ -146,7 +164,13 @@ class Reading:
         Raises:
             Missing: it cannot be read or is not YAML/JSON at all.
         """
-        document = yaml_lines.load(self.text(path), self.relative(path), core=True)
+        text = self.text(path)
+        document = yaml_lines.load(text, self.relative(path), core=True)
+        if document.problems and path.suffix.lower() == ".json":
+            try:  # JSON writes some characters in ways that YAML does not know
+                return json.loads(text), no_line
+            except (ValueError, RecursionError):
+                pass
         self.problems.extend(document.problems)
         if document.value is None and document.problems:
             raise Missing("")
@@ -160,11 +184,29 @@ class Reading:
             self._host = PythonHost(self.root)
         return self._host
 
+    def node(self) -> NodeHost:
+        """The process that runs the suite's JavaScript files, started when first needed."""
+        if self._node is None:
+            from tui_eval.scripting.node_host import NodeHost
+
+            self._node = NodeHost(self.root)
+        return self._node
+
+    def javascript(self) -> JavaScriptHost:
+        """The isolates that run the suite's inline JavaScript, started when first needed."""
+        if self._javascript is None:
+            from tui_eval.scripting.javascript import JavaScriptHost
+
+            self._javascript = JavaScriptHost(1)
+        return self._javascript
+
     def close(self) -> None:
-        """End the process of the suite's Python, if there is one."""
-        if self._host is not None:
-            self._host.close()
-            self._host = None
+        """End the processes of the suite's code, if there are any."""
+        hosts = (self._host, self._node, self._javascript)
+        self._host = self._node = self._javascript = None
+        for host in hosts:
+            if host is not None:
+                host.close()
 
     def check_keys(
         self,

@@ -5,44 +5,39 @@ The engine calls `render_case` for every attempt, so that an edited file counts 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case
+from tui_eval.model import Case, Compat
 from tui_eval.scripting import templates
-from tui_eval.scripting.nunjucks_values import FileList, FileValue
+from tui_eval.scripting.script_host import ScriptError
 from tui_eval.suites import yaml_lines
+from tui_eval.suites.promptfoo import prompt_functions
 from tui_eval.suites.promptfoo.environment import Environment
-from tui_eval.suites.promptfoo.types import JAVASCRIPT, MEDIA
+from tui_eval.suites.promptfoo.filters import suite_filters
+from tui_eval.suites.promptfoo.prompt_functions import PromptFunction
+from tui_eval.suites.promptfoo.variables import RenderError, kind_of, loaded, undoubled, with_code
 
 if TYPE_CHECKING:
+    from tui_eval.scripting.node_host import NodeHost
     from tui_eval.scripting.python_host import PythonHost
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of the largest file that can be a variable."""
+__all__ = [
+    "PromptFunction",
+    "RenderError",
+    "RenderedCase",
+    "chat_messages",
+    "finish",
+    "render_case",
+    "resolve_case",
+]
 
-
-FUNCTION_TIME = 60.0
-"""Seconds that a function may take to make a prompt."""
-
-
-class RenderError(Exception):
-    """The prompt of an attempt could not be made; the text is one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptFunction:
-    """A Python function of the suite that makes the prompt: call it with `context` as its one
-    argument, then `finish`. It needs trust, which has been asked for."""
-
-    file: Path
-    function: str
-    context: dict[str, Any]
+Filters = Mapping[str, Callable[..., Any]]
 
 
 @dataclass(slots=True)
@@ -66,9 +61,10 @@ def resolve_case(
     *,
     env: Mapping[str, str] | None = None,
     more_vars: Mapping[str, Any] | None = None,
-    filters: Mapping[str, Callable[..., Any]] | None = None,
+    filters: Filters | None = None,
+    compat: Compat = "documented",
 ) -> RenderedCase:
-    """The rendered prompt of a promptfoo case.
+    """The rendered prompt of a promptfoo case, as far as no code of the suite makes it.
 
     Args:
         suite_base: the folder of the configuration, which `file://` is relative to.
@@ -76,34 +72,14 @@ def resolve_case(
         env: `Suite.settings["env"]`.
         more_vars: what earlier attempts stored (`storeOutputAs`, `_conversation`); the case's own win.
         filters: the suite's own filters.
+        compat: `reference` keeps the `data:` prefix that a prompt puts before an image's own.
 
     Raises:
-        RenderError: a file is missing, or a template cannot be rendered.
+        RenderError: a file is missing, a variable is made by code, or a template cannot be rendered.
         NeedsTrust: a file outside the root, an environment variable or a prompt function.
     """
-    environment = Environment(env or {}, trust)
     given = {**(more_vars or {}), **case.vars}
-    loaded = {name: _loaded(name, value, suite_base, root, trust) for name, value in given.items()}
-    try:
-        resolved = templates.resolve_vars(loaded, env=environment, filters=filters)
-        options = case.options
-        config = options.get("promptConfig")
-        settings = dict(config) if isinstance(config, dict) else {}
-        made = options.get("promptFunction")
-        if isinstance(made, dict):
-            return RenderedCase("", resolved, None, _function(case, made, resolved, trust, root), settings)
-        text = case.turns[0].text if case.turns else ""
-        prompt = templates.render_prompt(
-            text or "",
-            resolved,
-            _text(options.get("prefix")),
-            _text(options.get("suffix")),
-            filters,
-            env=environment,
-        )
-    except templates.TemplateError as error:
-        raise RenderError(f"the prompt cannot be rendered: {error}") from None
-    return RenderedCase(prompt, resolved, chat_messages(prompt), None, settings)
+    return _resolved(case, given, suite_base, root, trust, env or {}, filters, compat)
 
 
 async def render_case(
@@ -113,26 +89,89 @@ async def render_case(
     trust: Trust,
     python: PythonHost,
     *,
+    node: NodeHost | None = None,
+    settings: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     more_vars: Mapping[str, Any] | None = None,
-    filters: Mapping[str, Callable[..., Any]] | None = None,
+    filters: Filters | None = None,
+    compat: Compat = "documented",
 ) -> RenderedCase:
-    """`resolve_case`, and where a function makes the prompt, its call in `python` and `finish`.
+    """`resolve_case` with everything that code of the suite makes: variables, filters, the prompt.
+
+    Args:
+        python, node: where it runs; without `node`, one is started for this call if it is needed.
+        settings: `Suite.settings`: `env` (unless given) and `nunjucksFilters`.
 
     Raises:
-        RenderError, NeedsTrust: as `resolve_case`; also where the function fails.
+        RenderError, NeedsTrust: as `resolve_case`; also where the code fails.
     """
-    from tui_eval.scripting.python_host import ScriptError
+    from tui_eval.scripting.node_host import NodeHost
 
-    rendered = resolve_case(case, suite_base, root, trust, env=env, more_vars=more_vars, filters=filters)
-    made = rendered.function
-    if made is None:
-        return rendered
+    settings = settings or {}
+    names = env if env is not None else settings.get("env") or {}
+    host = node or NodeHost(root)
     try:
-        result = await python.call(made.file, made.function, [made.context], timeout=FUNCTION_TIME)
-    except ScriptError as error:
-        raise RenderError(f"{made.file.name}:{made.function}: {error}") from None
-    return finish(rendered, result.value, case, env=Environment(env or {}, trust), filters=filters)
+        own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
+        known = {**own, **(filters or {})}
+        given: dict[str, Any] = {**(more_vars or {}), **case.vars}
+        if any(kind_of(value) == "code" for value in given.values()):
+            raw = case.turns[0].text if case.turns else ""
+            entry = case.provider if isinstance(case.provider, dict) else {"id": case.agent}
+            given = await with_code(given, raw or "", entry, suite_base, root, trust, python, host)
+        # The suite's filters wait for their process, which must not stop everybody else.
+        where = asyncio.to_thread if own else _here
+        rendered = await where(_resolved, case, given, suite_base, root, trust, names, known, compat)
+        if rendered.function is None:
+            return rendered
+        value = await prompt_functions.call(rendered.function, python, host)
+        environment = Environment(names, trust)
+        return await where(finish, rendered, value, case, env=environment, filters=known, compat=compat)
+    finally:
+        if node is None:
+            host.close()
+
+
+async def _here(function: Callable[..., RenderedCase], *args: Any, **kwargs: Any) -> RenderedCase:
+    return function(*args, **kwargs)
+
+
+def _resolved(
+    case: Case,
+    given: Mapping[str, Any],
+    base: Path,
+    root: Path,
+    trust: Trust,
+    env: Mapping[str, str],
+    filters: Filters | None,
+    compat: Compat,
+) -> RenderedCase:
+    environment = Environment(env, trust)
+    values = {name: loaded(name, value, base, root, trust) for name, value in given.items()}
+    options = case.options
+    config = options.get("promptConfig")
+    settings = dict(config) if isinstance(config, dict) else {}
+    try:
+        resolved = templates.resolve_vars(values, env=environment, filters=filters)
+        made = options.get("promptFunction")
+        if isinstance(made, dict):
+            function = prompt_functions.function_of(case, made, resolved, trust, root, base)
+            return RenderedCase("", resolved, None, function, settings)
+        text = case.turns[0].text if case.turns else ""
+        prefix, suffix = _text(options.get("prefix")), _text(options.get("suffix"))
+        prompt = templates.render_prompt(text or "", resolved, prefix, suffix, filters, env=environment)
+    except (templates.TemplateError, ScriptError) as error:
+        raise RenderError(f"the prompt cannot be rendered: {error}") from None
+    return _rendered(prompt, resolved, settings, compat)
+
+
+def _rendered(
+    prompt: str,
+    vars: dict[str, Any],  # noqa: A002
+    config: dict[str, Any],
+    compat: Compat,
+) -> RenderedCase:
+    text = prompt if compat == "reference" else undoubled(prompt)
+    return RenderedCase(text, vars, chat_messages(text), None, config)
 
 
 def finish(
@@ -141,7 +180,8 @@ def finish(
     case: Case,
     *,
     env: Mapping[str, str] | None = None,
-    filters: Mapping[str, Callable[..., Any]] | None = None,
+    filters: Filters | None = None,
+    compat: Compat = "documented",
 ) -> RenderedCase:
     """The prompt from what its function returned: text, messages, or `{prompt, config}`.
 
@@ -161,64 +201,13 @@ def finish(
     prompt = f"{_text(options.get('prefix'))}{value}{_text(options.get('suffix'))}"
     try:
         prompt = templates.render_prompt(prompt, rendered.vars, filters=filters, env=env)
-    except templates.TemplateError as error:
+    except (templates.TemplateError, ScriptError) as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
-    return RenderedCase(prompt, rendered.vars, chat_messages(prompt), None, config)
-
-
-def _function(
-    case: Case, made: dict[str, Any], resolved: dict[str, Any], trust: Trust, root: Path
-) -> PromptFunction:
-    file, name = Path(str(made.get("path"))), str(made.get("function"))
-    trust.require(f"run {file.name}:{name} to make a prompt")
-    entry = case.provider if isinstance(case.provider, dict) else {}
-    provider = {"id": entry.get("id", case.agent), "label": entry.get("label")}
-    context = {"vars": resolved, "provider": provider, "config": case.options.get("promptConfig") or {}}
-    return PromptFunction(confine(root, file, trust), name, context)
+    return _rendered(prompt, rendered.vars, config, compat)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
-
-
-def _loaded(name: str, value: Any, base: Path, root: Path, trust: Trust) -> Any:
-    """A `file://` variable as what it holds; any other value as it is."""
-    if not (isinstance(value, str) and value.startswith("file://")):
-        return value
-    plain = value[len("file://") :].strip()
-    ending = plain.rpartition(".")[2].partition(":")[0].lower()
-    if ending in MEDIA:
-        raise RenderError(f"{name}: images, sound, video and PDF as variables are not supported yet")
-    if ending in JAVASCRIPT or ending == "py":
-        raise RenderError(f"{name}: variables made by code are not supported yet")
-    return file_value(name, plain, base, root, trust)
-
-
-def file_value(name: str, plain: str, base: Path, root: Path, trust: Trust) -> Any:
-    """The text of a file, trimmed; YAML and JSON also answer `{{name.key}}` and `{{name[0]}}`.
-
-    Raises:
-        RenderError: it is missing, too large or not text.
-        NeedsTrust: it is outside the root.
-    """
-    try:
-        path = confine(root, plain, trust, base)
-        if not path.is_file():
-            raise RenderError(f"{name}: there is no file {plain}")
-        if path.stat().st_size > LARGEST:
-            raise RenderError(f"{name}: {plain} is larger than {LARGEST // 2**20} MB")
-        text = path.read_bytes().decode("utf-8-sig").strip()
-    except UnicodeDecodeError:
-        raise RenderError(f"{name}: {plain} is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise RenderError(f"{name}: {plain}: {reason}") from None
-    if path.suffix.lower() not in (".yaml", ".yml", ".json"):
-        return text
-    document = yaml_lines.load(text, plain, core=True)
-    if isinstance(document.value, dict):
-        return FileValue(text, document.value)
-    return FileList(text, document.value) if isinstance(document.value, list) else text
 
 
 def chat_messages(prompt: str) -> list[dict[str, Any]] | None:

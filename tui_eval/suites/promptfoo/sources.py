@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_eval.suites.promptfoo import csv, generators
+from tui_eval.suites.promptfoo import csv, generators, tables
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern, no_line
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.tests import Test, TestReader
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
 _FUNCTION = re.compile(r"(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):(\w+)\Z")
+_SHEET = re.compile(r"(.+\.xlsx?)#(.+)\Z", re.IGNORECASE)
 _REMOTE = ("http://", "https://", "huggingface://", "az://", "s3://", "gs://", "sharepoint://")
 DEEPEST = 8
 
@@ -66,24 +67,40 @@ class Sources:
         self, text: str, config: Any, at: tuple[Any, ...], *, listed: bool
     ) -> list[Sequence[Test]]:
         if text.startswith(_REMOTE):
-            return self._wrong(
-                at, f"tests from {brief(text)} are not supported yet", "save them as a CSV file"
-            )
+            return self._remote(text, at)
         plain = text.removeprefix("file://")
         function = None
-        if found := _FUNCTION.match(plain):
+        if found := _FUNCTION.match(plain) or _SHEET.match(plain):
             plain, function = found.groups()
         try:
             if is_pattern(plain):
+                if not listed and not plain.endswith((".yaml", ".yml")):
+                    self._differs(at, "as the whole of tests, promptfoo reads patterns of YAML files only")
                 paths = self.reading.glob(plain)
                 if not paths:
                     raise Missing(f"no file matches {plain}")
             else:
-                sheet = re.match(r"(.+\.xlsx?)#", plain, re.IGNORECASE)
-                paths = [self.reading.find(sheet.group(1) if sheet else plain)]
+                paths = [self.reading.find(plain)]
             return [self._file(path, function, config, listed=listed, depth=0) for path in paths]
         except Missing as error:
             return self._wrong(at, str(error)) if str(error) else []
+
+    def _remote(self, text: str, at: tuple[Any, ...]) -> list[Sequence[Test]]:
+        """Tests that are not on this machine: Google Sheets only."""
+        if not tables.is_google_sheet(text):
+            return self._wrong(
+                at, f"tests are not fetched from {brief(text)}", "save them as a CSV or JSON file"
+            )
+        try:
+            return [tables.google_sheet(self.reading, text)]
+        except Missing as error:
+            return self._wrong(at, str(error))
+
+    def _differs(self, at: tuple[Any, ...], message: str) -> None:
+        """A place where the tool's two ways of loading tests (4.1) differ, and ours do not."""
+        cure = "write it as an entry of a list"
+        name = self.reading.name
+        self.reading.problem(name, self.line_of(*at), dotted_key(at), message, cure, level="note")
 
     def _file(
         self, path: Path, function: str | None, config: Any, *, listed: bool, depth: int
@@ -94,15 +111,11 @@ class Sources:
             raise Missing(f"{name}: files that name files too deeply")
         if kind == "csv":
             return csv.read(self.reading, name, self.reading.text(path))
-        if kind == "py":
+        if kind == "py" or kind in JAVASCRIPT:
             values = generators.run(self.reading, path, function, self._config(config))
             return self._values(values, name, no_line, listed=listed, depth=depth)
-        if kind in JAVASCRIPT:
-            raise Missing(
-                f"{name}: tests made by JavaScript are not supported yet; use Python, CSV, YAML or JSON"
-            )
         if kind in ("xlsx", "xls"):
-            raise Missing(f"{name}: spreadsheets are not supported yet; save it as CSV")
+            return tables.workbook(self.reading, path, function)
         if kind == "jsonl":
             return self._lines(path, name, listed=listed)
         if kind == "json":
@@ -113,7 +126,9 @@ class Sources:
                 raise Missing(f"{name} is empty")
             value = References(self.reading, value, name).resolve(value)
             return self._values(value, name, lines, listed=True, depth=depth)
-        raise Missing(f"{name}: unsupported kind of test file; use CSV, JSON, JSONL, YAML or Python")
+        raise Missing(
+            f"{name}: unsupported kind of test file; use CSV, XLSX, JSON, JSONL, YAML, Python or JavaScript"
+        )
 
     def _config(self, config: Any) -> Any:
         """A generator's `config`, whose values may be YAML or JSON files."""
@@ -156,7 +171,11 @@ class Sources:
             except RecursionError:
                 raise Missing(f"{name} is nested too deeply") from None
         value, lines = self.reading.parsed(path)
-        if listed:
+        if not listed and '"$ref"' in text:
+            self.reading.problem(
+                name, 0, "$ref", "as the whole of tests, promptfoo leaves $ref as it is", level="note"
+            )
+        if listed or not self.reading.reference:
             value = References(self.reading, value, name).resolve(value)
         tests = self._values(value if value is not None else [], name, lines, listed=listed, depth=depth)
         return tests if listed else _numbered(tests)

@@ -92,8 +92,6 @@ class TestReader:
         test.providers = self._names(data.get("providers"), (*at, "providers"))
         test.prompts = self._names(data.get("prompts"), (*at, "prompts"))
         test.scoring = data.get("assertScoringFunction")
-        if (test.options or {}).get("transformVars") is not None:
-            self._error((*at, "options", "transformVars"), "transformVars is not supported yet", "give the vars as they are to be used")  # fmt: skip
 
     def _error(self, at: Path_, message: str, cure: str = "") -> None:
         self.reading.problem(self.path, self.line_of(*at), dotted_key(at), message, cure)

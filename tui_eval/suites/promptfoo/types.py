@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-BASE_TYPES = _names(
+BASE_TYPES = names(
     """
     equals contains icontains contains-any contains-all icontains-any icontains-all starts-with regex
     levenshtein rouge-n bleu gleu meteor word-count cost latency perplexity perplexity-score
@@ -26,7 +27,7 @@ BASE_TYPES = _names(
 SPECIAL_TYPES = frozenset({"select-best", "max-score", "human", "assert-set"})
 ALL_TYPES = BASE_TYPES | SPECIAL_TYPES | frozenset(f"not-{name}" for name in BASE_TYPES)
 
-WITH_THRESHOLD = _names(
+WITH_THRESHOLD = names(
     """
     answer-relevance classifier context-faithfulness context-recall context-relevance cost latency
     levenshtein perplexity perplexity-score rouge-n similar starts-with
@@ -34,20 +35,20 @@ WITH_THRESHOLD = _names(
 )
 """Types whose shorthand stores a threshold (4.3)."""
 
-TOP_KEYS = _names(
+TOP_KEYS = names(
     """
     description tags prompts providers targets tests defaultTest scenarios env evaluateOptions
     commandLineOptions nunjucksFilters derivedMetrics outputPath extensions metadata sharing
     writeLatestResults tracing redteam plugins strategies $schema assertionTemplates
     """
 )
-TEST_KEYS = _names(
+TEST_KEYS = names(
     """
     description vars assert threshold options metadata provider providers prompts providerOutput
     assertScoringFunction
     """
 )
-ASSERTION_KEYS = _names(
+ASSERTION_KEYS = names(
     """
     type value threshold weight metric transform contextTransform provider rubricPrompt config
     alpha beta gamma
@@ -57,10 +58,21 @@ SET_KEYS = frozenset({"type", "assert", "threshold", "weight", "metric", "config
 REQUIRED_SOME = ("assert", "vars", "options", "metadata", "provider", "providerOutput", "threshold")
 """A test of a list must have one of these."""
 
-MEDIA = _names(
-    """
-    jpg jpeg png gif bmp webp svg ico avif tiff tif heic mp4 webm ogg mov avi wmv mkv m4v mp3 wav flac
-    aac m4a opus pdf
-    """
-)
+IMAGES = {
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "png": "image/png",
+    "gif": "image/gif",
+    "bmp": "image/bmp",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+    "ico": "image/x-icon",
+    "avif": "image/avif",
+    "tiff": "image/tiff",
+    "tif": "image/tiff",
+    "heic": "image/heic",
+}
+"""Endings of images, and what they are called in a `data:` URL."""
+
+MEDIA = frozenset(IMAGES) | names("mp4 webm ogg mov avi wmv mkv m4v mp3 wav flac aac m4a wma aiff opus")
 JAVASCRIPT = frozenset({"js", "cjs", "mjs", "ts", "cts", "mts"})
