@@ -188,3 +188,34 @@ def test_losing_the_terminal_ends_the_app(terminal):
             break
         time.sleep(0.05)
     assert app.status == 129
+
+
+def test_the_editor_gets_the_terminal_and_gives_it_back(terminal, tmp_path):
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import pathlib, sys\nprint('EDITING', *sys.argv[1:])\nfile = pathlib.Path(sys.argv[-1])\n"
+        "file.write_text(file.read_text().replace('greets by name', 'greets twice'))\n"
+    )
+    app = terminal(VISUAL=f"{sys.executable} {editor}")
+    app.until("refund is approved")
+    app.send("jj")
+    app.send("e")
+    app.until("greets twice")
+    assert b"EDITING" in app.output and "refund is approved" in app.text
+    app.send("q")
+    assert app.wait() == 0 and restored(app)
+
+
+def test_a_resize_is_painted_whole(terminal):
+    import fcntl
+    import struct
+    import termios
+
+    app = terminal()
+    app.until("refund is approved")
+    app.screen.resize(40, 120)
+    fcntl.ioctl(app.handle, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    app.send("jj")
+    app.until("I want a refund")
+    app.quiet()
+    assert app.text.splitlines()[39].startswith(" enter open")
