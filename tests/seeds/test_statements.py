@@ -12,7 +12,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 TABLE = yaml.safe_load((Path(__file__).parent / "statements.yaml").read_text("utf-8"))
 STATEMENTS = [
-    pytest.param(statement, id=str(statement["no"]))
+    pytest.param(statement, id=str(statement["id"]))
     for statements in TABLE.values()
     for statement in statements
 ]
@@ -33,7 +33,7 @@ def test_all_four_seeds_are_there() -> None:
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_statement_has_a_test_or_says_which_issue_it_waits_for(statement: dict[str, object]) -> None:
-    assert set(statement) in ({"no", "says", "test"}, {"no", "says", "later"})
+    assert set(statement) in ({"id", "says", "test"}, {"id", "says", "later"})
     assert isinstance(statement["says"], str) and statement["says"]
     if "later" in statement:
         assert statement["later"] in (3, 4, 5)
@@ -45,6 +45,6 @@ def test_a_statement_has_a_test_or_says_which_issue_it_waits_for(statement: dict
 def test_numbers_run_and_no_statement_stands_twice() -> None:
     for seed, statements in TABLE.items():
         numbers = [f"{seed}-{number:02}" for number in range(1, len(statements) + 1)]
-        assert [statement["no"] for statement in statements] == numbers
+        assert [statement["id"] for statement in statements] == numbers
         says = [statement["says"] for statement in statements]
         assert len(says) == len(set(says)), seed
