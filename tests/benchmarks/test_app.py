@@ -1,0 +1,233 @@
+"""What the app costs on a terminal (design.md, Budgets), measured through a pty, 120×40."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import select
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.benchmarks.support import ROOT, openai, project, tell
+from tests.servers.openai import OpenAIServer
+from tests.tui.terminal import Terminal
+
+pytestmark = pytest.mark.benchmark
+SIZE = (120, 40)
+BARE = """
+from textual.app import App
+from textual.widgets import Static
+class Bare(App):
+    def compose(self):
+        yield Static("one line of text")
+Bare().run()
+"""
+
+
+class Screen(Terminal):
+    """A terminal that only looks at bytes: emulating one would take longer than what is measured."""
+
+    def __init__(self, command: list[str], cwd: Path) -> None:
+        self.began = time.perf_counter()
+        super().__init__(command, cwd, SIZE, PYTHONPATH=str(ROOT), XDG_STATE_HOME=str(cwd / ".state"))
+        self.seen = b""
+
+    def take(self, seconds: float) -> bytes:
+        """The next bytes, as soon as there are some; nothing after so many seconds."""
+        if not select.select([self.handle], [], [], seconds)[0]:
+            return b""
+        data = os.read(self.handle, 1 << 16)
+        self.seen += data
+        return data
+
+    def shown(self, text: bytes, seconds: float = 60.0) -> float:
+        """Seconds from the start until this was sent."""
+        end = time.perf_counter() + seconds
+        while text not in self.seen:
+            assert time.perf_counter() < end, self.seen[-3000:]
+            self.take(0.1)
+        return time.perf_counter() - self.began
+
+    def settle(self, seconds: float = 0.5) -> None:
+        """Read until nothing has come for so many seconds."""
+        while self.take(seconds):
+            pass
+
+    def drain(self, seconds: float) -> int:
+        """How many bytes come within so many seconds."""
+        end, count = time.perf_counter() + seconds, 0
+        while (left := end - time.perf_counter()) > 0:
+            count += len(self.take(left))
+        return count
+
+
+@contextmanager
+def started(code: str | list[str], cwd: Path) -> Iterator[Screen]:
+    """A program on a terminal: Python text, or arguments of tui-eval."""
+    command = ["-c", code] if isinstance(code, str) else ["-m", "tui_eval", *code]
+    screen = Screen([sys.executable, *command], cwd)
+    try:
+        yield screen
+    finally:
+        screen.close()
+
+
+def test_first_paint(tmp_path: Path, capfd: object) -> None:
+    project(tmp_path, 1000, "agents:\n  bot: {type: echo}\n")
+    bare, frame, cases = [], [], []
+    for _ in range(6):
+        with started(BARE, tmp_path) as screen:
+            bare.append(screen.shown(b"one line of text"))
+        with started(["."], tmp_path) as screen:
+            frame.append(screen.shown(b"tui-eval"))
+            cases.append(screen.shown(b"case 0"))
+    base, first, full = (statistics.median(times[1:]) for times in (bare, frame, cases))
+    tell(
+        capfd,
+        f"first paint on 1,000 cases: {first:.2f} s, the cases {full:.2f} s, bare app {base:.2f} s: "
+        f"{first / base:.1f} × and {full / base:.1f} ×",
+    )
+    assert first <= 2 * base
+
+
+def test_keys_among_100_000_cases(tmp_path: Path, capfd: object) -> None:
+    rows = "".join(f"question {i},answer {i}\n" for i in range(100_000))
+    (tmp_path / "tests.csv").write_text(f"question,answer\n{rows}")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{question}}']\nproviders: [echo]\ntests: tests.csv\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    with started(["."], tmp_path) as screen:
+        loaded = screen.shown(b"100,000")
+        screen.settle(1.0)
+        screen.seen = b""
+        taken: list[float] = []
+        sent: list[int] = []
+        for keys in (["j"] * 60, ["k"] * 20, ["\x1b[6~"] * 30, ["\x1b[5~"] * 10, ["G", "g"] * 5, ["j"] * 60):
+            for key in keys:
+                began = time.perf_counter()
+                screen.send(key)
+                data = screen.take(2.0)
+                taken.append((time.perf_counter() - began) * 1000)
+                assert data, f"{key!r} painted nothing"
+                sent.append(len(data) + screen.drain(0.06))
+        screen.settle(1.0)
+        idle = screen.drain(5.0)
+    taken.sort()
+    middle, late = statistics.median(taken), taken[int(len(taken) * 0.99)]
+    tell(
+        capfd,
+        f"100,000 cases: shown after {loaded:.1f} s; key to first byte: median {middle:.1f} ms, "
+        f"p99 {late:.1f} ms, {statistics.median(sent):.0f} bytes; idle for 5 s: {idle} bytes",
+    )
+    assert middle <= 16 and late <= 50 and idle == 0
+
+
+class Clock(OpenAIServer):
+    """Streams 50 tokens a second, each the time at which it is sent (ms); notes when it was asked."""
+
+    rate, tokens = 50, 1500
+
+    def __init__(self) -> None:
+        super().__init__(log=False)
+        self.asked_at: list[float] = []
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """One slow answer; a short one to who wants no stream."""
+        self.asked_at.append(time.perf_counter())
+        await request.read()
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            for _ in range(self.tokens):
+                token = f"t{time.time() * 1000:.0f} "
+                piece = json.dumps({"choices": [{"index": 0, "delta": {"content": token}}]})
+                await response.write(f"data: {piece}\n\n".encode())
+                await asyncio.sleep(1 / self.rate)
+            await response.write(b"data: [DONE]\n\n")
+        except ConnectionResetError:
+            pass
+        return response
+
+
+@pytest.fixture
+def clock() -> Iterator[Clock]:
+    with Clock() as server:
+        yield server
+
+
+def lags(screen: Screen, seconds: float) -> tuple[int, list[float]]:
+    """Bytes within so many seconds, and how old (ms) each token was when it was first painted."""
+    known: set[bytes] = set()
+    ages: list[float] = []
+    count, end = 0, time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0:
+        data = screen.take(left)
+        now = time.time() * 1000
+        count += len(data)
+        for token in re.findall(rb"t(\d{13})", data):
+            if token not in known:
+                known.add(token)
+                ages.append(now - int(token))
+    return count, ages
+
+
+def test_streaming(tmp_path: Path, capfd: object, clock: Clock) -> None:
+    project(tmp_path, 16, openai(clock.url) + "run: {concurrency: 16}\n")
+    with started(["."], tmp_path) as screen:
+        screen.shown(b"case 0")
+        screen.settle()
+        screen.send("a")
+        screen.shown(b"t1", 20)
+        screen.drain(2.0)
+        count, ages = lags(screen, 8.0)
+        screen.send("U")
+        screen.drain(1.0)
+        hidden = screen.drain(5.0) / 5 / 1000
+    assert len(clock.asked_at) == 16
+    fresh = sorted(age for age in ages if age < 5000)
+    late = fresh[int(len(fresh) * 0.95)]
+    tell(
+        capfd,
+        f"16 cases at 50 tokens/s: {count / 8 / 1000:.1f} kB/s, token to paint: median "
+        f"{statistics.median(fresh):.0f} ms, p95 {late:.0f} ms; no stream visible: {hidden:.2f} kB/s",
+    )
+    assert count / 8 <= 40_000 and late <= 350 and hidden <= 2.0
+
+
+def test_rerun_of_one_case(tmp_path: Path, capfd: object, clock: Clock) -> None:
+    clock.tokens = 3
+    project(tmp_path, 3, openai(clock.url))
+    with started(["."], tmp_path) as screen:
+        screen.shown(b"case 0")
+        screen.settle()
+        screen.send("a")
+        end = time.perf_counter() + 20
+        while len(clock.asked_at) < 3 and time.perf_counter() < end:
+            screen.drain(0.1)
+        screen.settle(1.0)
+        taken: list[float] = []
+        for _ in range(6):
+            known = len(clock.asked_at)
+            pressed = time.perf_counter()
+            screen.send("r")
+            end = pressed + 5
+            while len(clock.asked_at) == known and time.perf_counter() < end:
+                screen.drain(0.02)
+            assert len(clock.asked_at) == known + 1, screen.seen[-3000:]
+            taken.append((clock.asked_at[-1] - pressed) * 1000)
+            screen.settle(1.0)
+    tell(
+        capfd,
+        f"rerun of one case: key to request {statistics.median(taken[1:]):.0f} ms (first {taken[0]:.0f})",
+    )
+    assert statistics.median(taken[1:]) <= 150
