@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+import re
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import pytest
 
 from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import NaoServer, Planned
-from tui_eval.agents import Agent, AgentError, Request, create
+from tui_eval.agents import Agent, AgentError, Request, create, nao_auth, nao_browser
 from tui_eval.agents.nao_reply import NO_RESULT
 from tui_eval.config import AgentSpec
 from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
@@ -123,6 +127,79 @@ async def test_where_credentials_come_from(
     assert server.requests[-1].body["model"] == {"provider": "openai", "modelId": "gpt-4.1"}
     assert json.loads((tmp_path / ".nao" / "auth.json").read_text()) == {"token": "stored-token"}
     assert os.environ["NAO_USERNAME"]
+
+
+def browser(found: list[str], change: str = "") -> Callable[[str], None]:
+    """A person who goes to the address told, in a browser of their own; `change` spoils the state."""
+
+    def go(line: str) -> None:
+        address = next(word for word in line.split() if word.startswith("http"))
+        found.append(address)
+
+        def visit() -> None:
+            with suppress(OSError), urllib.request.urlopen(address + change, timeout=10) as answer:
+                answer.read()
+
+        threading.Thread(target=visit, daemon=True).start()
+
+    return go
+
+
+async def test_signs_in_with_a_browser_where_nothing_else_is_given(
+    server: NaoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nao_auth, "_approved", {})
+    monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
+    found: list[str] = []
+    it = agent("nao", url=server.url)
+    await asyncio.gather(*(it.prepare(browser(found)) for _ in range(3)))
+    assert len(found) == 1 and found[0].startswith(f"{server.url}/cli-login?port=")
+    _, replies = await talk(it, "q")
+    assert replies[0].text == "You asked: q" and server.sign_ins == 1
+    # The next run of this process need not ask again; one whose token ended asks once.
+    another = agent("nao", url=server.url)
+    await another.prepare(browser(found))
+    await talk(another, "q")
+    assert server.sign_ins == 1
+    server.tokens.clear()
+    await talk(another, "q")
+    assert server.sign_ins == 2 and len(found) == 2
+    await it.close()
+    await another.close()
+
+
+async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
+    lines: list[str] = []
+
+    async def exchange(code: str) -> str:
+        return f"token for {code}"
+
+    with pytest.raises(AgentError, match="nobody approved within 0 s"):
+        await nao_browser.sign_in(server.url, exchange, lines.append, wait=0.05)
+    assert "within 0 minutes" in lines[0] and "ssh -L " in lines[0]
+
+    def refuse(line: str) -> None:
+        port = re.search(r"port=(\d+)", line)
+        state = re.search(r"state=([\w-]+)", line)
+        assert port and state
+        callback = f"http://127.0.0.1:{port[1]}/callback"
+
+        def visit() -> None:
+            with suppress(OSError):  # HTTP 400: not this sign-in
+                urllib.request.urlopen(f"{callback}?code=stolen&state=wrong", timeout=10).close()
+            urllib.request.urlopen(f"{callback}?error=denied&state={state[1]}", timeout=10).close()
+
+        threading.Thread(target=visit, daemon=True).start()
+
+    with pytest.raises(AgentError, match="refused in the browser"):
+        await nao_browser.sign_in(server.url, exchange, refuse)
+    it = agent("nao", url=server.url)
+    with pytest.raises(AgentError, match="no nao credentials"):
+        await it.prepare(None)
+    with pytest.raises(AgentError, match=r"sign-in at .*: Invalid or expired authorization code"):
+        await it.credentials._exchange(it.client, "nope")  # type: ignore[attr-defined]
+    await it.close()
 
 
 async def test_no_server_and_bad_models() -> None:

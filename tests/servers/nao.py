@@ -23,6 +23,7 @@ class NaoServer(Server):
         super().__init__(*plan, **options)
         self.tokens: set[str] = set()
         self.sign_ins = 0
+        self.codes: set[str] = set()
 
     def default(self, seen: Seen) -> Planned:
         """An answer without a query."""
@@ -39,6 +40,8 @@ class NaoServer(Server):
     def routes(self, app: web.Application) -> None:
         """The endpoints that the command line of nao uses."""
         app.router.add_post("/api/auth/sign-in/email", self.sign_in)
+        app.router.add_get("/cli-login", self.approve)
+        app.router.add_post("/api/cli-auth/token", self.exchange)
         app.router.add_post("/api/test/run", self.run)
         app.router.add_post("/api/agent", self.agent)
         app.router.add_post("/api/trpc/chat.stop", self.stop)
@@ -55,6 +58,24 @@ class NaoServer(Server):
         answer = web.json_response({"redirect": False, "token": token, "user": {"email": self.email}})
         answer.set_cookie("better-auth.session_token", f"{token}.signature")
         return answer
+
+    async def approve(self, request: web.Request) -> web.Response:
+        """What the page does when the person approves: back to the terminal's callback, with a code."""
+        code = f"code-{len(self.codes)}-{self.sign_ins}"
+        self.codes.add(code)
+        port, state = request.query["port"], request.query["state"]
+        raise web.HTTPFound(f"http://127.0.0.1:{port}/callback?code={code}&state={state}")
+
+    async def exchange(self, request: web.Request) -> web.Response:
+        """Give a token for a code, once."""
+        seen = await self.see(request)
+        if seen.body["code"] not in self.codes:
+            return web.json_response({"error": "Invalid or expired authorization code"}, status=400)
+        self.codes.remove(seen.body["code"])
+        self.sign_ins += 1
+        token = f"token-number-{self.sign_ins}"
+        self.tokens.add(token)
+        return web.json_response({"token": token})
 
     def allowed(self, request: web.Request) -> bool:
         """Whether the request carries a valid token."""

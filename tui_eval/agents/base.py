@@ -133,6 +133,14 @@ class Agent(ABC):
         self.spec = spec
         self.services = services
 
+    async def prepare(self, tell: Callable[[str], None] | None) -> None:  # noqa: B027
+        """Do what comes before an attempt and outside its time limit, like signing in. Called before
+        each attempt, also at the same time. `tell` shows the person a line; None: there is nobody.
+
+        Raises:
+            AgentError: it cannot be used.
+        """
+
     @abstractmethod
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -50,6 +50,10 @@ class NaoAgent(Agent):
             retry_lost=False,
         )
         self.capabilities = Capabilities(tokens=not spec.live, tools=True)
+
+    async def prepare(self, tell: Callable[[str], None] | None) -> None:
+        """Sign in, in a browser where there is nothing else to sign in with."""
+        await self.credentials.prepare(self.client, tell)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with a model `provider:model_id`."""

@@ -1,12 +1,13 @@
-"""Signing in to a nao backend: e-mail and password, a token, or what `nao test` stored."""
+"""Signing in to a nao backend: e-mail and password, a token, what nao stored, or the browser."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.options import Options, guard_secret
@@ -17,9 +18,17 @@ if TYPE_CHECKING:
     from tui_eval.agents.http_client import HttpClient
 
 
+Tell = Callable[[str], None]
+"""Shows a line to the person who runs the evaluation."""
+
+_approved: dict[str, dict[str, str]] = {}
+"""Headers by backend, from sign-ins in a browser: for as long as this process lives, and never stored."""
+
+
 class Credentials:
     """Who signs in where. Order as of nao's own command line: e-mail and password (given, else
-    NAO_USERNAME and NAO_PASSWORD), else the token given, else ~/.nao/auth.json (read, never written)."""
+    NAO_USERNAME and NAO_PASSWORD), else the token given, else ~/.nao/auth.json (read, never written),
+    else the browser, where a person is there to be told of it."""
 
     def __init__(self, options: Options, url: str) -> None:
         self.name = options.spec.name
@@ -28,9 +37,11 @@ class Credentials:
         self.password = options.text("password") or os.environ.get("NAO_PASSWORD")
         self.headers: dict[str, str] = {}
         self.generation = 0
+        self._tell: Tell | None = None
         self._lock = asyncio.Lock()
         spec, trust = options.spec, options.services.trust
         guard_secret(spec, trust, url, {"NAO_PASSWORD": self.password})
+        self._given = bool(options.text("token"))
         if token := options.text("token"):
             self.headers = {"Authorization": f"Bearer {token}"}
         elif not self.can_sign_in and (stored := stored_sign_in()):
@@ -38,17 +49,29 @@ class Credentials:
             if not (spec.typed or is_loopback(url) or (own and host_of(own) == host_of(url))):
                 trust.require(f"send the sign-in of ~/.nao/auth.json to {host_of(url)}")
             self.headers = stored
+        elif not self.can_sign_in:
+            self.headers = _approved.get(url, {})
 
     @property
     def can_sign_in(self) -> bool:
         """Whether there are an e-mail and a password."""
         return bool(self.email and self.password)
 
-    async def current(self, client: HttpClient) -> dict[str, str]:
-        """The headers that say who asks; signs in where that is needed first.
+    async def prepare(self, client: HttpClient, tell: Tell | None) -> None:
+        """Sign in where nothing says yet who asks; `tell` shows the person where to go.
 
         Raises:
             AgentError: there is nothing to sign in with, or the server refuses it.
+        """
+        self._tell = tell
+        if not self.headers:
+            await self.renew(client, self.generation)
+
+    async def current(self, client: HttpClient) -> dict[str, str]:
+        """The headers that say who asks.
+
+        Raises:
+            AgentError: as `prepare`.
         """
         if not self.headers:
             await self.renew(client, self.generation)
@@ -58,42 +81,55 @@ class Credentials:
         """Sign in again, unless another attempt did since generation `seen`.
 
         Raises:
-            AgentError: as `current`.
+            AgentError: as `prepare`.
         """
         async with self._lock:
             if self.generation != seen:
                 return
-            if not self.can_sign_in:
-                if self.headers:
-                    raise AgentError("Unauthorized. Please check your credentials.", status=401)
+            if self.can_sign_in:
+                token = await self._sign_in(client)
+            elif self._tell is not None and not self._given:
+                from tui_eval.agents.nao_browser import sign_in
+
+                token = await sign_in(self.url, lambda code: self._exchange(client, code), self._tell)
+                _approved[self.url] = {"Authorization": f"Bearer {token}"}
+            elif self.headers:
+                raise AgentError("Unauthorized. Please check your credentials.", status=401)
+            else:
                 raise AgentError(
                     f"agents.{self.name}: no nao credentials; give email and password, set NAO_USERNAME and "
-                    "NAO_PASSWORD, or sign in once with nao test"
+                    "NAO_PASSWORD, or sign in once with nao login"
                 )
-            token = await self._sign_in(client)
             self.headers = {"Authorization": f"Bearer {token}"}
             self.generation += 1
 
+    async def _exchange(self, client: HttpClient, code: str) -> str:
+        """The token for a code from the browser."""
+        body = {"code": code}
+        return await self._token(client, "/api/cli-auth/token", body, f"sign-in at {self.url}")
+
     async def _sign_in(self, client: HttpClient) -> str:
-        body = encode({"email": self.email, "password": self.password})
-        call = client.call("POST", f"{self.url}/api/auth/sign-in/email", body=body)
+        body = {"email": self.email, "password": self.password}
+        what = f"sign-in at {self.url} as {self.email}"
+        return await self._token(client, "/api/auth/sign-in/email", body, what)
+
+    async def _token(self, client: HttpClient, path: str, body: dict[str, Any], what: str) -> str:
+        call = client.call("POST", f"{self.url}{path}", body=encode(body))
         try:
             # What goes over the wire here is all secret: none of it is shown.
             async for _ in call.open():
                 pass
             answer = decode(await call.read())
         except ValueError:
-            raise AgentError(f"sign-in at {self.url}: the answer is not JSON") from None
+            raise AgentError(f"{what}: the answer is not JSON") from None
         except AgentError as error:
-            reason = str(error).partition("sign-in/email: ")[2] or str(error)
-            raise AgentError(
-                f"sign-in at {self.url} as {self.email}: {reason}", status=error.status
-            ) from None
+            reason = str(error).partition(f"{path}: ")[2] or str(error)
+            raise AgentError(f"{what}: {reason}", status=error.status) from None
         finally:
             await call.close()
         token = answer.get("token") if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token:
-            raise AgentError(f"sign-in at {self.url}: the answer has no token")
+            raise AgentError(f"{what}: the answer has no token")
         return token
 
 

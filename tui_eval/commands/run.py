@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -116,6 +117,8 @@ def _execute(
     root = active.config.root
     if keep and state_dir(root) != root / ".tui-eval":
         warn(f"{root} cannot be written: the run is kept in {folder}")
+    if sys.stderr.isatty():
+        active.environment.tell = warn
     info = active.writer.info
     progress.start(len(active.tickets), info.agents, info.scripted, info.id if keep else "")
     number = asyncio.run(_until_done(active))

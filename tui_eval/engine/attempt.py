@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +22,7 @@ from tui_eval.engine.judging import judge_services
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.engine.stepping import Stepper
-from tui_eval.events import Event
+from tui_eval.events import Event, Note
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Case, Outcome, Reply, Verdict
 from tui_eval.scripting.python_host import ScriptError, printed
@@ -125,6 +126,8 @@ class _Running:
 
     async def go(self, deadline: float | None) -> Judgement:
         job = self.job
+        if job.spec is not None and job.case.provider_output in (None, ""):
+            await self.environment.agent(job.spec).prepare(self._teller())
         loop = asyncio.get_running_loop()
         limit = loop.time() + job.timeout
         words = f"timed out after {job.timeout:g} s"
@@ -139,6 +142,18 @@ class _Running:
         except TimeoutError:
             self.collector.failed(words)
             raise _Failed(words) from None
+
+    def _teller(self) -> Callable[[str], None] | None:
+        """Shows the person a line, also in the attempt that waits for them."""
+        tell = self.environment.tell
+        if tell is None:
+            return None
+
+        def told(text: str) -> None:
+            self.collector.take(Note(text))
+            tell(text)
+
+        return told
 
     async def _converse_and_judge(self) -> Judgement:
         job, case = self.job, self.job.case

@@ -25,6 +25,7 @@ from tui_eval.store.runs import Store
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
     from tui_eval.scripting.javascript import JavaScriptHost
+    from tui_eval.scripting.node_host import NodeHost
     from tui_eval.scripting.python_host import PythonHost
 
 _SQL_TIMEOUT = 30.0
@@ -42,9 +43,12 @@ class Environment:
         self.trust = trust
         self.masker = Masker(secrets(config))
         self.memory = Memory()
+        self.tell: Callable[[str], None] | None = None
+        """Shows a line to the person who waits for the run; None: nobody does."""
         self._agents: dict[bytes, Agent] = {}
         self._python: PythonHost | None = None
         self._javascript: JavaScriptHost | None = None
+        self._node: NodeHost | None = None
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
 
     def agent(self, spec: AgentSpec) -> Agent:
@@ -83,6 +87,15 @@ class Environment:
 
             self._python = PythonHost(self.config.root)
         return self._python
+
+    @property
+    def node(self) -> NodeHost:
+        """The host of people's JavaScript that needs node's modules."""
+        if self._node is None:
+            from tui_eval.scripting.node_host import NodeHost
+
+            self._node = NodeHost(self.config.root)
+        return self._node
 
     @property
     def javascript(self) -> JavaScriptHost:
@@ -251,7 +264,7 @@ class Environment:
     async def close(self) -> None:
         """Close agents, hosts and threads."""
         closing: list[Awaitable[Any]] = [agent.close() for agent in self._agents.values()]
-        for host in (self._python, self._javascript):
+        for host in (self._python, self._javascript, self._node):
             if host is not None:
                 ended = host.close()
                 if ended is not None:

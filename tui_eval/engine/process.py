@@ -144,6 +144,7 @@ class EngineServer:
         facts = {"pid": os.getpid(), "socket": str(self.socket)}
         (run.writer.folder / ENGINE_FILE).write_bytes(encode_json(facts))
         self.runs[run.run_id] = run
+        run.environment.tell = lambda text: None  # the app shows it: it is a note of the attempt
         task = asyncio.create_task(run.execute(), name=run.run_id)
         self._tasks[run.run_id] = task
         task.add_done_callback(lambda _: self._finished(run.run_id))
