@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -33,9 +34,9 @@ LONGEST_VALUE = 40
 _encoder = msgspec.json.Encoder(order="deterministic")
 _PLACE_ONLY = {"line"}
 _NOT_CONTENT = {"case_id", "suite", "line", "order", "problems", "content_hash", "turns", "assertions"}
-_ASSERTION_FIELDS = tuple(f for f in Assertion.__struct_fields__ if f not in _PLACE_ONLY)
-_TURN_FIELDS = tuple(f for f in Turn.__struct_fields__ if f not in {"line", "assertions"})
-_CASE_FIELDS = tuple(f for f in Case.__struct_fields__ if f not in _NOT_CONTENT)
+_assertion_values = attrgetter(*(f for f in Assertion.__struct_fields__ if f not in _PLACE_ONLY))
+_turn_values = attrgetter(*(f for f in Turn.__struct_fields__ if f not in {"line", "assertions"}))
+_case_values = attrgetter(*(f for f in Case.__struct_fields__ if f not in _NOT_CONTENT))
 
 
 def canonical(value: Any) -> bytes:
@@ -128,19 +129,15 @@ def content_hash(case: Case) -> str:
     Where the case stands (file, line, order) and its problems take no part.
     """
     content = (
-        [getattr(case, name) for name in _CASE_FIELDS],
+        _case_values(case),
         [_assertion(a) for a in case.assertions],
-        [
-            ([getattr(turn, name) for name in _TURN_FIELDS], [_assertion(a) for a in turn.assertions])
-            for turn in case.turns
-        ],
+        [(_turn_values(turn), [_assertion(a) for a in turn.assertions]) for turn in case.turns],
     )
     return digest(content, 16)
 
 
 def _assertion(assertion: Assertion) -> list[Any]:
-    values = [getattr(assertion, name) for name in _ASSERTION_FIELDS]
-    return ["absent" if value is UNSET else [value] for value in values]
+    return ["absent" if value is UNSET else [value] for value in _assertion_values(assertion)]
 
 
 def _short(value: Any) -> str:

@@ -19,10 +19,10 @@ _TOP = re.compile(r"""^["']?(prompts|providers|targets|tests|scenarios)["']?[ \t
 
 
 def recognises(path: Path, text: str) -> bool:
-    """A file called `promptfooconfig.*`, or YAML with prompts, providers and tests side by side."""
+    """A file called `promptfooconfig…`, or YAML with prompts, providers and tests side by side."""
     if path.suffix.lower() not in ENDINGS:
         return False
-    if path.name.startswith("promptfooconfig."):
+    if path.name.startswith("promptfooconfig"):
         return True
     if path.suffix not in (".yaml", ".yml"):
         return False

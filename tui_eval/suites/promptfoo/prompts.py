@@ -18,7 +18,7 @@ from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
 TEXT_FILES = frozenset({"txt", "json", "yaml", "yml", "jsonl", "md", "j2", "csv"})
 FILES = TEXT_FILES | JAVASCRIPT | {"py", "sh", "bash", "exe", "bat", "cmd", "ps1", "rb", "pl"}
-_REFERENCE = re.compile(r"(?:file://)?(.*?\.([A-Za-z0-9]+))(?::(\w+))?\Z", re.DOTALL)
+_REFERENCE = re.compile(r"(?:file://)?(.*?\.([A-Za-z0-9]+))(?::([\w.]+))?\Z", re.DOTALL)
 
 
 class Prompt(msgspec.Struct):

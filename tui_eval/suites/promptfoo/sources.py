@@ -18,7 +18,7 @@ from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.tests import Test, TestReader
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
-_FUNCTION = re.compile(r"(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):(\w+)\Z")
+_FUNCTION = re.compile(r"(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):([\w.]+)\Z")
 _SHEET = re.compile(r"(.+\.xlsx?)#(.+)\Z", re.IGNORECASE)
 _REMOTE = ("http://", "https://", "huggingface://", "az://", "s3://", "gs://", "sharepoint://")
 DEEPEST = 8

@@ -41,7 +41,9 @@ def transformed(reading: Reading, code: Any, vars: dict[str, Any]) -> dict[str, 
             value = _from_file(reading, code, vars, context)
         else:
             given = {"vars": vars, "context": context}
-            value = _wait(reading.javascript().evaluate(code, given, timeout=TIME_LIMIT))
+            # With any line break, even one at its end, the tool takes the code for a function's body.
+            body = f"\n{code}" if "\n" in code else code
+            value = _wait(reading.javascript().evaluate(body, given, timeout=TIME_LIMIT))
     except (JavaScriptError, ScriptError) as error:
         raise Missing(f"transformVars: {error}") from None
     except NeedsTrust as error:
