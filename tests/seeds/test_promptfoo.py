@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from tests.servers import OpenAIServer, Planned
 from tui_eval import suites
 from tui_eval.config import load
 from tui_eval.guard.trust import Trust
+from tui_eval.suites.promptfoo import tables
 
 
 @pytest.fixture(autouse=True)
@@ -210,6 +214,42 @@ async def test_python_generators(tmp_path: Path, tests: str, count: int) -> None
     assert [result["passed"] for result in document["results"]] == [True] * count
 
 
+JAVASCRIPT = """
+module.exports = async function (config) {
+  const testCases = [];
+  for (let i = 1; i <= ((config || {}).count || 10); i++) {
+    testCases.push({
+      description: `Test case ${i}`,
+      vars: { number: i, question: `${i * i}` },
+      assert: [{ type: 'contains', value: String(i * i) }],
+    });
+  }
+  return testCases;
+};
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="JavaScript files with exports run in node")
+@pytest.mark.parametrize(
+    ("tests", "count"),
+    [
+        ("tests: file://generate_tests.js\n", 10),
+        ("tests:\n  - path: file://generate_tests.js\n    config: {count: 3}\n", 3),
+    ],
+)
+async def test_javascript_generators(tmp_path: Path, tests: str, count: int) -> None:
+    project(tmp_path, tests, **{"generate_tests.js": JAVASCRIPT})
+    document = await run(tmp_path, trust=True)
+    assert messages(document) == {f"Test case {number}": "passed" for number in range(1, count + 1)}
+
+
+async def test_videos_become_base64(tmp_path: Path) -> None:
+    (tmp_path / "clip.mp4").write_bytes(b"not really a film")
+    project(tmp_path, "tests:\n  - vars: {question: file://clip.mp4}\n")
+    (result,) = (await run(tmp_path))["results"]
+    assert base64.b64encode(b"not really a film").decode() in result["details"]["response_text"]
+
+
 async def test_a_json_array(tmp_path: Path) -> None:
     data = (
         '[{"vars": {"question": "artificial intelligence AI"}, "assert": [{"type": "contains", "value": "AI"}]},'
@@ -240,6 +280,32 @@ async def test_files_as_variables(tmp_path: Path) -> None:
     assert [result["message"] for result in (await run(tmp_path))["results"]] == ["passed"]
 
 
+def pdf_of(text: str) -> bytes:
+    """A PDF of one page with this text."""
+    content = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET"
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        f"<</Length {len(content)}>>stream\n{content}\nendstream",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    body, places = "%PDF-1.4\n", []
+    for number, item in enumerate(objects, 1):
+        places.append(f"{len(body):010} 00000 n \n")
+        body += f"{number} 0 obj{item}endobj\n"
+    table = f"xref\n0 6\n0000000000 65535 f \n{''.join(places)}"
+    return f"{body}{table}trailer<</Root 1 0 R/Size 6>>\nstartxref\n{len(body)}\n%%EOF\n".encode()
+
+
+async def test_pdfs_become_text(tmp_path: Path) -> None:
+    pytest.importorskip("pypdf")
+    (tmp_path / "report.pdf").write_bytes(pdf_of("Quarterly report"))
+    project(tmp_path, "tests:\n  - vars: {question: file://report.pdf}\n")
+    (result,) = (await run(tmp_path))["results"]
+    assert "Quarterly report" in result["details"]["response_text"]
+
+
 async def test_images_reach_a_vision_model_once_prefixed(tmp_path: Path) -> None:
     picture = base64.b64decode(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -267,6 +333,34 @@ async def test_images_reach_a_vision_model_once_prefixed(tmp_path: Path) -> None
     assert text["text"] == "What objects are in this image?"
     url = image["image_url"]["url"]
     assert url.count("base64,") == 1 and base64.b64decode(url.partition("base64,")[2]) == picture
+
+
+class Sheet(BaseHTTPRequestHandler):
+    """A sheet as Google exports it."""
+
+    def do_GET(self) -> None:
+        self.server.asked = self.path  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/csv")
+        self.end_headers()
+        self.wfile.write(b"question,__expected\nfour,equals: four\nfive,equals: four\n")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+async def test_google_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Sheet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(tables, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
+    try:
+        project(tmp_path, "tests: https://docs.google.com/spreadsheets/d/abc123/edit?gid=7#gid=7\n")
+        document = await run(tmp_path, trust=True)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [result["passed"] for result in document["results"]] == [True, False]
+    assert "/spreadsheets/d/abc123/export?format=csv" in server.asked and "gid=7" in server.asked  # type: ignore[attr-defined]
 
 
 async def test_approaches_are_combined(tmp_path: Path) -> None:
