@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import time
@@ -256,6 +257,8 @@ class EvalApp(App[int], inherit_bindings=False):
         if first and self.state.rows:
             self._restore()
         if loaded.done:
+            # Many cases stay for good: the garbage collector need not look at them at each key press.
+            gc.freeze()
             self._ask_trust(loaded.wanted)
 
     def take_some_suites(self, loaded: Loaded) -> None:
