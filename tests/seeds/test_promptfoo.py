@@ -345,7 +345,7 @@ class Sheet(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"question,__expected\nfour,equals: four\nfive,equals: four\n")
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing is printed."""
 
 
