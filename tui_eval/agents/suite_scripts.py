@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.wire import one_line
 from tui_eval.guard.paths import confine
+from tui_eval.scripting.javascript_files import needs_node
 
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
@@ -148,15 +149,3 @@ class Scripts:
         for host in (self._javascript, self._python, self._node):
             if host is not None:
                 await asyncio.to_thread(host.close)
-
-
-def needs_node(path: Path, source: str) -> bool:
-    """Whether a file uses what only node has: modules of its own, TypeScript, the process."""
-    if path.suffix in (".ts", ".mts", ".cts"):
-        return True
-    return (
-        re.search(
-            r"\brequire\s*\(|^\s*import\s|\bimport\s*\(|\bprocess\.|\bfetch\s*\(|\bBuffer\b", source, re.M
-        )
-        is not None
-    )

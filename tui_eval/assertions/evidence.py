@@ -18,6 +18,7 @@ from tui_eval.model import Case, Compat, DataDetails, Entry, Outcome, Reply, Usa
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
     from tui_eval.scripting.javascript import JavaScriptHost
+    from tui_eval.scripting.node_host import NodeHost
     from tui_eval.scripting.python_host import PythonHost
 
 
@@ -98,6 +99,7 @@ class JudgeServices:
     rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
     python: PythonHost | None = None
     javascript: JavaScriptHost | None = None
+    node: NodeHost | None = None
     trust: Trust = field(default_factory=Trust)
     root: Path = field(default_factory=Path)
     base: Path = field(default_factory=Path)

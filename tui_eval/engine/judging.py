@@ -24,6 +24,7 @@ def judge_services(job: Job, environment: Environment, rows: Any = None) -> Judg
         rows=rows,
         python=environment.python,
         javascript=environment.javascript,
+        node=environment.node,
         trust=environment.trust,
         root=environment.config.root,
         base=job.base,

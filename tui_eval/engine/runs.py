@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,7 @@ from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.runs import Store, StoreError, new_run_id
 from tui_eval.store.schema import RunInfo, RunState
 from tui_eval.store.writer import RunWriter
 
@@ -123,6 +124,7 @@ class ActiveRun:
         try:
             return await self.runner.run(self.tickets)
         finally:
+            await self._sum_up()
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await facts), **self.writer.info.provenance}
@@ -133,6 +135,28 @@ class ActiveRun:
                 await asyncio.to_thread(writer.close)
                 if writer.folder.is_relative_to(Store(root).runs_folder):
                     await asyncio.to_thread(Index(root).record, writer.folder)
+
+    async def _sum_up(self) -> None:
+        """Sums of promptfoo's columns, and what is derived from them, into the run's facts."""
+        settings = {job.case.suite: job.settings for job in self.jobs if job.case.format == "promptfoo"}
+        if self.writer is None or not any("derivedMetrics" in own for own in settings.values()):
+            return
+        from tui_eval.engine import metrics
+
+        def read(folder: Path) -> list[dict[str, Any]]:
+            reader = RunReader(folder)
+            try:
+                return metrics.columns(reader)
+            finally:
+                reader.close()
+
+        await asyncio.to_thread(self.writer.flush)
+        try:
+            found = await asyncio.to_thread(read, self.writer.folder)
+        except StoreError:
+            return  # the disk refused; the run says so
+        await metrics.derive(found, settings, self.environment.javascript)
+        self.writer.info.metrics = found
 
 
 def prepare(

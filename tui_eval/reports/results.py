@@ -59,7 +59,7 @@ def build(reader: RunReader) -> dict[str, Any]:
             for item in summarise_run(cases, attempts)
             if item.outcome is not None
         ],
-        "metrics": _promptfoo_metrics(results),
+        "metrics": _promptfoo_metrics(info, results),
         "run": _run(info),
     }
 
@@ -202,27 +202,32 @@ def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return rows_ if rows_ is None else rows_[:DATA_ROWS]
 
 
-def _promptfoo_metrics(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """promptfoo's columns: score and named scores summed over the rows of a prompt and agent."""
+def _promptfoo_metrics(info: RunInfo, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """promptfoo's columns as the engine summed them at the end of the run; of a run that has not ended,
+    from its rows."""
+    if info.metrics:
+        return info.metrics
     columns: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in results:
         if row["format"] != "promptfoo":
             continue
         key = (row["suite"], row["agent"], row["prompt"] or "")
-        column = columns.setdefault(
-            key,
-            {
-                "suite": key[0],
-                "agent": key[1],
-                "prompt": key[2],
-                "score": 0.0,
-                "named_scores": {},
-                "derived": {},
-            },
-        )
+        column = columns.get(key)
+        if column is None:
+            column = columns[key] = {
+                "suite": key[0], "agent": key[1], "prompt": key[2], "score": 0.0, "count": 0,
+                "named_scores": {}, "named_weights": {}, "derived": {},
+            }  # fmt: skip
         column["score"] += row["score"] or 0.0
+        column["count"] += 1
+        weights: dict[str, float] = {}
+        for assertion in row["assertions"]:
+            if assertion["metric"]:
+                weights[assertion["metric"]] = weights.get(assertion["metric"], 0.0) + assertion["weight"]
         for name, value in row["named_scores"].items():
-            column["named_scores"][name] = column["named_scores"].get(name, 0.0) + value
+            weight = weights.get(name, 1.0)
+            column["named_scores"][name] = column["named_scores"].get(name, 0.0) + value * weight
+            column["named_weights"][name] = column["named_weights"].get(name, 0.0) + weight
     return list(columns.values())
 
 

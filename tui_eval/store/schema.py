@@ -42,7 +42,8 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     `state` as written; a reader turns `running` into `interrupted` when no living engine holds the
     folder's lock. `options` are those the run was started with, `paths` the suites, `linked_to` the
     run it adds attempts to or reruns a part of. `provenance` holds versions, command, git commit,
-    dirty flag, agents' configuration hashes and the model names that servers returned.
+    dirty flag, agents' configuration hashes and the model names that servers returned. `metrics` are
+    the sums of promptfoo's columns with what is derived from them.
     """
 
     id: str
@@ -57,6 +58,7 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     note: str = ""
     scripted: bool = False
     provenance: dict[str, Any] = {}
+    metrics: list[dict[str, Any]] = []
 
 
 class CaseRow(msgspec.Struct):

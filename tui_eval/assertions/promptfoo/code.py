@@ -17,6 +17,7 @@ from msgspec import UNSET
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.scripting.javascript_files import needs_node
 
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
 _PYTHON_SECONDS = 300.0
 _SHAPE = "assertion must return a boolean, number, or {pass, score, reason} object. Instead got:\n"
-_JS_FILES = (".js", ".cjs", ".mjs")
+_JS_FILES = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
 
 
 class ScriptFailed(Exception):
@@ -301,7 +302,10 @@ async def call_file_with(
     if path.suffix in _JS_FILES:
         from tui_eval.assertions.promptfoo.values import read
 
-        return await _call_javascript(read(path), None if module_default else function, arguments, evidence)
+        source, name = read(path), None if module_default else function
+        if needs_node(path, source):
+            return await _call_node(path, name, arguments, evidence)
+        return await _call_javascript(source, name, arguments, evidence)
     if path.suffix == ".rb":
         from tui_eval.assertions.promptfoo.outside import run_ruby
 
@@ -310,6 +314,25 @@ async def call_file_with(
         given = {"file": str(path), "function": function, "output": output, "context": context}
         return await run_ruby(given, path.parent)
     raise CannotJudge(f"{path.name}: files of this kind are not run here (.py, .js and .rb are)")
+
+
+async def _call_node(path: Path, function: str | None, arguments: Sequence[Any], evidence: Evidence) -> Any:
+    evidence.services.trust.require(f"run {path.name} with node")
+    host = evidence.services.node
+    if host is None:
+        raise CannotJudge(f"{path.name} needs node, and the process for it is not available")
+    from tui_eval.scripting.node_host import NodeMissing, ScriptError
+
+    try:
+        answer = await host.call(
+            path, function or "", json.loads(js.json_text(list(arguments))), timeout=_PYTHON_SECONDS,
+            cwd=evidence.services.base,
+        )  # fmt: skip
+    except NodeMissing as error:
+        raise CannotJudge(f"{path.name}: {error}") from error
+    except ScriptError as error:
+        raise ScriptFailed(str(error)) from error
+    return UNSET if answer.value is None else answer.value
 
 
 async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: Evidence) -> Any:

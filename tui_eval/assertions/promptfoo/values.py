@@ -14,7 +14,7 @@ from tui_eval.guard.paths import confine
 from tui_eval.scripting.templates import TemplateError, is_partial, render_value
 
 _FILE = "file://"
-_OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".rb")
+_OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".rb")
 _MAX_FILE = 20_000_000
 
 
