@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.benchmarks.support import ROOT, openai, project, tell
+from tests.benchmarks.support import ROOT, measure, mock, openai, project, tell, tui_eval
 from tests.servers.openai import OpenAIServer
 from tests.tui.terminal import Terminal
 
@@ -231,3 +231,47 @@ def test_rerun_of_one_case(tmp_path: Path, capfd: object, clock: Clock) -> None:
         f"rerun of one case: key to request {statistics.median(taken[1:]):.0f} ms (first {taken[0]:.0f})",
     )
     assert statistics.median(taken[1:]) <= 150
+
+
+def engine_of(app: int) -> int:
+    """The process of the app's engine."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if parent == app and "engine" in command:
+                return int(folder.name)
+    raise AssertionError("the app has no engine")
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a living process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_app_watching_a_run(tmp_path: Path, capfd: object) -> None:
+    with mock("openai") as url:
+        config = openai(url) + "run: {concurrency: 32}\n"
+        folder = project(tmp_path / "many", 1000, config)
+        whole = [measure(tui_eval("run", "."), folder).cpu for _ in range(3)]
+        one = project(tmp_path / "one", 1, config)
+        start = [measure(tui_eval("run", "."), one).cpu for _ in range(3)]
+        with started(["."], folder) as screen:
+            screen.shown(b"case 0")
+            screen.settle(1.0)
+            engine = engine_of(screen.pid)
+            before, viewer = cpu_of(engine), cpu_of(screen.pid)
+            screen.send("a")
+            screen.settle(2.0)
+            watched, viewer = cpu_of(engine) - before, cpu_of(screen.pid) - viewer
+    headless = statistics.median(whole) - statistics.median(start)
+    tell(
+        capfd,
+        f"1,000 cases with the app watching: engine {watched:.2f} s CPU, headless {headless:.2f} s without "
+        f"start-up, {watched / headless:.2f} ×; the viewer {viewer:.2f} s",
+    )
+    assert watched <= 1.2 * headless
