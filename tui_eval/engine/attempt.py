@@ -19,7 +19,7 @@ from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
 from tui_eval.engine.judging import judge_services
-from tui_eval.engine.plan import Job
+from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.engine.stepping import Stepper
 from tui_eval.events import Event, Note
@@ -164,8 +164,7 @@ class _Running:
         if case.provider_output not in (None, ""):
             self._recorded_output(conversation)
             return await self._judge(None, Reports(True, True, True, True, True))
-        assert job.spec is not None
-        agent = self.environment.agent(job.spec)
+        agent = self.environment.agent(spec_for(job, conversation.config, self.environment.config))
         async with _session(agent, self._context(conversation)) as session:
             await self._converse(agent, session, conversation)
             self.spent_ms = (time.perf_counter() - self.clock) * 1000

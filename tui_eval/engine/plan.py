@@ -185,6 +185,23 @@ def _find_agent(case: Case, config: Config) -> AgentSpec:
     )
 
 
+def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
+    """The spec of a job's agent; what a promptfoo prompt or test says for the provider is laid over the
+    provider's own `config` (not over that of an agent of tui_eval.yaml).
+
+    Raises:
+        ConfigError: with that, it is no provider any more.
+    """
+    assert job.spec is not None
+    provider = job.case.provider
+    if not config or job.spec.typed or not isinstance(provider, dict) or job.spec.name in known.agents:
+        return job.spec
+    own = provider.get("config")
+    entry = {**provider, "config": {**(own if isinstance(own, dict) else {}), **config}}
+    spec = agents.for_provider(entry, known, job.base, job.case.options.get("columnProvider"))
+    return spec if spec.name == job.spec.name else job.spec
+
+
 def _models(case: Case, spec: AgentSpec | None, config: Config, request: RunRequest) -> list[str | None]:
     if request.models:
         return list(request.models)

@@ -20,7 +20,8 @@ class Conversation:
     """The requests of one attempt. `whole` is True where the case is a list of messages that an
     agent may get in one call (the StartToAgent contract); `limits` are seconds by turn; `prompt`
     and `vars` are promptfoo's, as rendered; `context` are earlier rows of the same conversation,
-    `handed_on` the variables that came from them."""
+    `handed_on` the variables that came from them; `config` is what the prompt and the test lay over the
+    provider's own `config`."""
 
     requests: list[Request]
     whole: bool = False
@@ -29,6 +30,7 @@ class Conversation:
     vars: dict[str, Any] = field(default_factory=dict)
     context: list[Entry] = field(default_factory=list)
     handed_on: frozenset[str] = frozenset()
+    config: dict[str, Any] = field(default_factory=dict)
 
     @property
     def own_vars(self) -> dict[str, Any]:
@@ -80,7 +82,7 @@ async def _rendered(job: Job, environment: Environment, number: int) -> Conversa
     from tui_eval.engine.rows import context_entries, converses
     from tui_eval.suites.promptfoo.render import render_case
 
-    case, root, env = job.case, environment.config.root, job.settings.get("env")
+    case = job.case
     stored = environment.memory.stored(job, number)
     earlier = environment.memory.conversation(job, number)
     more: dict[str, Any] = {}
@@ -90,7 +92,15 @@ async def _rendered(job: Job, environment: Environment, number: int) -> Conversa
         # As in promptfoo, what was stored replaces a variable of that name.
         case = msgspec.structs.replace(case, vars={**case.vars, **stored})
     rendered = await render_case(
-        case, job.base, root, environment.trust, environment.python, env=env, more_vars=more
+        case,
+        job.base,
+        environment.config.root,
+        environment.trust,
+        environment.python,
+        node=environment.node,
+        settings=job.settings,
+        more_vars=more,
+        compat=job.compat,
     )
     turn = len(earlier) + 1
     request = Request(turn=turn, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
@@ -100,7 +110,21 @@ async def _rendered(job: Job, environment: Environment, number: int) -> Conversa
         vars=rendered.vars,
         context=context_entries(earlier),
         handed_on=frozenset((*more, *stored)) - job.case.vars.keys(),
+        config={**rendered.config, **_provider_options(case)},
     )
+
+
+_TEST_OPTIONS = frozenset(
+    "prefix suffix transform postprocess transformVars storeOutputAs rubricPrompt provider factuality "
+    "disableVarExpansion disableConversationVar disableDefaultAsserts runSerially repeat promptConfig "
+    "promptFunction assertScoringFunction columnProvider".split()
+)
+"""Options of a test that are not the provider's."""
+
+
+def _provider_options(case: Case) -> dict[str, Any]:
+    """What a test's `options` hold beyond promptfoo's own: settings for the provider."""
+    return {name: value for name, value in case.options.items() if name not in _TEST_OPTIONS}
 
 
 def _sql(case: Case) -> str | None:

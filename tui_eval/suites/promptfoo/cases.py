@@ -21,6 +21,7 @@ from tui_eval.suites.promptfoo.tests import Test, merged
 from tui_eval.suites.promptfoo.variables import kind_of
 
 MOST_ATTEMPTS = 10_000
+RELAYS = ("sequence", "promptfoo:simulated-user")
 SMALLEST_LAZY = 1_000
 """Rows; the cases of smaller tables are made at once."""
 
@@ -164,9 +165,12 @@ class CaseMaker:
     def case(self, base: Case, test: Test, column: Column, values: dict[str, Any], case_id: str) -> Case:
         """One case, complete but for its `order`."""
         provider = normalised(test.provider) if test.provider is not None else None
-        provider = provider or column.provider
         prompt = column.prompt
         options = base.options
+        if provider is not None and provider.id in RELAYS and column.provider is not None:
+            # It speaks to the provider that it stands for.
+            options = {**options, "columnProvider": column.provider.entry}
+        provider = provider or column.provider
         if prompt.config is not None:
             options = {**options, "promptConfig": prompt.config}
         if prompt.function is not None:
