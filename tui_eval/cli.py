@@ -44,7 +44,7 @@ def cli() -> None:
 
 
 def _paths(function: Any) -> Any:
-    return click.argument("paths", nargs=-1, type=click.Path())(function)
+    return click.argument("paths", nargs=-1, type=click.Path(readable=False))(function)
 
 
 def _config_option(function: Any) -> Any:

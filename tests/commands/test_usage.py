@@ -121,3 +121,27 @@ def test_version_and_help(cli: Cli) -> None:
     for command in ("run", "list", "check", "runs", "show", "attach", "resume", "cancel", "export", "init"):
         assert f"  {command} " in listed
         assert cli(command, "--help").code == 0
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files called secret.* cannot be read, also by root, who may run these tests."""
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.stem == "secret":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+
+
+@pytest.mark.usefixtures("unreadable")
+def test_an_unreadable_file_is_4_and_never_passed_over(cli: Cli, project: Path) -> None:
+    (project / "secret.yaml").write_text("test_cases: [{name: x, input: hi}]\n")
+    for paths in (["."], ["suite.yaml", "secret.yaml"]):
+        result = cli("run", *paths, "-s", "greets", "--no-store")
+        assert result.code == 4
+        assert "secret.yaml: cannot be read: Permission denied" in result.err
+        assert "All 1 case passed" in result.out, "the others still run"
+    assert cli("check", ".").code == 4

@@ -156,7 +156,7 @@ def cancel(reference: str) -> int:
         count = asyncio.run(ask())
     except EngineError as error:
         raise CommandError(str(error)) from None
-    say(f"run {folder.name}: {count} attempts cancelled")
+    say(f"run {folder.name}: {counted(count, 'attempt')} cancelled")
     return EXIT_OK
 
 

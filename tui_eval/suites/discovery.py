@@ -44,7 +44,7 @@ def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Proble
         shown = from_root(absolute, root)
         try:
             if absolute.is_dir():
-                found.update(file for file in _walk(absolute) if _is_suite(file, root))
+                problems += _search(absolute, root, found)
             elif not absolute.exists():
                 problems.append(Problem(shown, 0, "", "there is no such file or folder"))
             elif _is_suite(absolute, root, named=True):
@@ -55,6 +55,23 @@ def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Proble
             text = error.strerror if isinstance(error, OSError) else str(error)
             problems.append(Problem(shown, 0, "", f"cannot be read: {text}"))
     return sorted(found, key=lambda file: file.parts), problems
+
+
+def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
+    """Add the suites below a folder; a file that could be one and cannot be read is a problem, since
+    a run without it would be green."""
+    from tui_eval.suites import from_root
+
+    problems: list[Problem] = []
+    for file in _walk(folder):
+        try:
+            if _is_suite(file, root):
+                found.add(file)
+        except FileNotFoundError:  # gone since the folder was listed
+            continue
+        except OSError as error:
+            problems.append(Problem(from_root(file, root), 0, "", f"cannot be read: {error.strerror}"))
+    return problems
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -93,12 +110,7 @@ def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
 
     if file.name in OWN_FILES:
         return False
-    try:
-        data = file.read_bytes()
-    except OSError:
-        if named:
-            raise
-        return False
+    data = file.read_bytes()
     if (
         not named
         and not file.name.startswith("promptfooconfig.")
