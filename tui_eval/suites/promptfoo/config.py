@@ -146,6 +146,11 @@ class ConfigReader:
         reading, settings = self.reading, self.suite.settings
         evaluate = self._mapping(data, "evaluateOptions")
         typed = self._mapping(data, "commandLineOptions")
+        asked = reading.config.typed
+        if asked:
+            given = typed.get("vars")
+            values = {**(given if isinstance(given, dict) else {}), **asked.get("vars", {})}
+            typed = {**typed, **asked, **({"vars": values} if values else {})}
         for key in ("repeat", "maxConcurrency", "delay", "cache"):
             if typed.get(key) is not None:
                 evaluate = {**evaluate, key: typed[key]}

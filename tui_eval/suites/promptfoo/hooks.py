@@ -1,0 +1,260 @@
+"""`extensions`: people's code before and after a run and each of its tests (formats/promptfoo.md 1.1).
+
+An entry is `file://path:function`. A function called like one of the four hooks runs for that hook
+alone, as `function(context, {hookName})`; any other runs for all of them, as
+`function(hookName, context)`. What `beforeAll` and `beforeEach` return replaces the parts of their
+context that may change; nothing returned leaves them. Extensions run one after the other, each with
+what the ones before it made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from tui_eval.config import Config
+from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Case, Compat
+from tui_eval.suites import identity
+from tui_eval.suites.promptfoo.config import HOOK
+from tui_eval.suites.promptfoo.shape import test_of, with_test
+from tui_eval.suites.promptfoo.types import names
+
+if TYPE_CHECKING:
+    from tui_eval.scripting.node_host import NodeHost
+    from tui_eval.scripting.python_host import PythonHost
+
+HookName = Literal["beforeAll", "beforeEach", "afterEach", "afterAll"]
+HOOKS: tuple[HookName, ...] = ("beforeAll", "beforeEach", "afterEach", "afterAll")
+
+CHANGEABLE = names(
+    "prompts providerPromptMap tests scenarios defaultTest nunjucksFilters derivedMetrics redteam"
+)
+"""The parts of a suite that `beforeAll` may replace."""
+
+TIME_LIMIT = 300.0
+"""Seconds that one hook may take: preparing a run can mean starting a server."""
+
+
+class HookError(Exception):
+    """A hook failed; one line that names it."""
+
+
+class Hooks:
+    """The hooks of one suite during a run.
+
+    Python hooks keep their module's state from one call to the next, as do those of node.
+    """
+
+    def __init__(
+        self,
+        extensions: Sequence[str] | None,
+        base: Path,
+        config: Config,
+        trust: Trust,
+        python: PythonHost,
+        node: NodeHost,
+        compat: Compat = "documented",
+    ) -> None:
+        """
+        Args:
+            extensions: `Suite.settings["extensions"]`.
+            base: the folder of the configuration.
+        """
+        self._extensions = list(extensions or ())
+        self._base, self._config, self._trust = base, config, trust
+        self._compat: Compat = compat
+        self._python, self._node = python, node
+
+    def __bool__(self) -> bool:
+        return bool(self._extensions)
+
+    async def before_all(
+        self, cases: Sequence[Case], settings: Mapping[str, Any]
+    ) -> tuple[list[Case], dict[str, Any]]:
+        """The cases and settings as `beforeAll` leaves them; call it before the cases are planned.
+
+        A test that it changes is changed in every column, a test that it adds gets a case in every
+        column, one that it takes out is not run.
+
+        Raises:
+            HookError: a hook fails.
+            NeedsTrust: the folder is not trusted.
+        """
+        if not self:
+            return list(cases), dict(settings)
+        suite = suite_of(cases, settings)
+        changed = await self._run("beforeAll", {"suite": suite})
+        after = changed["suite"]
+        kept = {**settings}
+        for key in ("derivedMetrics", "nunjucksFilters"):
+            if after.get(key) is not None:
+                kept[key] = after[key]
+        tests = after.get("tests")
+        if not isinstance(tests, list) or tests == suite["tests"]:
+            return list(cases), kept
+        return self._rearranged(cases, tests), kept
+
+    async def before_each(self, case: Case) -> Case:
+        """The case as `beforeEach` leaves it, for one attempt.
+
+        Raises:
+            HookError, NeedsTrust: as `before_all`.
+        """
+        if not self:
+            return case
+        changed = await self._run("beforeEach", {"test": test_of(case)})
+        return with_test(case, changed["test"], self._config, self._trust, self._compat)
+
+    async def after_each(self, case: Case, result: Mapping[str, Any]) -> None:
+        """Tell the hooks of a finished attempt; `result` is its row in promptfoo's shape (section 11).
+
+        Raises:
+            HookError, NeedsTrust: as `before_all`.
+        """
+        if self:
+            await self._run("afterEach", {"test": test_of(case), "result": dict(result)})
+
+    async def after_all(
+        self,
+        cases: Sequence[Case],
+        settings: Mapping[str, Any],
+        results: Sequence[Mapping[str, Any]],
+        prompts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Tell the hooks that the run is over; `prompts` are its columns with their metrics.
+
+        Raises:
+            HookError, NeedsTrust: as `before_all`.
+        """
+        if self:
+            context = {
+                "suite": suite_of(cases, settings),
+                "results": [dict(row) for row in results],
+                "prompts": [dict(column) for column in prompts],
+            }
+            await self._run("afterAll", context)
+
+    async def _run(self, hook: HookName, context: dict[str, Any]) -> dict[str, Any]:
+        for extension in self._extensions:
+            returned = await self._call(extension, hook, context)
+            if not returned:
+                continue
+            if hook == "beforeAll":
+                given = returned.get("suite") if isinstance(returned, dict) else None
+                if not isinstance(given, dict):
+                    raise HookError(f"{_shown(extension)} must return {{suite}} from beforeAll, or nothing")
+                replaced = {key: given[key] for key in CHANGEABLE if key in given}
+                context = {"suite": {**context["suite"], **replaced}}
+            elif hook == "beforeEach":
+                given = returned.get("test") if isinstance(returned, dict) else None
+                if not isinstance(given, dict):
+                    raise HookError(f"{_shown(extension)} must return {{test}} from beforeEach, or nothing")
+                context = {"test": given}
+        return context
+
+    async def _call(self, extension: str, hook: HookName, context: dict[str, Any]) -> Any:
+        from tui_eval.scripting.script_host import ScriptError
+
+        found = HOOK.match(extension)
+        if found is None:
+            raise HookError(f"{extension} is not file://PATH:FUNCTION")
+        path, name = found.groups()
+        if name in HOOKS and name != hook:
+            return None
+        self._trust.require(f"run {_shown(extension)} as a hook")
+        file = confine(self._config.root, path, self._trust, self._base)
+        arguments: list[Any] = [context, {"hookName": hook}] if name in HOOKS else [hook, context]
+        try:
+            if file.suffix == ".py":
+                return (await self._python.call(file, name, arguments, timeout=TIME_LIMIT)).value
+            answer = await self._node.call(
+                file, name, arguments, timeout=TIME_LIMIT, cwd=self._base, lenient=True
+            )
+            return answer.value
+        except ScriptError as error:
+            raise HookError(f"{hook}: {_shown(extension)}: {error}") from None
+
+    def _rearranged(self, cases: Sequence[Case], tests: list[Any]) -> list[Case]:
+        groups = _by_test(cases)
+        before = [test_of(group[0]) for group in groups]
+        columns = list({(case.agent, case.prompt): case for case in cases}.values())
+        unused = set(range(len(before)))
+        ids = identity.Ids()
+        result: list[Case] = []
+        for place, test in enumerate(tests):
+            same = next((index for index in sorted(unused) if before[index] == test), None)
+            if same is None and place in unused and before[place] not in tests:
+                same = place
+            group = columns if same is None else groups[same]
+            if same is not None:
+                unused.discard(same)
+            for case in group:
+                made = with_test(case, test, self._config, self._trust, self._compat)
+                if same is None:
+                    made = msgspec.structs.replace(made, case_id=_id_of(made))
+                case_id = ids.take(made.case_id)
+                result.append(msgspec.structs.replace(made, case_id=case_id, order=len(result)))
+        return result
+
+
+def suite_of(cases: Sequence[Case], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What `beforeAll` and `afterAll` see of a suite: each test once, prompts, providers, settings."""
+    prompts = {case.prompt: case.turns[0].text if case.turns else "" for case in cases}
+    providers = {
+        case.agent: {
+            "id": case.provider.get("id") if isinstance(case.provider, dict) else case.agent,
+            "label": case.provider.get("label") if isinstance(case.provider, dict) else None,
+        }
+        for case in cases
+    }
+    return {
+        "prompts": [{"raw": raw, "label": label} for label, raw in prompts.items()],
+        "providers": list(providers.values()),
+        "tests": [test_of(group[0]) for group in _by_test(cases)],
+        "scenarios": [],
+        "defaultTest": {},
+        "nunjucksFilters": settings.get("nunjucksFilters") or {},
+        "derivedMetrics": settings.get("derivedMetrics") or [],
+        "extensions": settings.get("extensions") or [],
+        "env": {},
+    }
+
+
+def _by_test(cases: Sequence[Case]) -> list[list[Case]]:
+    """The cases of each test (and combination of vars) together: one per column."""
+    groups: list[list[Case]] = []
+    last: Any = None
+    seen: set[Any] = set()
+    for case in cases:
+        key = (case.line, case.name, identity.digest(case.vars))
+        column = (case.agent, case.prompt)
+        if key != last or column in seen:
+            groups.append([])
+            seen = set()
+        groups[-1].append(case)
+        seen.add(column)
+        last = key
+    return groups
+
+
+def _id_of(case: Case) -> str:
+    """The id of a case that a hook made from another of its column."""
+    provider = (
+        case.provider.get("label") or case.provider.get("id") if isinstance(case.provider, dict) else None
+    )
+    return identity.case_id(
+        case.suite,
+        case.description or None,
+        variables=case.vars,
+        provider=str(provider or case.agent or "agent"),
+        prompt=case.prompt,
+    )
+
+
+def _shown(extension: str) -> str:
+    return extension.removeprefix("file://")
