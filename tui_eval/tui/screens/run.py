@@ -14,7 +14,7 @@ from tui_eval.model import Suite
 from tui_eval.store.reader import RunReader
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.messages import LiveText, RunChanged
+from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of
@@ -173,6 +173,12 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self._assign()
         if self._dirty and self._flush_timer is None:
             self._flush_timer = self.set_timer(FLUSH, self._flush)
+
+    @on(SuitesChanged)
+    def _suites_changed(self) -> None:
+        """The cases' own words may be known only now."""
+        if any(entry.case is None for entry in self._entries.values()):
+            self.rebuild()
 
     @on(LiveText)
     def _live_text(self, event: LiveText) -> None:
