@@ -88,6 +88,46 @@ def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
         raise click.UsageError(_N_MEANS)
 
 
+def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r}: expected NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _promptfoo_options(function: Any) -> Any:
+    """Options of `promptfoo eval` by their long names."""
+    options = [
+        click.option("-c", "more_paths", multiple=True, metavar="PATH", hidden=True, help="one more PATH"),
+        click.option("--filter-range", metavar="A:B", help="tests A up to B, counted from 0"),
+        click.option("--filter-sample", type=click.IntRange(1), metavar="N", help="N tests drawn at random"),
+        click.option("--filter-sample-seed", metavar="SEED", help="draw the same ones again"),
+        click.option("--filter-prompts", metavar="REGEX", help="prompts whose label matches"),
+        click.option(
+            "--filter-providers", "--filter-targets", "filter_providers", metavar="REGEX",
+            help="providers whose id or label matches",
+        ),
+        click.option("--filter-failing", metavar="FILE", help="what did not pass in a results file"),
+        click.option("--filter-failing-only", metavar="FILE", help="what failed there, errors not"),
+        click.option("--filter-errors-only", metavar="FILE", help="what erred there"),
+        click.option("--var", "vars", multiple=True, callback=_pairs, metavar="K=V", help="a variable; repeatable"),
+        click.option("--delay", type=click.FloatRange(0), metavar="MS", help="milliseconds between two rows"),
+        click.option("--prompt-prefix", metavar="TEXT", help="before every prompt"),
+        click.option("--prompt-suffix", metavar="TEXT", help="after every prompt"),
+        click.option(
+            "--env-file", "--env-path", "env_files", multiple=True, metavar="FILE",
+            help="variables of a .env file; repeatable, commas",
+        ),
+        click.option("--description", default="", metavar="TEXT", help="what this run is for"),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @cli.command(name="run")
 @_paths
 @click.option(
@@ -124,6 +164,7 @@ def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
     "--concurrency",
     "-t",
     "--threads",
+    "--max-concurrency",
     "concurrency",
     type=click.IntRange(1),
     metavar="N",
@@ -132,13 +173,16 @@ def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
 @click.option("-s", "--select", multiple=True, metavar="NAME|ID|STEM|FOLDER", help="repeatable, commas")
 @click.option("--filter-pattern", metavar="REGEX", help="cases whose description or name matches")
 @click.option("--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable")
-@click.option("--filter-first-n", type=click.IntRange(1), metavar="N", help="the first N cases")
+@click.option(
+    "--filter-first-n", type=click.IntRange(1), metavar="N", help="the first N cases (promptfoo: tests)"
+)
+@_promptfoo_options
 @click.option("--failed", is_flag=True, help="what did not pass last time")
 @click.option(
     "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
 )
 @_trust_option
-@click.option("--judge", metavar="NAME", help="the agent that judges what no rule can")
+@click.option("--judge", "--grader", "judge", metavar="NAME", help="the agent that judges what no rule can")
 @click.option(
     "--compat", type=click.Choice(["documented", "reference"]), help="whose verdicts where tools err"
 )
@@ -164,6 +208,9 @@ def run_command(
     display: str,
     no_store: bool,
     failed: bool,
+    more_paths: tuple[str, ...],
+    env_files: tuple[str, ...],
+    delay: float | None,
     **options: Any,
 ) -> int:
     """Run suites headless: progress on stderr, tables on stdout, exit code 0 when all passed."""
@@ -173,7 +220,13 @@ def run_command(
     for key in ("agents", "models", "select", "filter_metadata"):
         options[key] = list(options[key])
     options["command"] = " ".join(sys.argv)
-    request = RunRequest(paths=[str(Path(path)) for path in paths], failed_only=failed, **options)
+    if env_files:
+        from tui_eval.commands.run import read_env_files
+
+        read_env_files(env_files)
+    options["delay"] = None if delay is None else delay / 1000
+    named = [str(Path(path)) for path in (*paths, *more_paths)]
+    request = RunRequest(paths=named, failed_only=failed, **options)
     return run(request, display, outputs, keep=not no_store)
 
 
@@ -309,7 +362,8 @@ def _run(arguments: list[str] | None) -> int:
         return code if isinstance(code, int) else 0
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        where = f" ({context.command_path} --help says more)" if context is not None else ""
+        path = context.command_path.removesuffix(" app") if context is not None else ""
+        where = f" ({path} --help says more)" if path else ""
         warn_line(f"{error.format_message()}{where}")
         return _EXIT_USAGE
     except CommandError as error:

@@ -108,7 +108,8 @@ class NaoProject(msgspec.Struct, omit_defaults=True):
 
 
 class Config(msgspec.Struct, omit_defaults=True):
-    """Everything that configures a project. `root` is absolute; `file` is None without a file."""
+    """Everything that configures a project. `root` is absolute; `file` is None without a file. `typed` are
+    options of the command line that promptfoo suites read as their `commandLineOptions`."""
 
     root: Path
     file: Path | None = None
@@ -121,6 +122,7 @@ class Config(msgspec.Struct, omit_defaults=True):
     providers: dict[str, str] = {}
     nao: NaoProject | None = None
     problems: list[Problem] = []
+    typed: dict[str, Any] = {}
 
 
 class ConfigError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import signal
 import sys
@@ -81,6 +82,24 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
         return code_of(summarise_run(reader.cases(), attempts), None)
     finally:
         reader.close()
+
+
+def read_env_files(names: Sequence[str]) -> None:
+    """Put the variables of `.env` files (several in one text by commas) into the environment; the person
+    named them, so they win over it.
+
+    Raises:
+        CommandError: one cannot be read.
+    """
+    from tui_eval.suites.promptfoo.dotenv import parse
+
+    for name in (part.strip() for text in names for part in text.split(",")):
+        try:
+            text = Path(name).read_text("utf-8") if name else ""
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise CommandError(f"--env-file {name}: {reason}") from None
+        os.environ.update(parse(text))
 
 
 def find_run(reference: str) -> Path:

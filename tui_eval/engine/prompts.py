@@ -115,9 +115,26 @@ async def _rendered(job: Job, environment: Environment, number: int) -> Conversa
 
 
 _TEST_OPTIONS = frozenset(
-    "prefix suffix transform postprocess transformVars storeOutputAs rubricPrompt provider factuality "
-    "disableVarExpansion disableConversationVar disableDefaultAsserts runSerially repeat promptConfig "
-    "promptFunction assertScoringFunction columnProvider".split()
+    [
+        "prefix",
+        "suffix",
+        "transform",
+        "postprocess",
+        "transformVars",
+        "storeOutputAs",
+        "rubricPrompt",
+        "provider",
+        "factuality",
+        "disableVarExpansion",
+        "disableConversationVar",
+        "disableDefaultAsserts",
+        "runSerially",
+        "repeat",
+        "promptConfig",
+        "promptFunction",
+        "assertScoringFunction",
+        "columnProvider",
+    ]
 )
 """Options of a test that are not the provider's."""
 

@@ -42,7 +42,7 @@ class SuiteCache:
     """Suites read before, read again only when one of their files changed (path, time or size)."""
 
     def __init__(self) -> None:
-        self._suites: dict[tuple[Path, bool, str | None], tuple[tuple, Suite]] = {}
+        self._suites: dict[tuple[Path, bool, str | None, str], tuple[tuple, Suite]] = {}
 
     def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
         """Every suite of the paths, in order; unreadable ones carry their problems."""
@@ -50,7 +50,7 @@ class SuiteCache:
         loaded: list[Suite] = []
         for path in found:
             rule = rule_for(config, suites.from_root(path, config.root))
-            key = (path, trust.granted, rule.compat if rule else None)
+            key = (path, trust.granted, rule.compat if rule else None, repr(config.typed))
             known = self._suites.get(key)
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
                 loaded.append(known[1])
@@ -184,6 +184,12 @@ def prepare(
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
             SuiteRule(path="*", compat=request.compat),
         ]
+    typed = {
+        "vars": request.vars,
+        "promptPrefix": request.prompt_prefix,
+        "promptSuffix": request.prompt_suffix,
+    }
+    config.typed = {name: value for name, value in typed.items() if value}
     trust = trust_for(config.root, request.trust)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
@@ -224,6 +230,7 @@ def _new_writer(
         options=environment.masker.value(msgspec.to_builtins(request)),
         agents=list(dict.fromkeys(job.agent for job in jobs)),
         linked_to=request.linked_to,
+        provenance={"description": request.description} if request.description else {},
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
     )
     return RunWriter(store.create_folder(run_id), info)
@@ -266,7 +273,8 @@ def resume(
     trust = trust_for(config.root, request.trust)
     whole = msgspec.structs.replace(
         request, case_ids=None, pairs=None, select=[], filter_pattern=None, filter_metadata=[],
-        filter_first_n=None, failed_only=False,
+        filter_first_n=None, failed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
+        filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
     )  # fmt: skip
     settings = {
         path: suites.load(config.root / path, config, trust).settings

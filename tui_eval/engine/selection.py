@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
+from tui_eval.engine import narrowing
 from tui_eval.engine.request import RunRequest
 from tui_eval.model import Case
 from tui_eval.store.schema import CaseHistory
@@ -46,8 +47,16 @@ def choose(
         ]
         if not chosen:
             raise SelectionError("--failed: nothing failed or errored last time (or nothing was run yet)")
+    try:
+        chosen = narrowing.by_columns(narrowing.by_results(chosen, request), request)
+        if request.filter_range is not None:
+            chosen = narrowing.by_range(chosen, request.filter_range)
+    except narrowing.FilterError as error:
+        raise SelectionError(str(error)) from None
     if request.filter_first_n is not None:
-        chosen = chosen[: max(0, request.filter_first_n)]
+        chosen = narrowing.first(chosen, request.filter_first_n)
+    if request.filter_sample is not None:
+        chosen = narrowing.by_sample(chosen, request.filter_sample, request.filter_sample_seed)
     return chosen
 
 
