@@ -18,7 +18,7 @@ SIZES = ((80, 24), (120, 40))
 
 async def _until(condition: Callable[[], bool], seconds: float = 90) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the app has no event for it
             await asyncio.sleep(0.05)
 
 
@@ -87,7 +87,9 @@ def _save(svg: str, name: str) -> None:
     path = HERE / f"{name}.svg"
     path.write_text(svg, encoding="utf-8")
     if shutil.which("rsvg-convert"):
-        subprocess.run(["rsvg-convert", "-z", "1.4", str(path), "-o", str(path.with_suffix(".png"))], check=True)
+        subprocess.run(
+            ["rsvg-convert", "-z", "1.4", str(path), "-o", str(path.with_suffix(".png"))], check=True
+        )
 
 
 def main() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.reader import RunReader
@@ -18,12 +18,6 @@ SUITE = "agent: helper\ntest_cases:\n  - {name: slow, input: slow, expected: {sh
 
 def script(seconds: float) -> str:
     return f"default: {{steps: [{{say: begin}}, {{wait: {seconds}}}, {{say: ' end'}}]}}\n"
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 def gone(pid: int) -> bool:

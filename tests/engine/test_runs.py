@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import ActiveRun, NothingToRun, SuiteCache, prepare, resume
 from tui_eval.engine.selection import SelectionError
@@ -94,12 +95,6 @@ async def test_time_limit_is_an_error_that_keeps_what_was_said(project) -> None:
     assert attempt is not None
     assert (attempt.outcome, attempt.error) == ("error", "timed out after 0.3 s")
     assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "timed out after 0.3 s"]
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_cancelling_one_attempt_and_the_rest(project) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
+from tests.waiting import until
 from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.reader import RunReader
@@ -16,12 +15,6 @@ test_cases:
   - {name: three, messages: ["one", "two", "three"], expected: {should_contain: ["three"]}}
 """
 SCRIPT = 'default: {say: "you said {{message}}"}\nrate: 5000\n'
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture

@@ -83,6 +83,22 @@ class Index:
             ).fetchall()
         return [CaseHistory(*row) for row in rows]
 
+    def links(self) -> dict[str, str | None]:
+        """Which run each run is linked to (None: to none), by run id; of those that have not ended
+        only their facts are read."""
+        with self._open() as connection:
+            if connection is None:
+                return {}
+            known = dict(connection.execute("SELECT id, linked_to FROM runs"))
+        found: dict[str, str | None] = {}
+        for folder in self.store.run_folders():
+            if folder.name in known:
+                found[folder.name] = known[folder.name]
+                continue
+            with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
+                found[folder.name] = reader.info().linked_to
+        return found
+
     def record(self, folder: Path) -> None:
         """Put a run into the index (again). A run that cannot be read is left out."""
         with self._open(create=True) as connection:

@@ -80,6 +80,10 @@ class Notes:
         """The notes of a case over all runs, newest first."""
         return self._all("case_id = ?", case_id)
 
+    def verdicts(self, limit: int = 300) -> list[HumanNote]:
+        """The newest notes of the project that say whether an answer is right."""
+        return self._all("verdict IS NOT NULL AND run_id >= ?", "")[:limit]
+
     def _all(self, where: str, value: str) -> list[HumanNote]:
         if not self.path.is_file():
             return []
@@ -92,7 +96,10 @@ class Notes:
                 ).fetchall()
         except sqlite3.Error:
             return []
-        return [HumanNote(*row[:5], bool(row[5]), row[6]) for row in rows]
+        return [
+            HumanNote(run, ref, case, verdict, text, bool(star), at)
+            for run, ref, case, verdict, text, star, at in rows
+        ]
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, timeout=10)

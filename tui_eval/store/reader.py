@@ -56,6 +56,11 @@ class RunReader:
         """Every case of the run, in its order."""
         return [CaseRow(*row) for row in self._all(f"SELECT {_CASE_COLUMNS} FROM cases ORDER BY id", ())]
 
+    def cases_of(self, case_id: str) -> list[CaseRow]:
+        """The rows of one case: one for each agent and model that it was run with."""
+        statement = f"SELECT {_CASE_COLUMNS} FROM cases WHERE case_id = ? ORDER BY id"
+        return [CaseRow(*row) for row in self._all(statement, (case_id,))]
+
     def case(self, case_ref: int) -> Case:
         """The case as it was when the run began."""
         row = self._one("SELECT body FROM cases WHERE id = ?", (case_ref,))
