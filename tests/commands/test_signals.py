@@ -81,6 +81,17 @@ def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
     assert not (project / ".tui-eval").exists()
 
 
+def test_a_run_of_another_terminal_is_followed_and_cancelled(cli: Cli, project: Path) -> None:
+    process = begin(project)
+    until_the_first_is_done(process)
+    assert "1 attempt cancelled" in cli("cancel").out
+    followed = cli("attach")
+    assert followed.code == 1 and "1 passed, 0 failed, 1 cancelled, 2 total" in followed.out
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 1 and "stopped: cancelled" in out
+    assert cli("cancel").code == 4, "it has ended"
+
+
 def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
     command = f"{sys.executable} -m tui_eval list . | head -1"
     done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=30)

@@ -26,6 +26,7 @@ from tui_eval.commands.output import (
 )
 from tui_eval.commands.progress import Progress
 from tui_eval.config import ConfigError, state_dir
+from tui_eval.engine.foreground import reachable
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import ActiveRun, NothingToRun, prepare, resume
 from tui_eval.engine.selection import SelectionError
@@ -194,7 +195,8 @@ async def _until_done(active: ActiveRun) -> int | None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
-    await active.execute()
+    async with reachable(active):
+        await active.execute()
     return received[0] if received else None
 
 
