@@ -80,14 +80,13 @@ class CaseMaker:
 
     def _rows(self, rows: Rows, default: Test | None) -> RowCases | None:
         """The rows as a block, where each is one case per column; None where they need a closer look."""
-        expanding = default is not None and any(not isinstance(v, str) for v in default.vars.values())
+        given = default.vars.values() if default is not None else ()
+        expanding = any(isinstance(v, list) or str(v).startswith("file://") for v in given)
         if len(rows) < SMALLEST_LAZY or expanding or rows.mentions_files():
             return None
         first = merged(rows[0], default)
         options = first.options or {}
         if options.get("transformVars") is not None:
-            return None
-        if default is not None and any(str(v).startswith("file://") for v in default.vars.values()):
             return None
         return RowCases(self, rows, default, self._columns(first), self._attempts(first, options))
 

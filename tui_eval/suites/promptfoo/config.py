@@ -12,7 +12,6 @@ import msgspec
 from tui_eval.config import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
-from tui_eval.suites import yaml_lines
 from tui_eval.suites.promptfoo import narrowing, prompts, providers, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
 from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
@@ -92,13 +91,12 @@ class ConfigReader:
         reading = self.reading
         if reading.path.suffix[1:].lower() in types.JAVASCRIPT:
             value: Any = self._exported()
-            problems = []
         else:
-            document = yaml_lines.load(text, reading.name, core=True)
-            value, problems = document.value, document.problems
-            reading.problems.extend(problems)
-            self.line_of = document.lines.at
-            if value is None and not problems:
+            try:
+                value, self.line_of = reading.parsed_text(text, reading.name)
+            except Missing:
+                return None
+            if value is None:
                 reading.problem(reading.name, 0, "", "the file is empty", "give prompts, providers and tests")
         if isinstance(value, dict):
             return value

@@ -164,9 +164,12 @@ class Reading:
         Raises:
             Missing: it cannot be read or is not YAML/JSON at all.
         """
-        text = self.text(path)
-        document = yaml_lines.load(text, self.relative(path), core=True)
-        if document.problems and path.suffix.lower() == ".json":
+        return self.parsed_text(self.text(path), self.relative(path))
+
+    def parsed_text(self, text: str, name: str) -> tuple[Any, LineOf]:
+        """As `parsed`, for the text of the file called `name`."""
+        document = yaml_lines.load(text, name, core=True)
+        if document.problems and name.lower().endswith(".json"):
             try:  # JSON writes some characters in ways that YAML does not know
                 return json.loads(text), no_line
             except (ValueError, RecursionError):
