@@ -26,10 +26,11 @@ class NotHere(Exception):
 
 @dataclass(frozen=True)
 class Running:
-    """Addresses of the server and of the mock model behind it."""
+    """Addresses of the server and of the mock model behind it, and the Python that has neuro-san."""
 
     url: str
     model_url: str
+    python: Path
 
 
 def interpreter() -> Path:
@@ -98,7 +99,7 @@ def serving(log: Path) -> Iterator[Running]:
         try:
             _until_healthy(f"http://127.0.0.1:{mock_port}/", mock, log)
             _until_healthy(f"http://127.0.0.1:{port}/healthz", server, log)
-            yield Running(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{mock_port}/v1")
+            yield Running(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{mock_port}/v1", python)
         finally:
             for process in (server, mock):
                 process.terminate()

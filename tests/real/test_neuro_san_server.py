@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.neuro_san_server import NotHere, Running, serving
+from tests.real.neuro_san_server import RECIPE, NotHere, Running, serving
 
 pytestmark = pytest.mark.real
 SUITES = Path(__file__).parent / "suites"
@@ -152,6 +152,37 @@ def test_a_structure_leaves_its_remainder_as_text(everything: dict[str, Any]) ->
 def test_direct_without_the_library_says_so(everything: dict[str, Any]) -> None:
     notes = kinds(attempt(everything, "math_both_connections [connection=direct]"), "note")
     assert "used over HTTP" in notes[0]["text"]
+
+
+def test_direct_with_the_library(project: Path, server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = project / "library"
+    folder.mkdir()
+    shutil.copy(SUITES / "math_both_connections.hocon", folder)
+    for name in ("team", "nobody"):
+        text = (SUITES / f"{name}.hocon").read_text().replace('"http"', '"direct"')
+        (folder / f"{name}.hocon").write_text(text)
+    (folder / "tui_eval.yaml").write_text(
+        "agents:\n"
+        f"  neuro-san: {{type: neuro-san, url: '{server.url}', python: '{server.python}', "
+        f"manifest: '{RECIPE}/networks/manifest.hocon', tool_path: '{RECIPE}/coded'}}\n"
+    )
+    monkeypatch.setenv("OPENAI_API_BASE", server.model_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mock")
+    code, results, _ = run(folder, ".", "--trust")
+    assert code == 1
+    found = {result["name"]: result for result in results}
+    assert {name: result["outcome"] for name, result in found.items()} == {
+        "math_both_connections [connection=direct]": "passed",
+        "math_both_connections [connection=http]": "passed",
+        "nobody": "error",
+        "team": "passed",
+    }
+    assert [entry["name"] for entry in kinds(found["team"], "hand_off")] == [
+        "boss.geographer", "boss.poet", "boss.poet-02",
+    ]  # fmt: skip
+    direct = kinds(found["math_both_connections [connection=direct]"], "note")
+    assert not [note for note in direct if "over HTTP" in note["text"]]
+    assert "no_such_agent" in found["nobody"]["message"]
 
 
 def test_judged_by_a_network(project: Path) -> None:
