@@ -218,7 +218,29 @@ async def test_statuses_and_connections(server: NeuroSanServer, it: Agent) -> No
         await talk(nobody, "x", network="n", connection="direct")
 
 
+async def test_sly_data_is_kept_but_not_shown(server: NeuroSanServer, it: Agent) -> None:
+    server.plan.append(Planned(text="ok", body={"sly_data": {"login": "returned-value"}}))
+    events, replies = await talk(it, Request(1, "q", sly_data={"login": "given-value"}), network="n")
+    assert server.requests[0].body["sly_data"] == {"login": "given-value"}
+    assert replies[0].sly_data == {"login": "returned-value"}
+    exchange = of(events, Exchanged)[0].exchange
+    shown = exchange.request + exchange.response
+    assert "given-value" not in shown and "returned-value" not in shown and shown.count("(sly data)") == 2
+
+
+async def test_every_message_counts_where_the_thinking_is_asked_for(
+    server: NeuroSanServer, it: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_TEST_THINKING_BASIS", "/tmp/thoughts")
+    await talk(it, "q", network="n", reference=True)
+    assert server.requests[-1].body["chat_filter"] == {"chat_filter_type": "MAXIMAL"}
+    await talk(it, Request(1, "q", chat_filter="MINIMAL"), network="n", reference=True)
+    assert server.requests[-1].body["chat_filter"] == {"chat_filter_type": "MINIMAL"}
+    await it.close()
+
+
 async def test_structure_and_null_text(server: NeuroSanServer, it: Agent) -> None:
     server.plan.extend([Planned(raw=capture("own_struct_fenced")), Planned(raw=capture("err_null_text"))])
     _, replies = await talk(it, "q", Request(2, None), network="n")
     assert isinstance(replies[0].structure, dict) and replies[1].text == ""
+    assert replies[1].text_missing and not replies[0].text_missing

@@ -1,7 +1,7 @@
 """The ways to an agent network: a server's streaming chat over HTTP, or neuro-san as a library.
 
 Both hand each message to the reader of the answer, and keep what came for the Raw tab: without the
-request, which a server repeats on each line, secrets included.
+request, which a server repeats on each line, and without sly data, which is private (the reply has it).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tui_eval.events import Event, Exchanged, Note
 from tui_eval.model import Exchange
 from tui_eval.scripting.script_host import ScriptError
 
+HELD_BACK = "••• (sly data)"
+BLANK = "\n\n"
 BOTH_WAYS = (
     "start the server, or give its url, or give the `python` of an interpreter that has neuro-san, under "
     "agents in tui_eval.yaml"
@@ -59,18 +61,18 @@ class OverHttp:
                     yield event
         except AgentError as error:
             if call.unreported and call.status is not None:
-                yield _told(call.exchanged("failed"), kept)
+                yield _told(call.exchanged("failed"), body, kept)
             raise self._explained(error, network) from None
         finally:
             await call.close()
-        yield _told(call.exchanged(), kept)
+        yield _told(call.exchanged(), body, kept)
 
     def _decoded(self, line: str, kept: list[str]) -> Any:
         try:
             value = decode(line)
         except ValueError:
             raise AgentError(f"{self.url} sent a line that is not JSON: {one_line(line[:120])}") from None
-        kept.append(_without_request(value))
+        kept.append(_public(value))
         return value
 
     def _explained(self, error: AgentError, network: str) -> AgentError:
@@ -101,12 +103,12 @@ class Direct:
         note = ""
         try:
             async for message in self.library.chat(network, body, headers, self.use_direct):
-                kept.append(_without_request(message))
+                kept.append(_public(message))
                 for event in reader.take(message):
                     yield event
         except ScriptError as error:
             note = one_line(str(error))
-        said = encode(body).decode()
+        said = _public(body)
         exchange = Exchange(
             turn=reader.turn,
             request=f"direct: {network} with {self.library.python}\n\n{said[:KEPT]}",
@@ -120,15 +122,23 @@ class Direct:
             raise AgentError(f"connection direct: {network}: {note}")
 
 
-def _without_request(value: Any) -> str:
-    if isinstance(value, dict) and "request" in value:
+def _public(value: Any) -> str:
+    """A message as it is kept: without the repeated request, its sly data held back."""
+    if isinstance(value, dict):
         value = {key: item for key, item in value.items() if key != "request"}
+        answer = value.get("response")
+        if isinstance(answer, dict) and answer.get("sly_data"):
+            value["response"] = {**answer, "sly_data": HELD_BACK}
+        if value.get("sly_data"):
+            value["sly_data"] = HELD_BACK
     return encode(value).decode()
 
 
-def _told(event: Exchanged, kept: list[str]) -> Exchanged:
-    """The exchange with the lines as kept."""
+def _told(event: Exchanged, body: dict[str, Any], kept: list[str]) -> Exchanged:
+    """The exchange with its bodies as kept."""
+    exchange = event.exchange
+    exchange.request = f"{exchange.request.partition(BLANK)[0]}{BLANK}{_public(body)[:KEPT]}"
     if kept:
-        head = event.exchange.response.partition("\n\n")[0]
-        event.exchange.response = f"{head}\n\n{chr(10).join(kept)[:KEPT]}"
+        said = "\n".join(kept)[:KEPT]
+        exchange.response = f"{exchange.response.partition(BLANK)[0]}{BLANK}{said}"
     return event

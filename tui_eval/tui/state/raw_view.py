@@ -36,6 +36,12 @@ def build(attempt: Attempt, *, rendered: bool = True) -> list[Block]:
                     "role-note",
                 )
             )
+    for reply in attempt.replies:
+        if reply.sly_data:
+            source = partial(_held_back, reply.sly_data, rendered)
+            blocks.append(
+                Block(f"s{reply.turn}", "part", "sly_data", source, reply.turn, "role-note", fold=1)
+            )
     for key, label, value in (
         ("stdout", "printed", attempt.stdout),
         ("prompt", "prompt", attempt.prompt_sent),
@@ -68,6 +74,13 @@ def _rule(index: int, exchange: Exchange, started: float) -> Block:
 def _part(key: str, label: str, value: Any, rendered: bool, style: str, turn: int) -> Block:
     length = len(value) if isinstance(value, str) else 0
     return Block(key, "part", label, partial(_lines, value, rendered), turn, style, 60, length)
+
+
+def _held_back(value: Any, rendered: bool) -> Iterator[Line]:
+    """Sly data is private to the networks: seen where somebody unfolds it."""
+    yield (Span("came back with the answer; unfold to see it", "muted"),)
+    yield ()
+    yield from value_lines(value, rendered=rendered)
 
 
 def _lines(value: Any, rendered: bool) -> Iterator[Line]:
