@@ -188,6 +188,7 @@ def _promptfoo_options(function: Any) -> Any:
 )
 @_output_option
 @_display_option
+@click.option("--report", type=click.Choice(["classic"]), help="the StartToAgent guide's console report")
 @click.option("--no-store", is_flag=True, help="keep nothing")
 @click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass")
 @click.option("--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost")
@@ -206,6 +207,7 @@ def run_command(
     paths: tuple[str, ...],
     outputs: tuple[Path, ...],
     display: str,
+    report: str | None,
     no_store: bool,
     failed: bool,
     more_paths: tuple[str, ...],
@@ -227,7 +229,7 @@ def run_command(
     options["delay"] = None if delay is None else delay / 1000
     named = [str(Path(path)) for path in (*paths, *more_paths)]
     request = RunRequest(paths=named, failed_only=failed, **options)
-    return run(request, display, outputs, keep=not no_store)
+    return run(request, display, outputs, keep=not no_store, report=report)
 
 
 @cli.command(name="list")

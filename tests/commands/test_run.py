@@ -168,3 +168,47 @@ def test_unwritable_project_keeps_the_run_elsewhere(
     assert "cannot be written" in result.err and str(own_state) in result.err
     assert not (project / ".tui-eval").exists()
     assert cli("show", "last").code == 0
+
+
+CLASSIC = """\
+  Running: greets... PASS
+  Running: says sorry... FAIL (1 issues)
+  Running: costs... PASS
+
+============================================================
+Results: 2/3 passed
+Tokens:  1,302 input / 2,027 output
+============================================================
+
+FAILED: says sorry
+  - should_not_contain: 'whatever' was found in response
+"""
+
+
+def test_the_guides_report_to_the_byte(cli: Cli, project: Path) -> None:
+    script = (project / "agent.script.yaml").read_text()
+    usage = script.replace("usage: {input: 100, output: 20}", "usage: {input: 1299, output: 2024}")
+    (project / "agent.script.yaml").write_text(usage.replace("say: \"hi there\"", "say: \"hi\"\n    usage: {input: 1, output: 2}")
+        .replace("say: \"whatever\"", "say: \"whatever\"\n    usage: {input: 2, output: 1}"))  # fmt: skip
+    result = cli("run", ".", "--report", "classic")
+    assert (result.code, result.out, result.err) == (1, CLASSIC, "")
+
+
+def test_the_guides_report_of_several_runs_and_columns(cli: Cli, project: Path) -> None:
+    result = cli(
+        "run",
+        ".",
+        "-s",
+        "greets",
+        "--report",
+        "classic",
+        "--runs",
+        "3",
+        "--agent",
+        "helper",
+        "--agent",
+        "echo",
+    )
+    assert "  Running: greets [helper]... PASS (3/3 runs passed)\n" in result.out
+    assert "  Running: greets [echo]... FAIL (0/3 runs passed, 1 issues)\n" in result.out
+    assert "  - should_contain: 'hi' not found in response (3 of 3 runs)\n" in result.out

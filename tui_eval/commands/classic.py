@@ -31,10 +31,13 @@ class ClassicProgress(Progress):
     def expect(self, jobs: Sequence[Job]) -> None:
         """The cases that will run, in order; the first one's line begins."""
         self._jobs = list(jobs)
-        columns = {(job.agent, job.model) for job in jobs}
-        agents = len({job.agent for job in jobs})
+        columns: dict[str, list[Job]] = {}
         for job in jobs:
-            column = "" if len(columns) == 1 else f" [{job.agent if agents > 1 else job.model or job.agent}]"
+            columns.setdefault(job.case.case_id, []).append(job)
+        for job in jobs:
+            others = columns[job.case.case_id]
+            agents = len({other.agent for other in others})
+            column = "" if len(others) == 1 else f" [{job.agent if agents > 1 else job.model or job.agent}]"
             self._names.append(job.case.name + column)
         self._begin()
 

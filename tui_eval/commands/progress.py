@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.plan import Job
@@ -29,6 +30,12 @@ class Progress:
             note = " (scripted: no model is asked)" if scripted else ""
             kept = f", run {run_id}" if run_id else ""
             warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{kept}")
+
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """The cases that will run, in order."""
+
+    def finish(self) -> None:
+        """All that runs has ended."""
 
     def ended(self, job: Job, number: int, attempt: Attempt) -> None:
         """One attempt has ended."""

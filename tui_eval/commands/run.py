@@ -39,9 +39,14 @@ from tui_eval.store.schema import CaseRow
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 
-def run(request: RunRequest, display: str, outputs: Sequence[Path], keep: bool) -> int:
-    """Execute a request; the exit code of design.md (Command line)."""
-    progress = Progress(display)
+def run(
+    request: RunRequest, display: str, outputs: Sequence[Path], keep: bool, report: str | None = None
+) -> int:
+    """Execute a request; the exit code of design.md (Command line). `report` `classic` prints the
+    StartToAgent guide's report instead of progress and tables."""
+    from tui_eval.commands.classic import ClassicProgress
+
+    progress = ClassicProgress() if report == "classic" else Progress(display)
     with contextlib.ExitStack() as stack:
         store = None
         if not keep:
@@ -141,7 +146,9 @@ def _execute(
         active.environment.tell = warn
     info = active.writer.info
     progress.start(len(active.tickets), info.agents, info.scripted, info.id if keep else "")
+    progress.expect(active.jobs)
     number = asyncio.run(_until_done(active))
+    progress.finish()
     if active.writer.error:
         warn(f"the run could not be kept: {active.writer.error}")
     reader = RunReader(folder)
