@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tui_eval.reports import results
+from tui_eval.reports import promptfoo, results
 from tui_eval.store.reader import RunReader
 
 Writer = Callable[[RunReader, Path], None]
@@ -15,6 +15,7 @@ Writer = Callable[[RunReader, Path], None]
 KINDS: dict[str, Writer] = {
     ".json": results.write,
     ".jsonl": results.write_lines,
+    ".promptfoo.json": promptfoo.write,
 }
 
 

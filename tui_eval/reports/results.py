@@ -131,7 +131,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> 
         "score": attempt.score,
         "named_scores": attempt.named_scores,
         "prompt": case.prompt,
-        "vars": attempt.vars or case.vars,
+        "vars": case.vars or attempt.vars,
         "metadata": case.metadata,
         "usage": {
             "input_tokens": usage.input_tokens if usage else None,

@@ -422,7 +422,7 @@ def test_prompts_of_files_and_their_labels(make: Make, tmp_path: Path) -> None:
     )
     assert [c.prompt for c in suite.cases if c.vars["q"] == "a"] == [
         "two.txt: First {{q}}", "two.txt: Second {{q}}", "Short", 'j.jsonl: ["{{q}}"]', 'j.jsonl: ["x"]',
-        "prompts/a.j2: {% if q %}A{% endif %}", "prompts/b.md: # B\n...", 'broken.json: {"q": {{ q | dump }}}',
+        "prompts/a.j2: {% if q %}A{% endif %}...", "prompts/b.md: # B\n...", 'broken.json: {"q": {{ q | dump }}}',
         "What is a .txt file, and why?",
     ]  # fmt: skip
     assert texts(suite, tmp_path)[2:4] == ["One a", '[\n  "a"\n]']

@@ -200,7 +200,7 @@ def _made(
 
 
 def _file_label(shown: str, kind: str, raw: str, index: int) -> str:
-    if kind == "md":
+    if kind in ("md", "j2"):
         return f"{shown}: {raw[:50]}..."
     return f"Prompt {index + 1} - {raw}" if kind == "csv" else f"{shown}: {raw}"
 
