@@ -34,6 +34,7 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", ".", "-s", "nothing of the kind"], "greets"),
         (["run", ".", "--agent", "nobody"], "helper"),
         (["run", ".", "--agent", "nowhere.py:answer"], "nowhere.py"),
+        (["run", ".", "--judge", "nobody"], "--judge nobody"),
         (["run", ".", "--filter-metadata", "x"], "KEY=VALUE"),
         (["run", ".", "--filter-pattern", "("], "regular expression"),
         (["run", ".", "--failed"], "--failed"),

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import __version__, suites
-from tui_eval.config import Config, SuiteRule, load, rule_for
+from tui_eval.config import Config, ConfigError, SuiteRule, load, rule_for
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.provenance import provenance
@@ -201,6 +201,7 @@ def prepare(
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
     environment = Environment(config, trust)
+    _check_judge(request, environment)
     writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.plan()
@@ -216,6 +217,18 @@ def _candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
     if named and (found := suites.with_ids(loaded, named)):
         return found
     return [case for suite in loaded for case in suite.cases]
+
+
+def _check_judge(request: RunRequest, environment: Environment) -> None:
+    """Say before anything is asked, and paid for, that there is no such judge.
+
+    Raises:
+        ConfigError: `--judge` names nothing.
+    """
+    try:
+        environment.judge(request.judge)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("--agent", "--judge", 1)) from None
 
 
 def _new_writer(
