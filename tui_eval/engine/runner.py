@@ -139,6 +139,9 @@ class Runner:
 
     def _ended(self, ticket: Ticket, attempt: Attempt) -> None:
         self._cost += attempt.cost or 0.0
+        if attempt.usage is not None and self._schedule is not None:
+            used = (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)
+            self._schedule.spent(ticket, used)
         if not self._columns.waits(ticket):
             self._settled(ticket, attempt)
             return

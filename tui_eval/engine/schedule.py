@@ -22,16 +22,39 @@ class Ticket:
 
 @dataclass(slots=True)
 class _Lane:
-    """The attempts of one agent and what it can take: `limit` at once, `per_minute` requests."""
+    """The attempts of one agent and what it can take: `limit` at once, `per_minute` requests, `tokens`
+    a minute."""
 
     limit: int
     per_minute: float | None
+    tokens: float | None = None
     waiting: deque[Ticket] = field(default_factory=deque)
     running: int = 0
     allowance: float = 1.0
     refilled: float = field(default_factory=time.monotonic)
+    spent: float = 0.0
+    spent_at: float = field(default_factory=time.monotonic)
 
     def seconds_until_allowed(self) -> float:
+        """How long until another attempt may start; 0: now."""
+        return max(self._seconds_of_requests(), self._seconds_of_tokens())
+
+    def spend(self, tokens: int) -> None:
+        """An attempt has used so many tokens."""
+        self._seconds_of_tokens()
+        self.spent += tokens
+
+    def _seconds_of_tokens(self) -> float:
+        """What attempts used is only known when they end, so a minute's tokens may be overdrawn by them;
+        the next one waits until that is made up for."""
+        if self.tokens is None:
+            return 0.0
+        now = time.monotonic()
+        self.spent = max(0.0, self.spent - (now - self.spent_at) * self.tokens / 60)
+        self.spent_at = now
+        return max(0.0, (self.spent - self.tokens) * 60 / self.tokens)
+
+    def _seconds_of_requests(self) -> float:
         if self.per_minute is None:
             return 0.0
         now = time.monotonic()
@@ -78,7 +101,9 @@ class Schedule:
         lane = self._lanes.get(ticket.job.agent)
         if lane is None:
             limit = spec.concurrency if spec and spec.concurrency else self.concurrency
-            lane = self._lanes[ticket.job.agent] = _Lane(limit, spec.rate_requests if spec else None)
+            lane = self._lanes[ticket.job.agent] = _Lane(
+                limit, spec.rate_requests if spec else None, spec.rate_tokens if spec else None
+            )
         return lane
 
     def _group(self, ticket: Ticket) -> _Group | None:
@@ -143,6 +168,10 @@ class Schedule:
             elif best is None or first.order < best.order:
                 best = first
         return best, pause
+
+    def spent(self, ticket: Ticket, tokens: int) -> None:
+        """The ticket's attempt has used so many tokens."""
+        self._lane(ticket).spend(tokens)
 
     async def done(self, ticket: Ticket) -> None:
         """The ticket's attempt has ended; another may start."""
