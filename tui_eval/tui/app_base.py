@@ -1,0 +1,178 @@
+"""What every part of the app stands on: its values, the engine, notices, the last gate of the screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from textual.app import App, SystemCommand
+from textual.filter import LineFilter, Monochrome, NoColor
+from textual.screen import ModalScreen, Screen
+
+from tui_eval.config import find_root
+from tui_eval.guard import trust_store
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui import memory, palette, themes
+from tui_eval.tui.follower import Follower
+from tui_eval.tui.keys import bindings
+from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.settings import read_settings
+from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.figures import Symbols
+from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.terminal_guard import TerminalGuard, crash_text, has_unicode
+from tui_eval.tui.thrift import thrifty
+
+if TYPE_CHECKING:
+    from tui_eval.config import Config
+    from tui_eval.engine.client import EngineClient
+    from tui_eval.tui.loading import Loader
+    from tui_eval.tui.running import RunDesk
+
+LOG_LIMIT = 500
+
+
+class AppBase(App[int], inherit_bindings=False):
+    """Values and services of the app; what keys do is in the classes derived."""
+
+    TITLE = "tui-eval"
+    BINDINGS = bindings("everywhere")
+    COMMANDS = {palette.Actions, palette.Cases}
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    CSS = """
+    Toast { padding: 0 1; max-width: 60; }
+    """
+
+    loader: Loader
+    desk: RunDesk
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path] = (),
+        *,
+        config_file: Path | None = None,
+        trust: bool = False,
+        open_run: Path | None = None,
+        root: Path | None = None,
+        engine: EngineClient | None = None,
+        unicode: bool | None = None,
+    ) -> None:
+        no_color = "NO_COLOR" in os.environ  # Textual takes it out of the environment
+        super().__init__()
+        self._no_colours = NoColor() if no_color else None
+        here = _project_of(open_run) if open_run is not None and not paths else None
+        self.paths = [Path(os.path.abspath(path)) for path in paths] or [here or Path.cwd()]
+        self.config_file = config_file
+        self.state = AppState(root if root is not None else find_root(self.paths, config_file)[0])
+        self.state.trusted = trust or trust_store.is_trusted(self.state.root)
+        self.symbols = Symbols(has_unicode() if unicode is None else unicode)
+        self.config: Config | None = None
+        self.follower: Follower | None = None
+        self.log_lines: deque[tuple[float, str, str]] = deque(maxlen=LOG_LIMIT)
+        self.crash: BaseException | None = None
+        self._engine = engine
+        self._attached: dict[str, EngineClient] = {}
+        self.out_of_reach: set[str] = set()
+        self._open_run = open_run
+        self._trust_asked = False
+        self._memory = memory.recall(self.state.root)
+        self.settings = read_settings()
+        self._guard = TerminalGuard()
+        self.register_theme(themes.DARK)
+        self.register_theme(themes.LIGHT)
+
+    @property
+    def engine(self) -> EngineClient:
+        """The engine of this app."""
+        if self._engine is None:
+            from tui_eval.engine.client import EngineClient
+
+            self._engine = EngineClient(self.state.root)
+        return self._engine
+
+    def engine_of(self, run: RunView) -> EngineClient:
+        """The engine that executes this run: ours, or the one attached to."""
+        return self._attached.get(run.info.id, self.engine)
+
+    def _fatal_error(self) -> None:
+        """Textual's own prints the values of variables; ours says where and what."""
+        self.crash = sys.exc_info()[1] or self._exception or RuntimeError("unknown")
+        self._exit_renderables.append(Text(crash_text(self.crash)))
+        self._close_messages_no_wait()
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        """Frames in fewer bytes."""
+        super()._display(screen, thrifty(renderable))
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's own, and the last gate against control characters. Under NO_COLOR none of Textual's
+        greys, but the terminal's own colours only."""
+        filters = super().get_line_filters()
+        if self._no_colours is not None:
+            filters = [self._no_colours if isinstance(item, Monochrome) else item for item in filters]
+        return [*filters, self._guard]
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the palette offers besides our actions."""
+        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
+
+    @property
+    def shown_root(self) -> str:
+        """The project's folder, short."""
+        try:
+            return clip(f"~/{self.state.root.relative_to(Path.home())}", 40)
+        except ValueError:
+            return clip(str(self.state.root), 40)
+
+    @property
+    def concurrency(self) -> int:
+        """How many attempts run at once unless a run says otherwise."""
+        return self.config.run.concurrency if self.config is not None else 8
+
+    # -- saying things
+
+    def say(self, text: str) -> None:
+        """A short notice."""
+        self.notify(visible(clip(text, 300), newlines=False), timeout=3, markup=False)
+
+    def problem(self, text: str) -> None:
+        """Something went wrong: a notice, and the log."""
+        self.log_line("error", text)
+        self.notify(visible(clip(text, 300), newlines=False), severity="error", timeout=8, markup=False)
+
+    def log_line(self, level: str, text: str) -> None:
+        """Add to the log (`l`)."""
+        self.log_lines.append((time.time(), level, text))
+
+    def background_failed(self, error: Exception) -> None:
+        """A thread's work ended with an exception."""
+        self.problem(f"{type(error).__name__}: {error}")
+
+    def ask(
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        on_answer: Callable[[str | None], Any],
+        details: Sequence[str] = (),
+    ) -> None:
+        """Ask over the screen."""
+        self.push_screen(AskScreen(question, answers, details), on_answer)
+
+    def tell(self, message: Any) -> None:
+        """Post a message to the screens in sight."""
+        for screen in reversed(self.screen_stack):
+            screen.post_message(message)
+            if not isinstance(screen, ModalScreen):
+                break
+
+
+def _project_of(run: Path) -> Path | None:
+    """The project in whose store a run's folder is."""
+    parents = Path(os.path.abspath(run)).parents
+    return parents[2] if len(parents) > 2 and parents[1].name == ".tui-eval" else None

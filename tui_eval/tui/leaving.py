@@ -1,0 +1,100 @@
+"""Leaving: close, quit, detach, signals."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from rich.text import Text
+from textual.screen import ModalScreen
+
+from tui_eval.tui.following import Following
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.suites import SuitesScreen
+
+
+class Leaving(Following):
+    """`q Q ctrl+c ctrl+q`, SIGTERM, SIGHUP."""
+
+    def action_close_or_quit(self) -> None:
+        """Close a place; on the suites and the live run, quit (and ask while a run goes on)."""
+        screen = self.screen
+        if isinstance(screen, RunScreen):
+            if self.running:
+                self._ask_quit()
+            else:
+                self.pop_screen()
+        elif isinstance(screen, SuitesScreen):
+            self._ask_quit() if self.running else self._quit()
+        elif isinstance(screen, ModalScreen):
+            screen.dismiss(None)
+        else:
+            self.pop_screen()
+
+    async def action_quit(self) -> None:
+        """ctrl+q and the palette's quit."""
+        self._ask_quit() if self.running else self._quit()
+
+    def _ask_quit(self) -> None:
+        def answer(value: str | None) -> None:
+            if value == "detach":
+                self.action_detach()
+            elif value == "stop":
+                self.desk.soon(self._stop_and_quit())
+
+        answers = [
+            ("d", "detach", "detach: leave, the run goes on"),
+            ("s", "stop", "stop it and leave"),
+            ("esc", "stay", "stay"),
+        ]
+        run = self.state.run
+        if run is not None and run.info.id in self.out_of_reach:
+            del answers[1]
+        self.ask("A run goes on.", answers, answer)
+
+    async def _stop_and_quit(self) -> None:
+        run = self.state.run
+        try:
+            if run is not None and run.info.id not in self.out_of_reach:
+                await asyncio.wait_for(self.engine_of(run).cancel(run.info.id), 5)
+        finally:
+            self._quit()
+
+    def action_detach(self) -> None:
+        """Leave at once; a run goes on."""
+        run = self.state.run
+        if run is not None and run.active:
+            self._quit(f"run {run.info.id} goes on; `tui-eval attach` comes back to it")
+        else:
+            self._quit()
+
+    def _quit(self, message: str = "") -> None:
+        self._remember()
+        self.exit(0, message=Text(message) if message else None)
+
+    def action_copy_or_quit(self) -> None:
+        """Copy what is selected, else ask to quit."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.copy_to_clipboard(selected[:74_000])
+            self.say(f"copied {len(selected):,} characters")
+        elif self.running:
+            self._ask_quit()
+        else:
+            self.ask(
+                "Quit?",
+                [("y", "quit", "quit"), ("n", "stay", "stay")],
+                lambda v: self._quit() if v == "quit" else None,
+            )
+
+    def _leave_by_signal(self, code: int) -> None:
+        self.exit(return_code=code)
+
+    async def on_unmount(self) -> None:
+        """Leave the engine to itself, remember where we were."""
+        if self.follower is not None:
+            self.follower.stop()
+        for client in [self._engine, *self._attached.values()]:
+            if client is not None:
+                with suppress(Exception):
+                    await client.close()

@@ -1,0 +1,116 @@
+"""The suites as they are read, the question of trust, what comes back from the last time."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tui_eval.guard import trust_store
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui import memory
+from tui_eval.tui.loading import Loaded
+from tui_eval.tui.messages import SuitesChanged
+from tui_eval.tui.navigation import Navigation
+from tui_eval.tui.screens.suites import SuitesScreen
+
+
+class SuitesReading(Navigation):
+    """Takes what the loader read."""
+
+    def take_suites(self, loaded: Loaded) -> None:
+        """A portion of suites was read."""
+        if loaded.generation != self.loader.generation:
+            return
+        first = not self.state.suites
+        self.config = loaded.config
+        self.state.loading = not loaded.done
+        self.state.problems = [problem for problem in loaded.problems if problem.level == "error"]
+        for problem in loaded.problems if loaded.done else ():
+            self.log_line(problem.level, str(problem))
+        self.state.set_suites(loaded.suites)
+        self.state.set_history(loaded.history)
+        self.tell(SuitesChanged())
+        if first and self.state.rows:
+            self._restore()
+        if loaded.done:
+            # Many cases stay for good: the garbage collector need not look at them at each key press.
+            gc.freeze()
+            self._ask_trust(loaded.wanted)
+
+    def take_some_suites(self, loaded: Loaded) -> None:
+        """Suites were read again after an edit."""
+        self.config = loaded.config
+        fresh = {suite.path: suite for suite in loaded.suites}
+        self.state.set_suites(
+            [suite for suite in self.state.suites if suite.path not in fresh] + loaded.suites
+        )
+        self.tell(SuitesChanged())
+        problems = sum(p.level == "error" for suite in loaded.suites for p in suite.problems)
+        if problems:
+            self.say(f"{problems} problem{'s' if problems > 1 else ''} in the file")
+        self._ask_trust(loaded.wanted)
+
+    def reload_suites(self, paths: Iterable[str | Path]) -> None:
+        """Read the suites again that these files (from the root, or absolute) belong to."""
+        wanted = {str(self.state.root / path) for path in paths}
+        chosen = [
+            suite
+            for suite in self.state.suites
+            if str(self.state.root / suite.path) in wanted or wanted & set(suite.files)
+        ]
+        if chosen:
+            self.loader.reload(chosen)
+
+    def _restore(self) -> None:
+        place = self.suites_screen
+        if self._memory.get("filter"):
+            place.set_filter(str(self._memory["filter"]))
+        cursor = self._memory.get("cursor")
+        if isinstance(cursor, str) and cursor:
+            place.case_list.go_to(cursor)
+
+    def _ask_trust(self, wanted: list[str]) -> None:
+        """Once per folder: may its suites do what they want?"""
+        if not wanted or self.state.trusted or self._trust_asked:
+            return
+        self._trust_asked = True
+
+        def answer(value: str | None) -> None:
+            if value not in ("always", "once"):
+                return
+            self.state.trusted = True
+            if value == "always":
+                try:
+                    trust_store.grant(self.state.root)
+                except OSError as error:
+                    self.problem(f"could not remember it: {error}")
+            self.loader.load()
+
+        shown = [f"  {clip(visible(what, newlines=False), 70)}" for what in dict.fromkeys(wanted)][:12]
+        if len(wanted) > 12:
+            shown.append(f"  and {len(wanted) - 12} more")
+        self.ask(
+            f"Do you trust {self.shown_root}?",
+            [
+                ("y", "always", "yes, always for this folder"),
+                ("o", "once", "yes, this time"),
+                ("n", "no", "no: cases that need it will be errors"),
+            ],
+            answer,
+            ["", "Its suites want to:", *shown],
+        )
+
+    def _remember(self) -> None:
+        place = next((screen for screen in self.screen_stack if isinstance(screen, SuitesScreen)), None)
+        values: dict[str, Any] = {"theme": self.theme}
+        if place is not None and place.is_mounted:
+            line = place.case_list.current_line
+            values |= {
+                "cursor": line.key if line else "",
+                "filter": place.expression,
+                "folded": sorted(place.view.folded)[:2000],
+                "failures_first": place.view.failures_first,
+            }
+        memory.remember(self.state.root, values)
