@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.test_runs import go
-from tests.servers import NaoServer, NeuroSanServer, OpenAIServer, Planned
+from tests.servers import JsonServer, NaoServer, NeuroSanServer, OpenAIServer, Planned
+from tests.servers.base import Seen
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 
@@ -145,3 +146,46 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
             "x:b": None,
         }
         assert [row.model for row in reader.cases()] == ["openai:a", "x:b"]
+
+
+GUIDE = """
+agent: bot
+model: claude-sonnet-4-20250514
+test_cases:
+  - name: "Escalates"
+    messages: ["it does not work", "I am furious"]
+    expected:
+      escalated: true
+      escalation_priority: high
+      tools_used: [escalate]
+      max_tool_calls: 2
+      max_output_tokens: 30
+  - name: "Too long"
+    input: "tell me everything"
+    expected: {max_output_tokens: 10, escalated: false}
+"""
+
+
+async def test_the_guides_suite_over_http(project: Callable[..., Path]) -> None:
+    """Tools and tokens are summed over the turns; metadata is the last reply's over earlier ones'."""
+
+    def answer(seen: Seen) -> Planned:
+        furious = "furious" in seen.body["message"]
+        metadata = {"escalated": furious, "tools_used": ["escalate"] if furious else ["search"]}
+        if furious:
+            metadata["escalation_priority"] = "high"
+        body = {"reply": "ok", "metadata": metadata, "usage": {"input_tokens": 5, "output_tokens": 12}}
+        return Planned(body=body)
+
+    with JsonServer(default=answer) as endpoint:
+        root = project(suite=GUIDE, config=f"agents:\n  bot: {{type: http, url: '{endpoint.url}/chat'}}\n")
+        _, reader = await go(root)
+        asked = next(seen.body for seen in endpoint.requests if seen.body["message"] == "I am furious")
+    attempts = {
+        case.name: reader.attempt(row.id) for case in reader.cases() for row in reader.attempts(case.id)
+    }
+    first, second = attempts["Escalates"], attempts["Too long"]
+    assert first is not None and second is not None
+    assert first.outcome == "passed", first.message
+    assert asked["messages"][0]["content"] == "it does not work" and asked["session_id"]
+    assert second.message == "max_output_tokens: 12 > 10"
