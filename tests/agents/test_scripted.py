@@ -103,6 +103,13 @@ async def test_streams_in_pieces(tmp_path: Path) -> None:
     assert 3 < len(pieces) < 60 and "".join(piece.text for piece in pieces) == replies[0].text
 
 
+async def test_scripts_without_spaces_stream_too(tmp_path: Path) -> None:
+    text = "お待たせして申し訳ございません。ご注文は JP-2207 です。🚚 " * 3
+    events, replies = await talk(scripted(tmp_path, f"rate: 400\ndefault: {{say: '{text}'}}"), "x")
+    pieces = of(events, TextDelta)
+    assert len(pieces) > 3 and "".join(piece.text for piece in pieces) == replies[0].text == text
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

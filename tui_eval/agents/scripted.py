@@ -36,7 +36,9 @@ from tui_eval.events import (
 from tui_eval.model import Reply, Usage
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_WORD = re.compile(r"\s*\S+\s*")
+_UNSPACED = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_WORD = re.compile(rf"\s*(?:[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+)\s*")
+"""A word; of scripts that put no spaces between them, two signs."""
 _TICK = 0.03
 """Seconds between two chunks at least: finer steps cost time and cannot be seen."""
 
