@@ -30,6 +30,7 @@ from tui_eval.scripting.templates import TemplateError
 from tui_eval.store import frames
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.writer import RunWriter
+from tui_eval.suites.promptfoo.hooks import HookError
 from tui_eval.suites.promptfoo.render import RenderError
 
 
@@ -62,7 +63,9 @@ async def execute(
         judgement = await run.go(deadline)
     except _Failed as failure:
         error = str(failure)
-    except (AgentError, ConfigError, NeedsTrust, TemplateError, RenderError, ScriptError) as failure:
+    except (
+        AgentError, ConfigError, NeedsTrust, TemplateError, RenderError, ScriptError, HookError,
+    ) as failure:  # fmt: skip
         error = str(failure)
         collector.failed(error, getattr(failure, "answer", ""))
     except Exception as failure:
@@ -84,6 +87,8 @@ async def execute(
     attempt.duration_ms = round(duration, 1)
     if judgement is not None and run.conversation is not None:
         environment.memory.remember(job, attempt, run.conversation.requests[-1].messages)
+    if environment.hooks is not None and not job.problem:
+        await environment.hooks.after_each(run.job.case, attempt)
     return mask(attempt, environment)
 
 
@@ -156,6 +161,10 @@ class _Running:
         return told
 
     async def _converse_and_judge(self) -> Judgement:
+        hooks = self.environment.hooks
+        if hooks is not None and self.job.case.format == "promptfoo":
+            changed = await hooks.before_each(self.job.case)
+            self.job = msgspec.structs.replace(self.job, case=changed)
         job, case = self.job, self.job.case
         conversation = await conversation_of(job, self.environment, self.number)
         self.conversation = conversation

@@ -23,6 +23,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
 
 if TYPE_CHECKING:
+    from tui_eval.engine.hooks import SuiteHooks
     from tui_eval.frames.sql import SqlResult
     from tui_eval.scripting.javascript import JavaScriptHost
     from tui_eval.scripting.node_host import NodeHost
@@ -43,6 +44,7 @@ class Environment:
         self.trust = trust
         self.masker = Masker(secrets(config))
         self.memory = Memory()
+        self.hooks: SuiteHooks | None = None
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
         self._agents: dict[bytes, Agent] = {}

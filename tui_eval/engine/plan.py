@@ -62,23 +62,25 @@ def plan(
     request: RunRequest,
     latest: Callable[[], dict[str, list[CaseHistory]]],
     settings: Mapping[str, dict[str, Any]] | None = None,
+    *,
+    chosen: bool = False,
 ) -> list[Job]:
     """The jobs of a request, in the order of suite and case, columns of one case together.
 
-    `settings` are those of the suites by path.
+    `settings` are those of the suites by path. With `chosen` the request's filters have been applied.
 
     Raises:
         SelectionError: a selection matches nothing.
         ConfigError: `--agent` or `--model` cannot be read.
     """
-    chosen = choose(cases, request, latest)
+    selected = list(cases) if chosen else choose(cases, request, latest)
     columns = [agents.from_argument(text, config) for text in request.agents]
     if columns:
-        chosen = _without_provider_twins(chosen)
+        selected = _without_provider_twins(selected)
     jobs: list[Job] = []
     pairs = None if request.pairs is None else {tuple(pair) for pair in request.pairs}
     resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
-    for case in chosen:
+    for case in selected:
         specs = [(spec, "") for spec in columns] or [_agent_of(case, config, resolved)]
         for spec, problem in specs:
             for model in _models(case, spec, config, request):

@@ -13,13 +13,14 @@ import msgspec
 from tui_eval import __version__, suites
 from tui_eval.config import Config, ConfigError, SuiteRule, load, rule_for
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.hooks import SuiteHooks, mark_failed
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.provenance import provenance
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.rows import arrange, suites_concurrency
 from tui_eval.engine.runner import Limits, Runner
 from tui_eval.engine.schedule import Ticket
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
@@ -125,11 +126,14 @@ class ActiveRun:
             return await self.runner.run(self.tickets)
         finally:
             await self._sum_up()
+            ended = await self.environment.hooks.end() if self.environment.hooks is not None else []
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await facts), **self.writer.info.provenance}
                 if self.runner.stopped_because:
                     self.writer.info.note = self.runner.stopped_because
+                if ended:
+                    self.writer.info.note = "; ".join(filter(None, [self.writer.info.note, *ended]))
                 self.writer.update_info()
                 writer, root = self.writer, self.config.root
                 await asyncio.to_thread(writer.close)
@@ -197,16 +201,31 @@ def prepare(
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
     settings = {suite.path: suite.settings for suite in loaded}
-    jobs = plan(cases, config, request, Index(config.root).latest, settings)
+    latest = Index(config.root).latest
+    environment = Environment(config, trust)
+    if any("extensions" in own for own in settings.values()):
+        cases, settings = _with_hooks(choose(cases, request, latest), settings, environment)
+        jobs = plan(cases, config, request, latest, settings, chosen=True)
+        mark_failed(jobs, environment.hooks.failed if environment.hooks else {})
+    else:
+        jobs = plan(cases, config, request, latest, settings)
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
-    environment = Environment(config, trust)
     _check_judge(request, environment)
     writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.plan()
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def _with_hooks(
+    cases: list[Case], settings: dict[str, dict[str, Any]], environment: Environment
+) -> tuple[list[Case], dict[str, dict[str, Any]]]:
+    """The cases and settings as the suites' `beforeAll` hooks leave them."""
+    environment.hooks = SuiteHooks(settings, environment)
+    cases, changed = environment.hooks.begin(cases)
+    return cases, {**settings, **changed}
 
 
 def _candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
@@ -293,6 +312,9 @@ def resume(
         path: suites.load(config.root / path, config, trust).settings
         for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
     }
+    environment = Environment(config, trust)
+    if any("extensions" in own for own in settings.values()):
+        _with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
     jobs: list[Job] = []
     references: list[list[int]] = []
     for ref, case in cases.items():
@@ -304,8 +326,8 @@ def resume(
         for attempt in (item for item in open_attempts if item.case_ref == ref):
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
+    mark_failed(jobs, environment.hooks.failed if environment.hooks else {})
     info.state, info.finished_at = "running", None
-    environment = Environment(config, trust)
     writer = RunWriter(folder, info)
     active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
     active.tickets = active.runner.tickets(references)
