@@ -157,7 +157,7 @@ class _Reader:
 
 def _declared_prices(provider: dict[Any, Any]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
-    prefix = f"{provider['provider']}:" if isinstance(provider.get("provider"), str) else ""
+    prefix = f"{_kind(provider['provider'])}:" if isinstance(provider.get("provider"), str) else ""
     models = provider.get("models")
     for model in models if isinstance(models, list) else []:
         if isinstance(model, dict) and (prices := _price(model.get("costs"))):
@@ -167,6 +167,20 @@ def _declared_prices(provider: dict[Any, Any]) -> dict[str, dict[str, float]]:
         if prices := _price(given):
             found[f"{prefix}{model}"] = prices
     return found
+
+
+_PROVIDERS = {
+    "openai-compatible": "openaiCompatible",
+    "openai_compatible": "openaiCompatible",
+    "openaicompatible": "openaiCompatible",
+    "google": "gemini",
+}
+"""Spellings that a configuration may have, in nao's own, by which models are named."""
+
+
+def _kind(provider: str) -> str:
+    kind, slash, name = provider.partition("/")
+    return f"{_PROVIDERS.get(kind, kind)}{slash}{name}"
 
 
 _PRICES = {

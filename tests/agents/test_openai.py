@@ -15,7 +15,16 @@ from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import OpenAIServer, Planned
 from tui_eval.agents import AgentError, Request, create, http_client
 from tui_eval.config import AgentSpec, ConfigError
-from tui_eval.events import Exchanged, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.events import (
+    Exchanged,
+    Note,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    UsageReport,
+)
 from tui_eval.guard.trust import NeedsTrust
 
 
@@ -86,6 +95,19 @@ async def test_tool_loop(server: OpenAIServer) -> None:
     sent = server.requests[1].body["messages"]
     assert sent[1]["tool_calls"][0]["function"] == {"name": "get_plan", "arguments": '{"customer": "a"}'}
     assert sent[2] == {"role": "tool", "tool_call_id": "call_0", "content": '{"plan":"Pro"}'}
+    await it.close()
+
+
+async def test_a_server_without_schemas_is_asked_without(server: OpenAIServer) -> None:
+    server.plan.append(Planned(status=400, body={"error": {"message": "response_format is not supported"}}))
+    it = agent("openai", base_url=server.base, model="m")
+    request = Request(1, "rows", schema={"type": "object"})
+    events, replies = await talk(it, request, Request(2, "more", schema={"type": "object"}))
+    assert ["response_format" in seen.body for seen in server.requests] == [True, False, False]
+    assert replies[0].text == "You said: rows" and len(of(events, Note)) == 1
+    server.plan.append(Planned(status=400, body={"error": {"message": "no"}}))
+    with pytest.raises(AgentError, match=r"HTTP 400 .*: no"):
+        await talk(it, request)
     await it.close()
 
 

@@ -134,8 +134,9 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
             "suites: [{path: 'tests/**', agent: nao}]\n"
         )
         (root / "nao_config.yaml").write_text(
-            "project_name: p\ntest: {models: ['openai:a', 'x:b']}\n"
-            "llm:\n  provider: openai\n  models: [{id: a, costs: {output: 3}}]\n"
+            "project_name: p\ntest: {models: ['openai:a', 'x:b', 'openaiCompatible/house:c']}\n"
+            "llm:\n  providers:\n    - {provider: openai, models: [{id: a, costs: {output: 3}}]}\n"
+            "    - {provider: openai-compatible/house, models: [{id: c, costs: {output: 4}}]}\n"
         )
         (root / "tests").mkdir()
         (root / "tests" / "one.yml").write_text("name: one\nprompt: hi\n")
@@ -144,8 +145,9 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
         assert {":".join(body["model"].values()): body.get("meta") for body in asked} == {
             "openai:a": {"costs": {"output": 3.0}},
             "x:b": None,
+            "openaiCompatible/house:c": {"costs": {"output": 4.0}},
         }
-        assert [row.model for row in reader.cases()] == ["openai:a", "x:b"]
+        assert [row.model for row in reader.cases()] == ["openai:a", "x:b", "openaiCompatible/house:c"]
 
 
 GUIDE = """

@@ -115,6 +115,28 @@ def test_several_models_are_columns(server: Running) -> None:
     assert {row["model"]: row["pass_at_1"] for row in document["by_model"]} == {MODEL: 1.0, OTHER: 1.0}
 
 
+def test_a_live_answer_becomes_rows_by_a_turn_of_its_own(server: Running) -> None:
+    folder = server.project.parent / "live"
+    (folder / "tests").mkdir(parents=True)
+    rows = '{"data": [{"total": 145.0}]}'
+    (folder / "tests" / "live.yml").write_text(
+        f"prompt: |\n  Please. !!sql SELECT 145 AS total !!say {rows}\nsql: SELECT 145.0::DOUBLE AS total\n"
+    )
+    (folder / "tui_eval.yaml").write_text(
+        f"agents:\n  nao: {{type: nao, url: '{server.url}', live: true}}\n"
+        "databases:\n  shop: {type: duckdb, path: ../project/shop.duckdb}\n"
+        "suites: [{path: '*', agent: nao}]\n"
+    )
+    config = ("--config", str(folder / "tui_eval.yaml"), "--trust")
+    result = ours(server, str(folder / "tests"), "-m", MODEL, *config)["results"][0]
+    assert (result["outcome"], result["message"]) == ("passed", "match"), result["message"]
+    users = [entry["text"] for entry in result["transcript"] if entry["kind"] == "user"]
+    assert len(users) == 2 and "Format the data with these columns: total" in users[1]
+    assert [entry["name"] for entry in result["transcript"] if entry["kind"] == "tool_call"][
+        0
+    ] == "execute_sql"
+
+
 async def test_live_stream_and_follow_ups(server: Running) -> None:
     it = agent("nao", url=server.url, email=EMAIL, password=PASSWORD, live=True)
     query = "SELECT SUM(amount) AS total FROM orders"

@@ -20,7 +20,7 @@ from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec
-from tui_eval.events import Event, Finished, ToolCall, ToolResult, UsageReport
+from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
 from tui_eval.model import Reply, Usage
 
 BASE_URL = "https://api.openai.com/v1"
@@ -66,6 +66,7 @@ class OpenAIAgent(Agent):
         self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
+        self.knows_schemas = True
         self.toolbox = Toolbox(options, services)
         api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
         guard_secret(spec, services.trust, self.base_url, {"OPENAI_API_KEY": api_key})
@@ -164,6 +165,10 @@ class OpenAISession(Session):
                 if call.unreported and call.status is not None:
                     yield call.exchanged("failed")
                 error.answer = error.answer or completion.text
+                if request.schema is not None and agent.knows_schemas and error.status in (400, 422):
+                    agent.knows_schemas = False
+                    yield Note("asked again without a JSON schema, which this server may not know")
+                    continue
                 raise
             finally:
                 await call.close()
@@ -243,7 +248,7 @@ class OpenAISession(Session):
                 }
                 for tool in agent.toolbox.tools.values()
             ]
-        if request.schema is not None:
+        if request.schema is not None and agent.knows_schemas:
             body["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": request.schema},
