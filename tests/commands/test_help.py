@@ -14,6 +14,7 @@ from tui_eval import config_keys
 from tui_eval.assertions.promptfoo import table
 from tui_eval.cli import cli as group
 from tui_eval.commands.manual import pages
+from tui_eval.reports.export import KINDS
 
 HELP = Path(str(resources.files("tui_eval.help")))
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,11 @@ def test_every_option_of_the_page_exists() -> None:
     known = {option for command in group.commands.values() for one in command.params for option in one.opts}
     for option in re.findall(r"`(--?[a-z][a-z-]*)", text("command-line")):
         assert option in known | {"-n"}, option
+
+
+def test_every_kind_of_results_file_is_listed() -> None:
+    for ending in KINDS:
+        assert f"`{ending}`" in text("command-line"), ending
 
 
 def test_every_key_of_the_configuration_is_explained() -> None:

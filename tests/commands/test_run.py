@@ -212,3 +212,13 @@ def test_the_guides_report_of_several_runs_and_columns(cli: Cli, project: Path) 
     assert "  Running: greets [helper]... PASS (3/3 runs passed)\n" in result.out
     assert "  Running: greets [echo]... FAIL (0/3 runs passed, 1 issues)\n" in result.out
     assert "  - should_contain: 'hi' not found in response (3 of 3 runs)\n" in result.out
+
+
+def test_kinds_of_files_by_their_ending(cli: Cli, project: Path) -> None:
+    cli("run", ".", "-s", "greets")
+    for name in ("a.json", "a.jsonl", "a.promptfoo.json", "promptfoo.json", "B.JSON"):
+        assert cli("export", "last", "-o", name).code == 0
+    for name in ("a.promptfoo.json", "promptfoo.json"):
+        assert "evalId" in json.loads((project / name).read_text())
+    assert (project / "a.json").read_text() == (project / "B.JSON").read_text()
+    assert not list(project.glob("*.part")) and not list(project.glob(".*.part"))

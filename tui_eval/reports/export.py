@@ -31,13 +31,18 @@ def writer_for(path: Path) -> Writer:
     """
     kinds = dict(KINDS)
     name = path.name.lower()
-    if not any(name.endswith(ending) for ending in kinds):
+    if not any(_ends(name, ending) for ending in kinds):
         kinds.update(_installed())
     for ending in sorted(kinds, key=len, reverse=True):
-        if name.endswith(ending):
+        if _ends(name, ending):
             return kinds[ending]
     known = ", ".join(sorted(kinds))
     raise ExportError(f"{path}: unknown kind of file; endings that are known: {known}")
+
+
+def _ends(name: str, ending: str) -> bool:
+    """An ending of two parts may be the whole name: `promptfoo.json`."""
+    return name.endswith(ending) or (ending.count(".") > 1 and f".{name}" == ending)
 
 
 def check_writable(path: Path) -> None:
