@@ -132,9 +132,7 @@ def test_a_live_answer_becomes_rows_by_a_turn_of_its_own(server: Running) -> Non
     assert (result["outcome"], result["message"]) == ("passed", "match"), result["message"]
     users = [entry["text"] for entry in result["transcript"] if entry["kind"] == "user"]
     assert len(users) == 2 and "Format the data with these columns: total" in users[1]
-    assert [entry["name"] for entry in result["transcript"] if entry["kind"] == "tool_call"][
-        0
-    ] == "execute_sql"
+    assert "execute_sql" in [entry["name"] for entry in result["transcript"]]
 
 
 async def test_live_stream_and_follow_ups(server: Running) -> None:
