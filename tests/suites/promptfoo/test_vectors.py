@@ -164,5 +164,6 @@ def compact(prompt: str) -> str:
 
 def test_the_list_of_exceptions_names_folders() -> None:
     for name, reason in NOT_YET.items():
-        assert (VECTORS / name).is_dir(), name
+        folder = "/".join(name.split("/")[:2])  # a run of a suite stands behind its folder
+        assert (VECTORS / folder).is_dir(), name
         assert reason
