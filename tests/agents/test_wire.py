@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.agents.helpers import agent, services, talk
+from tests.servers import JsonServer, Planned
+from tui_eval.agents import AgentError, create
 from tui_eval.agents.http_answers import explain, retry_after
 from tui_eval.agents.http_client import Call, HttpClient
 from tui_eval.agents.json_reply import MISSING, at_path
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.wire import decode, encode, one_line
+from tui_eval.config import AgentSpec
+from tui_eval.guard.trust import NeedsTrust
 
 EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\r\rdata: rest'
 LINES = '{"a": 1}\n\n{"b": "€"}\r\n  \n{"c": 3}'
@@ -139,3 +144,26 @@ def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+async def test_cookies_are_not_carried_from_one_attempt_to_the_next_nor_redirects_followed() -> None:
+    plan = [
+        Planned(body={"reply": "one"}, headers={"Set-Cookie": "session=secret"}),
+        Planned(body={"reply": "2"}),
+    ]
+    moved = Planned(status=302, body={}, headers={"Location": "/elsewhere"})
+    with JsonServer(*plan, moved) as server:
+        it = agent("http", url=f"{server.url}/chat", retries=0)
+        await talk(it, "a", "b")
+        assert [seen.headers.get("Cookie") for seen in server.requests] == [None, None]
+        with pytest.raises(AgentError, match=r"HTTP 302 from .*: it redirects to /elsewhere"):
+            await talk(it, "c")
+        await it.close()
+
+
+def test_addresses_that_only_look_like_this_machine_get_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-person")
+    for host in ("127.evil.example", "localhost.evil.example"):
+        spec = AgentSpec("it", "openai", {"base_url": f"http://{host}/v1"})
+        with pytest.raises(NeedsTrust, match=f"send OPENAI_API_KEY to {host}"):
+            create(spec, services(trusted=False))

@@ -6,10 +6,8 @@ Only a module that speaks HTTP imports this one, since httpx takes long to load.
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -22,8 +20,8 @@ from httpx_sse import EventSource
 from tui_eval import __version__
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import backoff, explain, retry_after
+from tui_eval.agents.http_failures import FAILURES, failure_text, proxy_for
 from tui_eval.agents.wire import one_line
-from tui_eval.config_fill import is_loopback
 from tui_eval.events import Event, Exchanged, Retrying
 from tui_eval.model import Exchange
 
@@ -42,7 +40,6 @@ SENSITIVE = frozenset(
 )
 
 _EVENTS = {"Content-Type": "text/event-stream"}
-_Failure = (httpx.TransportError, aiohttp.ClientError, OSError, TimeoutError)
 
 
 class HttpClient:
@@ -68,7 +65,7 @@ class HttpClient:
         self.retry_lost = retry_lost
         self._client: httpx.AsyncClient | None = None
         self._secure = url.startswith("https:")
-        self._proxy = _proxy(url)
+        self._proxy = proxy_for(url)
         self._urls: dict[str, httpx.URL] = {}
 
     def call(
@@ -173,8 +170,8 @@ class Call:
             last = attempt == self.client.retries
             try:
                 await self._send()
-            except _Failure as error:
-                reason = _failure(error)
+            except FAILURES as error:
+                reason = failure_text(error)
                 if last or not (self.client.retry_lost or isinstance(error, httpx.ConnectError)):
                     yield self.exchanged(reason)
                     raise AgentError(f"no answer from {self.url}: {reason}") from None
@@ -221,8 +218,8 @@ class Call:
                 if self._kept > BODY_LIMIT:
                     raise AgentError(f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB")
                 yield chunk
-        except _Failure as error:
-            raise AgentError(f"the answer of {self.url} broke off: {_failure(error)}") from None
+        except FAILURES as error:
+            raise AgentError(f"the answer of {self.url} broke off: {failure_text(error)}") from None
         except httpx.DecodingError as error:
             raise AgentError(f"the answer of {self.url} cannot be unpacked: {one_line(str(error))}") from None
 
@@ -281,7 +278,7 @@ class Call:
         """Give the connection back, or close it where the answer is not complete."""
         response, self._response = self._response, None
         if response is not None:
-            with suppress(*_Failure):
+            with suppress(*FAILURES):
                 await response.aclose()
 
     async def _send(self) -> None:
@@ -300,32 +297,3 @@ class Call:
 
 def _shown(name: str, value: str) -> str:
     return "•••" if name.lower() in SENSITIVE else value
-
-
-def _failure(error: BaseException) -> str:
-    cause: BaseException = error.__cause__ or error
-    if isinstance(cause, aiohttp.ServerDisconnectedError):
-        return "the server closed the connection"
-    if isinstance(cause, (httpx.TimeoutException, aiohttp.ServerTimeoutError, TimeoutError)):
-        return "time limit of the connection"
-    if isinstance(cause, aiohttp.ClientConnectorError):
-        number = cause.os_error.errno
-        # asyncio's own text hides the reason; numbers below zero are the resolver's.
-        said = os.strerror(number).lower() if number and number > 0 else cause.os_error.strerror
-        return one_line(said or str(cause.os_error))
-    if isinstance(cause, aiohttp.ClientPayloadError):
-        return "the answer is incomplete"
-    return one_line(str(cause)) or type(cause).__name__
-
-
-def _proxy(url: str) -> str | None:
-    """The proxy that the environment asks for; looked up once, since it costs time."""
-    if is_loopback(url):
-        return None
-    scheme, _, rest = url.partition("://")
-    proxies = urllib.request.getproxies()
-    found = proxies.get(scheme) or proxies.get("all")
-    if not found:
-        return None
-    host = rest.partition("/")[0].rpartition("@")[2]
-    return None if urllib.request.proxy_bypass(host) else found
