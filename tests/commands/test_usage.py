@@ -30,6 +30,8 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", "--display", "tv", "."], "--display"),
         (["run", "--config", "nowhere.yaml", "."], "nowhere.yaml"),
         (["run", "nowhere"], "nowhere"),
+        (["run", "suit.yaml"], "did you mean suite.yaml?"),
+        (["run", "deep/er/suite.yaml"], "no folder"),
         (["nowhere"], "nowhere"),
         (["run", ".", "-s", "nothing of the kind"], "greets"),
         (["run", ".", "--agent", "nobody"], "helper"),

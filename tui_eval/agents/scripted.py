@@ -86,7 +86,9 @@ class ScriptedSession(Session):
             text = text_of({"data": self.rows})
             yield TextDelta(text)
             usage = _estimate(message, text)
-            yield Finished(Reply(turn=request.turn, text=text, usage=usage, finish_reason="stop"))
+            yield Finished(
+                Reply(turn=request.turn, text=text, usage=usage, finish_reason="stop", model="scripted")
+            )
             return
         rng = random.Random(
             f"{self.script.seed}:{self.context.case_id}:{self.context.attempt}:{request.turn}"

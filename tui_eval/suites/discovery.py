@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tui_eval.guard.spelling import close_to
 from tui_eval.model import Problem
 
 LOOKS_FOR = (
@@ -46,7 +47,9 @@ def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Proble
             if absolute.is_dir():
                 problems += _search(absolute, root, found)
             elif not absolute.exists():
-                problems.append(Problem(shown, 0, "", "there is no such file or folder"))
+                problems.append(
+                    Problem(shown, 0, "", "there is no such file or folder", _what_there_is(absolute))
+                )
             elif _is_suite(absolute, root, named=True):
                 found.add(absolute)
             else:
@@ -55,6 +58,20 @@ def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Proble
             text = error.strerror if isinstance(error, OSError) else str(error)
             problems.append(Problem(shown, 0, "", f"cannot be read: {text}"))
     return sorted(found, key=lambda file: file.parts), problems
+
+
+def _what_there_is(missing: Path) -> str:
+    """What somebody who named a path that does not exist may have meant."""
+    folder = missing.parent
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError:
+        return f"there is no folder {folder} either"
+    slip = close_to(missing.name, names)
+    if slip:
+        return f"did you mean {slip}?"
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"there are: {', '.join(names[:8])}{more}" if names else "its folder is empty"
 
 
 def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
