@@ -129,9 +129,7 @@ async def test_without_a_reply_everything_is_an_error() -> None:
     assert [verdict.passed for verdict in judgement.verdicts] == [None]
 
 
-@pytest.mark.parametrize(
-    "kind", ["not-nonexistent", "Contains", "human", "pi", "similar", "not-classifier"]
-)
+@pytest.mark.parametrize("kind", ["not-nonexistent", "Contains", "human", "pi", "similar", "not-classifier"])
 async def test_what_is_not_judged_is_an_error_that_says_so(kind: str) -> None:
     judgement = await judged([{"type": kind, "value": "x"}])
     assert judgement.outcome == "error"
