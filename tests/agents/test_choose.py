@@ -39,6 +39,12 @@ def test_from_argument(config: Config) -> None:
         "http://localhost:11434/v1",
         "",
     )
+    (config.root / "bots").mkdir()
+    (config.root / "bots" / "house.py").write_text("def answer(message): return message")
+    spec = from_argument("bots.house:answer", config)
+    assert (spec.type, spec.typed, spec.options["function"]) == ("python", True, "bots.house:answer")
+    with pytest.raises(ConfigError, match=r"no agent of that name \(support\)"):
+        from_argument("bots.garden:answer", config)
     with pytest.raises(ConfigError, match=r"no agent of that name \(support\)"):
         from_argument("suport", config)
     with pytest.raises(ConfigError, match=r"there is no file no\.py"):

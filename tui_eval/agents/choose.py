@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tui_eval.agents.options import module_file
 from tui_eval.agents.promptfoo_providers import RELAYS, other_provider
 from tui_eval.config import AgentSpec, Config, ConfigError
 
@@ -39,8 +40,9 @@ _PARAMETERS = (
 
 
 def from_argument(text: str, config: Config) -> AgentSpec:
-    """The agent that `--agent TEXT` names: a configured name, `FILE.py:function`, an http(s) URL
-    (OpenAI-compatible where its path ends in /v1, else a JSON endpoint) or `provider:model`.
+    """The agent that `--agent TEXT` names: a configured name, `FILE.py:function` (or
+    `package.module:function` of a module below the current folder), an http(s) URL (OpenAI-compatible
+    where its path ends in /v1, else a JSON endpoint) or `provider:model`.
 
     Raises:
         ConfigError: it is none of these; says which there are.
@@ -61,6 +63,9 @@ def from_argument(text: str, config: Config) -> AgentSpec:
         return AgentSpec(text, provider, model=model, base=here, typed=True)
     if text == "echo":
         return AgentSpec("echo", "echo", base=here, typed=True)
+    dotted = model.isidentifier() and all(part.isidentifier() for part in provider.split("."))
+    if dotted and module_file(provider, [here]) is not None:
+        return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
     known = ", ".join(config.agents) or "none configured"
     raise ConfigError(
         f"--agent {text}: no agent of that name ({known}), nor FILE.py:function, an http(s):// URL "

@@ -108,7 +108,7 @@ class Options:
         if not file or not function.isidentifier():
             raise self.error(key, f"must be FILE.py:function or package.module:function, not {value!r}")
         if not file.endswith(".py") and all(part.isidentifier() for part in file.split(".")):
-            found = _module_file(file, [self.spec.base, str(self.services.root), *sys.path])
+            found = module_file(file, [self.spec.base, str(self.services.root), *sys.path])
             if found is None:
                 raise self.error(key, f"there is no module {file}")
             file = found
@@ -126,7 +126,7 @@ class Options:
         return value
 
 
-def _module_file(module: str, folders: list[str]) -> str | None:
+def module_file(module: str, folders: list[str]) -> str | None:
     """The file of a dotted module, found as Python would but without importing anything."""
     where: Sequence[str] | None = [folder for folder in folders if folder]
     origin: str | None = None
