@@ -12,6 +12,7 @@ from tui_eval.tui.state import figures, filtering, slots
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case_tree import Entry, View, build
 from tui_eval.tui.state.entries import failing, not_passed, run_entries, subject, suite_entries
+from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece, RunView, case_outcome
 from tui_eval.tui.state.stream_text import StreamText, wrap
 
@@ -294,7 +295,7 @@ class TestRunView:
                 attempt_row(3, number=3, state="retrying", detail="429, again in 12 s"),
             ]
         )
-        (only,) = run_entries(view, AppState(Path(".")))
+        (only,) = run_entries(RunGroup([view]), AppState(Path(".")))
         assert (only.attempts, only.status, only.flaky) == ("pft", "retrying", True)
         assert (only.message, only.detail, only.duration_ms) == ("no", "429, again in 12 s", 15.0)
 

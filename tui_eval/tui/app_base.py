@@ -73,7 +73,7 @@ class AppBase(App[int], inherit_bindings=False):
         self.state.trusted = trust or trust_store.is_trusted(self.state.root)
         self.symbols = Symbols(has_unicode() if unicode is None else unicode)
         self.config: Config | None = None
-        self.follower: Follower | None = None
+        self.followers: dict[str, Follower] = {}
         self.log_lines: deque[tuple[float, str, str]] = deque(maxlen=LOG_LIMIT)
         self.crash: BaseException | None = None
         self._engine = engine

@@ -152,3 +152,23 @@ class Follower:
                 return
             self._told = True
         self._app.call_later(self._app.take_news)
+
+
+def older_runs(runs_folder: Path, run_id: str, most: int = 50) -> list[RunView]:
+    """The run of that id and those it is linked to, as far as they are there. Blocks."""
+    found: list[RunView] = []
+    wanted: str | None = run_id
+    while wanted and len(found) < most and all(run.info.id != wanted for run in found):
+        try:
+            reader = RunReader(runs_folder / Path(wanted).name)
+            try:
+                view = RunView(reader.info(), runs_folder / Path(wanted).name)
+                view.apply_cases(reader.cases())
+                view.apply_attempts(reader.changes(0))
+            finally:
+                reader.close()
+        except (StoreError, OSError):
+            break
+        found.append(view)
+        wanted = view.info.linked_to
+    return found

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard.text import visible
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.follower import Follower
+from tui_eval.tui.follower import Follower, News, older_runs
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.state.run_facts import summary
+from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.suites_reading import SuitesReading
 
@@ -20,35 +24,36 @@ WANTS_TRUST = "needs trust: "
 
 
 class Following(SuitesReading):
-    """Follows one run and keeps `state.run`."""
+    """Follows the run in front, and those of its group that still go on."""
 
     def follow(self, folder: Path) -> None:
         """Follow this run from now on; its first news make it `state.run`."""
-        if self.follower is not None:
-            self.follower.stop()
-        self.follower = Follower(self, folder)
-        self.follower.start()
+        old = self.followers.pop(folder.name, None)
+        if old is not None:
+            old.stop()
+        follower = self.followers[folder.name] = Follower(self, folder)
+        follower.start()
 
     def take_news(self) -> None:
-        """The follower has news."""
-        if self.follower is None:
-            return
-        news = self.follower.take()
+        """Followers have news."""
+        for follower in list(self.followers.values()):
+            self._take(follower.take())
+
+    def _take(self, news: News) -> None:
         if news.error:
             self.problem(news.error)
         state = self.state
-        opened = False
-        before = state.run.active if state.run is not None else False
+        opened, first = False, news.view is not None
         if news.view is not None:
-            state.run = news.view
-            opened, before = True, news.view.active
-            if news.view.active and news.view.folder == self._open_run:
-                self.desk.soon(self._attach_engine(news.view))
-        run = state.run
-        if run is None or run.folder.name != news.run_id:
+            self._to_front(news.view)
+            opened = True
+        run = state.group.find_run(news.run_id) if state.group is not None else None
+        if run is None or state.group is None:
             return
+        before = run.active
         if news.cases:
             run.apply_cases(news.cases)
+            state.group.renew()
             opened = True
         changed: list[AttemptRow] = list(news.attempts.values())
         run.apply_attempts(changed)
@@ -56,12 +61,51 @@ class Following(SuitesReading):
         if news.info is not None:
             run.info = news.info
             opened = True
+        in_front = run is state.run
+        if not run.active and in_front and state.group.active:
+            state.run = state.group.active[-1]
+            opened = True
         if opened or changed:
-            self.tell(RunChanged(changed, opened))
-        if said:
+            self.tell(RunChanged(changed, opened, "" if in_front else run.info.id))
+        if said and in_front:
             self.tell(LiveText(said))
-        if (before and not run.active) or (news.view is not None and not run.active):
+        if not run.active and (before or first):
             self._run_ended(run, rang=before)
+
+    def _to_front(self, view: RunView) -> None:
+        """Another run is in front: with the runs it builds on, or alone."""
+        state = self.state
+        group = state.group
+        linked = view.info.linked_to
+        if group is not None and (
+            group.find_run(view.info.id) is not None or group.find_run(linked) is not None
+        ):
+            group.add(view)
+        else:
+            group = state.group = RunGroup([view])
+            if linked:
+                self._read_older(group, linked)
+        state.run = view
+        for name, follower in list(self.followers.items()):
+            other = group.find_run(name)
+            if other is None or (other is not view and not other.active):
+                follower.stop()
+                del self.followers[name]
+        if view.active and view.folder == self._open_run:
+            self.desk.soon(self._attach_engine(view))
+
+    def _read_older(self, group: RunGroup, run_id: str) -> None:
+        """Read the runs that a run builds on."""
+        runs = Store(self.state.root).runs_folder
+
+        def take(found: list[RunView]) -> None:
+            for run in found:
+                if group.find_run(run.info.id) is None:
+                    group.add(run)
+            if found and self.state.group is group:
+                self.tell(RunChanged([], True))
+
+        run_in_thread(self, lambda: older_runs(runs, run_id), take, name="older runs")
 
     async def _attach_engine(self, run: RunView) -> None:
         from tui_eval.engine.client import EngineClient, EngineError
@@ -78,6 +122,7 @@ class Following(SuitesReading):
     def _run_ended(self, run: RunView, rang: bool) -> None:
         if rang and not self.app_focus:
             self.bell()
+            self._notify_outside(run)
         if rang and not isinstance(self.screen, RunScreen):
             self.say(f"run {summary(run)}")
         wanted: list[str] = []
@@ -89,6 +134,38 @@ class Following(SuitesReading):
                     wanted.append(row.message.removeprefix(WANTS_TRUST).split(" (run with")[0])
         self._refresh_history(sorted({row.case_id for row in run.cases.values()}))
         self._ask_trust(wanted)
+
+    def _notify_outside(self, run: RunView) -> None:
+        """Run the person's `notify:` command; what happened is in its environment, nothing of it in the
+        command itself."""
+        command = self.settings.notify
+        if not command:
+            return
+        environment = {
+            **os.environ,
+            "TUI_EVAL_RUN": run.info.id,
+            "TUI_EVAL_SUMMARY": visible(summary(run), newlines=False),
+        }
+
+        def work() -> int:
+            return subprocess.run(
+                command,
+                shell=True,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=30,
+                check=False,
+            ).returncode
+
+        def ended(code: int) -> None:
+            if code:
+                self.log_line("error", f"notify: {command}: exit code {code}")
+
+        run_in_thread(
+            self, work, ended, lambda error: self.log_line("error", f"notify: {error}"), name="notify"
+        )
 
     def _refresh_history(self, case_ids: list[str]) -> None:
         root = self.state.root
@@ -106,21 +183,29 @@ class Following(SuitesReading):
         run_in_thread(self, read, take, name="history")
 
     def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
-        """The attempts of a case in the run in front; empty where it is not of that run."""
-        run = self.state.run
-        if run is None or pointer.run_id not in (None, run.info.id):
+        """The attempts of a case in a run of those in front; empty where it is of another."""
+        run = self._run_of(pointer.run_id)
+        if run is None:
             return []
         ref = run.find(pointer.case_id, pointer.agent, pointer.model)
         return run.attempts_of(ref) if ref is not None else []
 
+    def _run_of(self, run_id: str | None) -> RunView | None:
+        """The run in front, or one it is linked to."""
+        front, group = self.state.run, self.state.group
+        if front is not None and run_id in (None, front.info.id):
+            return front
+        return group.find_run(run_id) if group is not None else None
+
     def run_folder(self, run_id: str) -> Path:
         """Where a run of this project (or the one opened) is stored."""
-        run = self.state.run
-        if run is not None and run.info.id == run_id:
+        run = self._run_of(run_id)
+        if run is not None:
             return run.folder
         return Store(self.state.root).runs_folder / run_id
 
     @property
     def running(self) -> bool:
         """Whether a run goes on."""
-        return self.desk.starting or (self.state.run is not None and self.state.run.active)
+        group = self.state.group
+        return self.desk.starting or (group is not None and bool(group.active))

@@ -53,10 +53,10 @@ class Leaving(Following):
         self.ask("A run goes on.", answers, answer)
 
     async def _stop_and_quit(self) -> None:
-        run = self.state.run
         try:
-            if run is not None and run.info.id not in self.out_of_reach:
-                await asyncio.wait_for(self.engine_of(run).cancel(run.info.id), 5)
+            for run in self.state.group.active if self.state.group is not None else ():
+                if run.info.id not in self.out_of_reach:
+                    await asyncio.wait_for(self.engine_of(run).cancel(run.info.id), 5)
         finally:
             self._quit()
 
@@ -92,8 +92,8 @@ class Leaving(Following):
 
     async def on_unmount(self) -> None:
         """Leave the engine to itself, remember where we were."""
-        if self.follower is not None:
-            self.follower.stop()
+        for follower in self.followers.values():
+            follower.stop()
         for client in [self._engine, *self._attached.values()]:
             if client is not None:
                 with suppress(Exception):

@@ -13,12 +13,14 @@ from tui_eval.store.schema import AttemptRow
 
 class RunChanged(Message, bubble=False):
     """Attempts of `app.state.run` changed; `opened` says that it is another run altogether (or its
-    facts, such as paused, changed), so that everything shown of it is out of date."""
+    facts, such as paused, changed), so that everything shown of it is out of date. `run_id`: another run
+    of `app.state.group` that the attempts are of; empty: the run in front."""
 
-    def __init__(self, changed: list[AttemptRow], opened: bool = False) -> None:
+    def __init__(self, changed: list[AttemptRow], opened: bool = False, run_id: str = "") -> None:
         super().__init__()
         self.changed = changed
         self.opened = opened
+        self.run_id = run_id
 
 
 class LiveText(Message, bubble=False):

@@ -78,8 +78,8 @@ class RunActions(Following):
 
     def action_cancel_case(self) -> None:
         """Cancel the attempts of the case that have not ended."""
-        run = self.state.run
         pointer = self.pointer()
+        run = self._run_of(pointer.run_id) if pointer is not None else None
         if run is None or not run.active or pointer is None:
             self.say("no running case here")
             return
@@ -87,7 +87,7 @@ class RunActions(Following):
         if not refs:
             self.say("this case is not running")
             return
-        self.desk.cancel(refs)
+        self.desk.cancel(refs, run.info.id)
         self.say("cancelling the case")
 
     def action_cancel_run(self) -> None:

@@ -127,8 +127,8 @@ class RunDesk:
             self._app.say("no case to run here")
             return
         request = self.request(entries, choice)
-        request.linked_to = linked_to
         self._columns(request, entries)
+        request.linked_to = linked_to or self._belongs(request, entries)
         cost = self.cost_of(entries, request)
         if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
 
@@ -148,15 +148,12 @@ class RunDesk:
     def once_more(self, pointer: CasePointer) -> None:
         """One more attempt of a case, beside those there are."""
         app = self._app
+        group, front = app.state.group, app.state.run
         item = app.state.by_id.get(pointer.case_id)
-        row = None
-        run = app.state.run
-        if run is not None and pointer.run_id in (None, run.info.id):
-            ref = run.find(pointer.case_id, pointer.agent, pointer.model)
-            row = run.cases.get(ref) if ref is not None else None
-            if ref is not None and any(attempt.state != "done" for attempt in run.attempts_of(ref)):
-                app.say("this case is still running")
-                return
+        key = None
+        if group is not None and (pointer.run_id is None or group.find_run(pointer.run_id) is not None):
+            key = group.key(pointer.case_id, pointer.agent, pointer.model)
+        row = group.newest(key)[1] if group is not None and key is not None else None
         suite = item.suite if item else row.suite if row else None
         if suite is None:
             app.say("no such case here")
@@ -164,19 +161,36 @@ class RunDesk:
         entry = Entry(pointer.case_id, pointer.case_id, item.name if item else "", suite, "")
         request = self.request([entry], RunChoice(agents=self.choice.agents, models=self.choice.models))
         request.attempts = 1
-        if row is not None and run is not None:
-            request.linked_to = run.info.id
-            request.first_attempt = 1 + max(
-                (attempt.attempt for attempt in run.attempts_of(row.id)), default=0
-            )
+        if group is not None and key is not None and row is not None and front is not None:
+            placed = group.attempts(key)
+            if any(one.row.state != "done" for one in placed):
+                app.say("this case is still running")
+                return
+            request.linked_to = front.info.id
+            request.first_attempt = 1 + max((one.row.attempt for one in placed), default=0)
             self._columns(
-                request, [Entry("", row.case_id, row.name, row.suite, "", agent=row.agent, case_ref=row.id)]
+                request, [Entry(key, row.case_id, row.name, row.suite, "", agent=row.agent, case_ref=row.id)]
             )
         elif pointer.run_id:
             request.linked_to = pointer.run_id
             last = item.last if item else None
             request.first_attempt = 1 + (last.attempts if last else 0)
         self.send(request, show=False)
+
+    def _belongs(self, request: RunRequest, entries: Sequence[Entry]) -> str | None:
+        """The run in front, where these cases are some of its and would be asked of the same agents: the
+        list then keeps all of them, with what is run now in its place."""
+        group, front = self._app.state.group, self._app.state.run
+        if group is None or front is None or len(entries) >= len(group.cases):
+            return None
+        options = front.info.options
+        same = all(
+            not chosen or chosen == [str(name) for name in options.get(name) or []]
+            for name, chosen in (("agents", request.agents), ("models", request.models))
+        )
+        if not same or any(group.key(entry.case_id) is None for entry in entries):
+            return None
+        return front.info.id
 
     def _columns(self, request: RunRequest, entries: Sequence[Entry]) -> None:
         """Cases of a run keep the agents and models that run was started with."""
@@ -214,9 +228,10 @@ class RunDesk:
         else:
             app.say(f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
 
-    def cancel(self, refs: list[int] | None) -> None:
-        """Cancel attempts, or the whole run."""
-        run = self._app.state.run
+    def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
+        """Cancel attempts, or the whole run (in front, or of this id)."""
+        group = self._app.state.group
+        run = group.find_run(run_id) if group is not None and run_id else self._app.state.run
         if run is not None and self._reachable(run):
             self.soon(self._app.engine_of(run).cancel(run.info.id, refs))
 

@@ -1,6 +1,7 @@
 """The person's own settings: `$XDG_CONFIG_HOME/tui-eval/settings.yaml`.
 
     theme: nord
+    notify: notify-send "$TUI_EVAL_SUMMARY"
     keys:
       case.rerun: [r, f5]
       quit: ctrl+q
@@ -23,6 +24,7 @@ from textual.keys import Keys
 from tui_eval.tui.keys import KEYS, Key, written
 from tui_eval.tui.keys_case import CASE_KEYS
 
+KNOWN = ("theme", "keys", "notify", "filters")
 _NAMES = frozenset(key.value for key in Keys)
 _MODIFIED = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(.+)")
 _TOGETHER = (
@@ -37,6 +39,10 @@ class Settings:
     """What was read; `problems` are one line each."""
 
     theme: str = ""
+    notify: str = ""
+    """A shell command for the end of a run while the app is not looked at."""
+    filters: dict[str, str] = field(default_factory=dict)
+    """Filter expressions by name."""
     keymap: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -67,13 +73,21 @@ def read_settings(file: Path | None = None) -> Settings:
         settings.problems.append(f"{file}: {' '.join(str(error).split())}")
         return settings
     if not isinstance(values, dict):
-        settings.problems.append(f"{file}: must be a mapping with theme and keys")
+        settings.problems.append(f"{file}: must be a mapping with {', '.join(KNOWN)}")
         return settings
     for name in values:
-        if name not in ("theme", "keys"):
-            settings.problems.append(f"{file}: {name}: unknown; there are theme and keys")
-    if isinstance(values.get("theme"), str):
-        settings.theme = values["theme"]
+        if name not in KNOWN:
+            settings.problems.append(f"{file}: {name}: unknown; there are {', '.join(KNOWN)}")
+    for name in ("theme", "notify"):
+        if isinstance(values.get(name), str):
+            setattr(settings, name, values[name])
+        elif values.get(name) is not None:
+            settings.problems.append(f"{file}: {name}: must be text")
+    filters = values.get("filters") or {}
+    if isinstance(filters, dict):
+        settings.filters = {str(name): str(text) for name, text in filters.items()}
+    else:
+        settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
     settings.keymap, problems = check_keys(values.get("keys") or {}, (*KEYS, *CASE_KEYS))
     settings.problems += [f"{file}: keys: {problem}" for problem in problems]
     return settings

@@ -22,11 +22,13 @@ from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.describing import describe
 from tui_eval.tui.state.entries import run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
+from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 
+EMPTY = RunGroup(())
 FLUSH = 0.25
 """Seconds at least between two redraws of the list; more when many lines changed at once."""
 LINES_A_SECOND = 12
@@ -64,12 +66,13 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self.view.failures_first = True
-        self._dirty: set[int] = set()
+        self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
         self._order_timer: Timer | None = None
         self._slot_timer: Timer | None = None
         self._order_at = 0.0
         self._shown_run = ""
+        self._root = ""
         self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -105,7 +108,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def make_entries(self) -> list[Entry]:
         """From the run."""
         state = self.eval_app.state
-        return run_entries(state.run, state) if state.run is not None else []
+        return run_entries(state.group, state) if state.group is not None else []
 
     def list_suites(self) -> Iterable[Suite]:
         """Formats for the lines of suites; problems of the files belong to the Suites screen."""
@@ -113,16 +116,15 @@ class RunScreen(ListPlace, inherit_bindings=False):
 
     def pointer_of(self, entry: Entry) -> CasePointer:
         """The case in this run; the attempt is the first that did not pass."""
-        run = self.eval_app.state.run
-        run_id = run.info.id if run is not None else None
-        ref: int | None = None
-        if run is not None and entry.case_ref is not None:
-            rows = run.attempts_of(entry.case_ref)
-            bad = next((row for row in rows if row.state == "done" and row.outcome != "passed"), None)
-            working = next((row for row in rows if row.state in ("running", "retrying")), None)
-            best = bad or working or (rows[-1] if rows else None)
-            ref = best.id if best is not None else None
-        return CasePointer(entry.case_id, entry.agent or None, entry.model or None, run_id, ref)
+        group = self.eval_app.state.group
+        best = group.telling(entry.key) if group is not None else None
+        return CasePointer(
+            entry.case_id,
+            entry.agent or None,
+            entry.model or None,
+            best.run.info.id if best is not None else entry.run_id or None,
+            best.row.id if best is not None else None,
+        )
 
     # -- news
 
@@ -135,7 +137,10 @@ class RunScreen(ListPlace, inherit_bindings=False):
             else ["Nothing matches the filter.", "F clears it, f changes it."]
         )
         self.streams.empty = ["Waiting for the first words."]
-        fresh = run is not None and run.info.id != self._shown_run
+        group = self.eval_app.state.group
+        root = group.root if group is not None else ""
+        fresh = run is not None and root != self._root and not self._entries.keys() & (group or EMPTY).cases
+        self._root = root
         self._shown_run = run.info.id if run is not None else ""
         self._dirty.clear()
         self._layout_for_state()
@@ -157,17 +162,20 @@ class RunScreen(ListPlace, inherit_bindings=False):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        run = self.eval_app.state.run
-        if run is None or run.info.id != self._shown_run:
+        run, group = self.eval_app.state.run, self.eval_app.state.group
+        if run is None or group is None or run.info.id != self._shown_run:
             self._load()
             return
         if event.opened:
             self._layout_for_state()
-            if len(run.cases) != len(self._entries):
+            if len(group.cases) != len(self._entries):
                 self.rebuild()
             if not run.active:
                 self._flush(final=True)
-        self._dirty.update(row.case_ref for row in event.changed)
+        changed_run = group.find_run(event.run_id) if event.run_id else run
+        if changed_run is not None:
+            keys = (group.key_in(changed_run, row.case_ref) for row in event.changed)
+            self._dirty.update(key for key in keys if key is not None)
         if self.streams.display:
             self.streams.changed()
             self._assign()
@@ -211,15 +219,15 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def _flush(self, final: bool = False) -> None:
         """Redraw the lines of cases that changed; then wait as long as they cost."""
         self._flush_timer = None
-        run = self.eval_app.state.run
-        if run is None:
-            return
-        refs, self._dirty = self._dirty, set()
         state = self.eval_app.state
-        moved = self.replace_entries(run_entry(run, ref, state) for ref in refs if ref in run.cases)
+        group = state.group
+        if group is None:
+            return
+        keys, self._dirty = self._dirty, set()
+        moved = self.replace_entries(run_entry(group, key, state) for key in keys if key in group.cases)
         cases = self.case_list
         in_sight = sum(
-            line.entry is not None and line.entry.case_ref in refs
+            line.entry is not None and line.key in keys
             for line in cases.cases.lines[cases.top : cases.top + cases.size.height]
         )
         if final:
@@ -355,6 +363,8 @@ class RunScreen(ListPlace, inherit_bindings=False):
         entry = self.case_list.current_entry
         if run is None or entry is None or entry.case_ref is None:
             return pane.ref if pane else None
+        if entry.run_id != run.info.id:
+            return None
         rows = run.attempts_of(entry.case_ref)
         return next((row.id for row in rows if row.state in ("running", "retrying")), None)
 

@@ -48,7 +48,7 @@ class SuitesScreen(ListPlace):
     def __init__(self) -> None:
         super().__init__()
         self._rest: Timer | None = None
-        self._dirty: set[int] = set()
+        self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -80,8 +80,8 @@ class SuitesScreen(ListPlace):
     def pointer_of(self, entry: Entry) -> CasePointer:
         """The case in the run that made its outcome."""
         state = self.eval_app.state
-        if entry.case_ref is not None and state.run is not None:
-            return CasePointer(entry.case_id, entry.agent or None, entry.model or None, state.run.info.id)
+        if entry.run_id:
+            return CasePointer(entry.case_id, entry.agent or None, entry.model or None, entry.run_id)
         item = state.by_id.get(entry.case_id)
         last = item.last if item else None
         if last is None:
@@ -96,25 +96,27 @@ class SuitesScreen(ListPlace):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        if event.opened or self.eval_app.state.run is None:
+        state = self.eval_app.state
+        group = state.group
+        if event.opened or group is None:
             self._dirty.clear()
             self.rebuild()
             return
-        self._dirty.update(row.case_ref for row in event.changed)
+        run = group.find_run(event.run_id) if event.run_id else state.run
+        if run is not None:
+            self._dirty.update(
+                run.cases[row.case_ref].case_id for row in event.changed if row.case_ref in run.cases
+            )
         if self._flush_timer is None:
             self._flush_timer = self.set_timer(FLUSH, self._flush)
 
     def _flush(self) -> None:
         """Redraw the lines of cases that changed."""
         self._flush_timer = None
-        refs, self._dirty = self._dirty, set()
+        ids, self._dirty = self._dirty, set()
         state = self.eval_app.state
-        run = state.run
-        if run is None:
-            return
-        ids = {run.cases[ref].case_id for ref in refs if ref in run.cases}
         moved = self.replace_entries(
-            suite_entry(state.by_id[case_id], run) for case_id in ids if case_id in state.by_id
+            suite_entry(state.by_id[case_id], state.group) for case_id in ids if case_id in state.by_id
         )
         if moved:
             self.rebuild(entries=False)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_eval.model import Case, Problem, Suite
+from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.state.run_view import RunView
 
 
@@ -43,10 +45,14 @@ class AppState:
     by_id: dict[str, CaseItem] = field(default_factory=dict)
     run: RunView | None = None
     """The run that `L` shows: the one started or opened last."""
+    group: RunGroup | None = None
+    """That run with those it is linked to."""
     problems: list[Problem] = field(default_factory=list)
     loading: bool = True
     trusted: bool = False
     scripted: bool = False
+    notes: dict[str, HumanNote] = field(default_factory=dict)
+    """People's newest note on each case."""
 
     def set_suites(self, suites: Iterable[Suite]) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""
@@ -68,6 +74,13 @@ class AppState:
             for order, case in enumerate(suite.cases)
         ]
         self.by_id = {item.case_id: item for item in self.rows}
+
+    def set_note(self, case_id: str, note: HumanNote | None) -> None:
+        """Take a case's newest note (None: it has none any more)."""
+        if note is None:
+            self.notes.pop(case_id, None)
+        else:
+            self.notes[case_id] = note
 
     def set_history(self, latest: dict[str, list[CaseHistory]]) -> None:
         """Take the results across runs (newest first per case)."""

@@ -22,7 +22,8 @@ SORTS = ("file", "outcome", "name", "duration", "age", "cost")
 @dataclass(slots=True, eq=False)
 class Entry:
     """A case as a list shows it now. `key` is unique in the list; `trend` oldest first; `finished_at`
-    in seconds since the epoch; `attempts` the attempts' statuses in order; `case_ref` its row in a run."""
+    in seconds since the epoch; `attempts` the attempts' statuses in order; `case_ref` its row in the
+    run `run_id`."""
 
     key: str
     case_id: str
@@ -35,6 +36,7 @@ class Entry:
     flaky: bool = False
     case: Case | None = None
     case_ref: int | None = None
+    run_id: str = ""
     attempts: str = ""
     trend: tuple[float, ...] = ()
     finished_at: float | None = None

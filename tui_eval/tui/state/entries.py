@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tui_eval.tui.state.app_state import AppState, CaseItem
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.filtering import Subject, tags_of
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.run_group import RunGroup
 
 _STATES = {"waiting": "w", "running": "r", "retrying": "t"}
 ATTEMPT_STATUSES = {
@@ -24,14 +24,14 @@ ATTEMPT_STATUSES = {
 
 
 def suite_entries(state: AppState) -> list[Entry]:
-    """One entry per case of the suites, with its last result, or what the run in front makes of it."""
-    run = state.run
-    return _told_apart([suite_entry(item, run) for item in state.rows])
+    """One entry per case of the suites, with its last result, or what the runs in front make of it."""
+    group = state.group
+    return _told_apart([suite_entry(item, group) for item in state.rows])
 
 
-def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
-    """The entry of one case; `run` is the run in front, which counts while it is at work or newer
-    than what is known of the past."""
+def suite_entry(item: CaseItem, group: RunGroup | None) -> Entry:
+    """The entry of one case; the runs in front count while they are at work, newer than what is known of
+    the past, or the ones the newest result is from."""
     entry = Entry(
         item.case_id,
         item.case_id,
@@ -55,26 +55,30 @@ def suite_entry(item: CaseItem, run: RunView | None) -> Entry:
         entry.cost = last.cost
         entry.message = last.message
         entry.agent = last.agent or entry.agent
-    if run is not None:
-        ref = run.find(item.case_id)
-        if ref is not None and (run.active or last is None or last.finished_at < run.info.started_at):
-            status = run.status(ref)
-            if status in ("running", "retrying", "waiting") or last is None or last.run_id != run.info.id:
-                _from_run(entry, run, ref)
+    key = group.key(item.case_id) if group is not None else None
+    if group is not None and key is not None:
+        run, _ = group.newest(key)
+        if (
+            last is None
+            or run.active
+            or group.find_run(last.run_id) is not None
+            or last.finished_at < run.info.started_at
+        ):
+            _from_group(entry, group, key)
     return entry
 
 
-def run_entries(run: RunView, state: AppState) -> list[Entry]:
-    """One entry per case and column of a run."""
-    return _told_apart([run_entry(run, ref, state) for ref in run.cases])
+def run_entries(group: RunGroup, state: AppState) -> list[Entry]:
+    """One entry per case and column of the runs in front."""
+    return _told_apart([run_entry(group, key, state) for key in group.cases])
 
 
-def run_entry(run: RunView, case_ref: int, state: AppState) -> Entry:
-    """The entry of one case of a run as it stands now."""
-    row = run.cases[case_ref]
+def run_entry(group: RunGroup, key: str, state: AppState) -> Entry:
+    """The entry of one case of the runs in front as it stands now."""
+    _, row = group.newest(key)
     item = state.by_id.get(row.case_id)
     entry = Entry(
-        f"{case_ref}",
+        key,
         row.case_id,
         row.name,
         row.suite,
@@ -83,15 +87,18 @@ def run_entry(run: RunView, case_ref: int, state: AppState) -> Entry:
         model=row.model or "",
         case=item.case if item else None,
     )
-    _from_run(entry, run, case_ref)
+    _from_group(entry, group, key)
     return entry
 
 
-def _from_run(entry: Entry, run: RunView, case_ref: int) -> None:
-    """Put what the run says of a case into its entry."""
-    rows = run.attempts_of(case_ref)
-    entry.case_ref = case_ref
-    entry.status = run.status(case_ref)
+def _from_group(entry: Entry, group: RunGroup, key: str) -> None:
+    """Put what the runs say of a case into its entry."""
+    run, case = group.newest(key)
+    placed = group.attempts(key)
+    rows = [one.row for one in placed]
+    entry.case_ref = case.id
+    entry.run_id = run.info.id
+    entry.status = group.status(key)
     done = [row for row in rows if row.state == "done"]
     passed = sum(row.outcome == "passed" for row in done)
     entry.flaky = 0 < passed < len(done)
@@ -113,8 +120,9 @@ def _from_run(entry: Entry, run: RunView, case_ref: int) -> None:
     entry.tokens = sum(tokens) if tokens else None
     costs = [row.cost for row in rows if row.cost is not None]
     entry.cost = sum(costs) if costs else None
-    worst = next((row for row in done if row.outcome != "passed"), None)
-    entry.message = (worst or done[0]).message if done else ""
+    bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
+    worst = next((one for one in bad if one.run is placed[-1].run), None) or next(iter(bad), None)
+    entry.message = worst.row.message if worst else done[0].message if done else ""
     entry.detail = next((row.detail for row in working if row.detail), "")
 
 
