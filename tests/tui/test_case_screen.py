@@ -154,7 +154,7 @@ async def test_d_goes_to_the_cell_or_to_the_verdict(tmp_path: Path) -> None:
         screen.go_to(app.pointers[1])
         await sees(pilot, "No rows are compared")
         await pilot.press("d")
-        await sees(pilot, "expected  Refund policy")
+        await sees(pilot, "wanted  Refund policy")
         pane = screen.tab.text
         assert pane is not None and pane.block is not None and pane.block.key == "v1"
         await pilot.press("right_curly_bracket")

@@ -47,6 +47,7 @@ from tui_eval.tui.state.markdown_lines import markdown_lines
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.sql_lines import sql_lines
 from tui_eval.tui.state.text_difference import difference, nearest
+from tui_eval.tui.state.tool_comparison import matches
 from tui_eval.tui.state.tool_pairing import in_reading_order, pair
 from tui_eval.tui.state.transcript_view import Transcript, build
 
@@ -278,9 +279,9 @@ def test_tools_compare_expected_arguments_one_by_one() -> None:
 
 
 def test_arguments_match_as_the_assertion_matches() -> None:
-    assert tools_view._matches({"a": {"b": 1}}, {"a": {"b": 1.0, "c": 2}})
-    assert not tools_view._matches({"a": True}, {"a": 1})
-    assert not tools_view._matches([1], [1, 2])
+    assert matches({"a": {"b": 1}}, {"a": {"b": 1.0, "c": 2}})
+    assert not matches({"a": True}, {"a": 1})
+    assert not matches([1], [1, 2])
 
 
 def test_assertions_show_text_against_text_and_the_judge() -> None:
@@ -385,7 +386,7 @@ def test_the_attempt_to_show_is_the_one_that_failed_first() -> None:
 def test_the_deciding_verdict_and_the_badges() -> None:
     assert deciding(text_failure().verdicts) == 1 and deciding(wrong_cell().verdicts) == 0
     assert deciding([Verdict("a", True)]) is None and deciding([Verdict("a", None)]) == 0
-    assert badges(text_failure()) == ("", "3", "2✗", "", "2") and badges(wrong_cell())[3] == "✗"
+    assert badges(text_failure()) == ("", "3", "2✗", "", "2", "") and badges(wrong_cell())[3] == "✗"
     assert "3 Assertions" in plain(tab_line(2, judged(), 80)) and width_of(tab_line(0, judged(), 80)) <= 80
 
 

@@ -42,6 +42,11 @@ class Notes:
     def __init__(self, root: Path) -> None:
         self.path = Store(root).folder / "notes.db"
 
+    @classmethod
+    def beside(cls, run_folder: Path) -> Notes:
+        """The notes of the project whose store a run's folder is in."""
+        return cls(run_folder.resolve().parents[2])
+
     def put(self, note: HumanNote) -> None:
         """Keep a note, replacing the attempt's earlier one; an empty note is taken away.
 
@@ -79,6 +84,10 @@ class Notes:
     def of_case(self, case_id: str) -> list[HumanNote]:
         """The notes of a case over all runs, newest first."""
         return self._all("case_id = ?", case_id)
+
+    def latest(self) -> dict[str, HumanNote]:
+        """The newest note of each case that has one, by case id."""
+        return {note.case_id: note for note in reversed(self._all("run_id >= ?", ""))}
 
     def verdicts(self, limit: int = 300) -> list[HumanNote]:
         """The newest notes of the project that say whether an answer is right."""

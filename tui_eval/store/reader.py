@@ -22,6 +22,10 @@ _ATTEMPT_COLUMNS = (
 )
 
 
+class _Answer(msgspec.Struct):
+    response_text: str = ""
+
+
 class RunReader:
     """One viewer's connection to a run's folder. Not shared between threads at the same time.
 
@@ -108,6 +112,11 @@ class RunReader:
         """A finished attempt with its transcript and verdicts; None while it runs or waits."""
         row = self._one("SELECT body FROM bodies WHERE attempt_ref = ?", (attempt_ref,))
         return None if row is None else self._unpack(row[0], Attempt)
+
+    def answer(self, attempt_ref: int) -> str | None:
+        """The text that a finished attempt answered, without reading the rest of it; None as above."""
+        row = self._one("SELECT body FROM bodies WHERE attempt_ref = ?", (attempt_ref,))
+        return None if row is None else self._unpack(row[0], _Answer).response_text
 
     def close(self) -> None:
         """Close the connection."""

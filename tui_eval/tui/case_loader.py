@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui_eval.model import Case
+from tui_eval.store.index import Index
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import StoreError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
+from tui_eval.tui.state.linked import Placed, family
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
     """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
 
-    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now.
+    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now, `root`
+    the project whose other runs and notes are looked at (None: none).
     """
 
     pointer: CasePointer
     folder: Path | None = None
     case_ref: int | None = None
     case: Case | None = None
+    root: Path | None = None
 
 
 def load(where: Where) -> CaseContent:
@@ -37,8 +43,12 @@ def load(where: Where) -> CaseContent:
     if where.folder is None:
         return content
     try:
+        content.folder, content.run_id = where.folder, where.folder.name
         with closing(RunReader(where.folder)) as reader:
             _read(reader, where, content)
+        if where.root is not None and content.row is not None:
+            content.family = _family(where.root, where.folder, content)
+            content.notes = notes_of(where.root, pointer.case_id)
     except (StoreError, OSError) as error:
         content.problem = str(error)
     return content
@@ -47,7 +57,7 @@ def load(where: Where) -> CaseContent:
 def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     pointer, case_ref = where.pointer, where.case_ref
     if case_ref is None:
-        rows = [row for row in reader.cases() if row.case_id == pointer.case_id]
+        rows = reader.cases_of(pointer.case_id)
         fitting = [
             row
             for row in rows
@@ -61,6 +71,37 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     content.rows = reader.attempts(case_ref)
     content.row = choose(content.rows, pointer.attempt_ref)
     content.case = reader.case(case_ref)
+    column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
+    content.agent, content.model = (column.agent, column.model) if column else (None, None)
     content.name, content.suite = content.case.name, content.case.suite
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)
+
+
+def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:
+    """The case's attempts over its run and the runs linked to it: the same case (unchanged), agent and
+    model. Runs that cannot be read are left out."""
+    own = [Placed(folder.name, row) for row in content.rows]
+    try:
+        names = family(Index(root).links(), folder.name)
+    except (StoreError, OSError, sqlite3.Error):
+        return own
+    found: list[Placed] = []
+    for name in names:
+        if name == folder.name:
+            found.extend(own)
+            continue
+        try:
+            with closing(RunReader(folder.parent / name)) as reader:
+                for row in reader.cases_of(content.pointer.case_id):
+                    same = (row.agent, row.model) == (content.agent, content.model)
+                    if same and content.case is not None and row.content_hash == content.case.content_hash:
+                        found.extend(Placed(name, attempt) for attempt in reader.attempts(row.id))
+        except (StoreError, OSError):
+            continue
+    return found
+
+
+def notes_of(root: Path, case_id: str) -> dict[tuple[str, int], HumanNote]:
+    """What people noted on the case's attempts, by run and attempt."""
+    return {(note.run_id, note.attempt_ref): note for note in Notes(root).of_case(case_id)}

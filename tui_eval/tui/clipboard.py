@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,14 @@ def write_file(text: str, stem: str, folder: Path | None = None) -> Path:
     Raises:
         OSError: it cannot be written.
     """
+    return write_pieces((text,), stem, ".txt", folder)
+
+
+def write_pieces(pieces: Iterable[str], stem: str, suffix: str, folder: Path | None = None) -> Path:
+    """`write_file` for a text that comes in pieces."""
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in stem)[:60].strip("-") or "text"
-    handle, path = tempfile.mkstemp(prefix=f"tui-eval-{name}-", suffix=".txt", dir=folder)
+    handle, path = tempfile.mkstemp(prefix=f"tui-eval-{name}-", suffix=suffix, dir=folder)
     with os.fdopen(handle, "wb") as file:
-        file.write(text.encode("utf-8", "replace"))
+        for piece in pieces:
+            file.write(piece.encode("utf-8", "replace"))
     return Path(path)

@@ -10,6 +10,7 @@ CASE_KEYS: tuple[Key, ...] = (
     Key("case.tab_3", "3", "tab(2)", "assertions", "case"),
     Key("case.tab_4", "4", "tab(3)", "data", "case"),
     Key("case.tab_5", "5", "tab(4)", "raw: requests and responses", "case"),
+    Key("case.tab_6", "6,h", "tab(5)", "history: this case over its runs", "case"),
     Key("case.difference", "d", "difference", "the difference that made it fail", "case", "difference"),
     Key(
         "turn.next",
@@ -29,10 +30,12 @@ CASE_KEYS: tuple[Key, ...] = (
     Key("case.zoom", "z", "zoom", "zoom the pane", "case"),
     Key("case.wrap", "w", "wrap", "wrap lines, or not", "case"),
     Key("case.raw", "o", "raw", "raw or rendered", "case"),
-    Key("case.sql", "s", "sql", "in Data: the SQL", "case"),
+    Key("case.sql", "s", "sql", "in Data: the SQL; in Tools: bars over time", "case"),
+    Key("case.freeze", "v", "freeze", "in Data: the columns up to this one stay", "case"),
+    Key("case.note", "m", "note", "your verdict, a note or a star on the attempt", "case"),
     Key("case.pager", "p", "pager", "the pane's whole text in $PAGER", "case"),
-    Key("case.copy", "y", "copy", "copy: then a e p t i c", "case", "copy"),
-    Key("case.write", "Y", "write", "the same to a file: then a e p t i c", "case"),
+    Key("case.copy", "y", "copy", "copy: then a e p t i c d", "case", "copy"),
+    Key("case.write", "Y", "write", "the same to a file; in Data d is CSV", "case"),
 )
 
 _SHARED = ("list.find", "list.find_next", "list.find_previous", "pane.next", "pane.previous")

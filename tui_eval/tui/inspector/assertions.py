@@ -31,7 +31,11 @@ class AssertionsTab(InspectorTab):
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's verdicts, from the one that decided on."""
         attempt = content.attempt
-        blocks = build(attempt, rendered=self.rendered, only_failing=self.only) if attempt else []
+        blocks = (
+            build(attempt, rendered=self.rendered, only_failing=self.only, past=content.past)
+            if attempt
+            else []
+        )
         self.text.set_blocks(blocks, keep=keep)
         if not keep and attempt is not None:
             self.to_deciding(content)

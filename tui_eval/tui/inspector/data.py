@@ -15,8 +15,9 @@ from tui_eval.tui.inspector.tab import InspectorTab, Said
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.data_view import DataView, make
-from tui_eval.tui.state.lines import Span, text_lines
+from tui_eval.tui.state.lines import Line, Span, text_lines
 from tui_eval.tui.state.sql_lines import sql_lines
+from tui_eval.tui.state.two_modes import disagreement
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -32,12 +33,13 @@ class DataTab(InspectorTab):
     DEFAULT_CSS = """
     DataTab Vertical { height: 1fr; }
     DataTab .titles { height: 2; }
+    DataTab .modes { display: none; }
     DataTab .explained { height: 3; background: $surface; }
     DataTab TextPane { display: none; height: 40%; }
     DataTab.-words TextPane { height: 1fr; }
     DataTab.-sql TextPane { display: block; }
     DataTab.-words TextPane { display: block; }
-    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .explained { display: none; }
+    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained { display: none; }
     DataTab.-zoomed TextPane { display: none; }
     """
 
@@ -51,6 +53,7 @@ class DataTab(InspectorTab):
         """Summary, titles, rows, explanation, SQL."""
         with Vertical():
             yield LineLabel(classes="summary")
+            yield LineLabel(classes="modes", wrapped=True)
             yield LineLabel(classes="titles")
             yield DataGrid()
             yield LineLabel(classes="explained", wrapped=True)
@@ -85,14 +88,23 @@ class DataTab(InspectorTab):
         self._generation += 1
         self.view = None
         self.grid.set_view(None)
+        self._modes(self._generation, [])
         self._words(content)
         if details is None or details.expected is None:
             return
         self._say("aligning rows…")
         generation = self._generation
+        assert content.attempt is not None
         run_in_thread(
             self.app,
-            partial(make, details),
+            partial(disagreement, content.attempt, content.folder),
+            partial(self._modes, generation),
+            lambda error: None,  # shown by the alignment
+            name="modes",
+        )
+        run_in_thread(
+            self.app,
+            partial(make, details, content.folder),
             partial(self._made, generation),
             partial(self._failed, generation),
             name="rows",
@@ -133,9 +145,28 @@ class DataTab(InspectorTab):
         start = view.place(first) if first is not None else 0
         if len(view) and first is not None:
             self.grid.column = view.first_bad_column(start)
-        self.grid.first_column = 0
+        self.grid.first_column = view.frozen
         self.grid.set_view(view, start)
         self._draw()
+
+    def _modes(self, generation: int, lines: list[Line]) -> None:
+        """Say that the two comparisons disagree."""
+        if generation != self._generation or not self.is_mounted:
+            return
+        box = self.query_one(".modes", LineLabel)
+        box.display = bool(lines)
+        box.set_lines(lines)
+        box.styles.height = min(max(box.row_count, 1), 4)
+
+    def toggle_freeze(self) -> str:
+        """Let the columns up to the cursor's stay while one goes sideways; what to say."""
+        if self.view is None or not len(self.view):
+            return "no rows here"
+        count = self.grid.freeze()
+        self._explain()
+        if not count:
+            return "no column stays"
+        return f"{count} column{'' if count == 1 else 's'} stay{'s' if count == 1 else ''}: v lets go"
 
     def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation:

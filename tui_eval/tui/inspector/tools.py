@@ -10,6 +10,7 @@ from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.lines import pattern, plain
 from tui_eval.tui.state.tools_view import detail, rows
+from tui_eval.tui.state.waterfall import bars
 from tui_eval.tui.widgets.call_table import CallTable
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -29,6 +30,7 @@ class ToolsTab(InspectorTab):
     def __init__(self) -> None:
         super().__init__()
         self._content: CaseContent | None = None
+        self.timed = False
 
     def compose(self) -> ComposeResult:
         """Titles, calls, detail."""
@@ -63,14 +65,32 @@ class ToolsTab(InspectorTab):
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
         if not calls and self.table.has_focus:
             self.text.focus()
-        self.set_class(not calls, "-empty")
+        shown = bars(content.attempt) if content.attempt and self.timed else []
+        self.set_class(not calls and not shown, "-empty")
         self.table.set_rows(calls, None if keep else first)
+        if shown:
+            self.table.set_bars(shown)
+            if not keep and calls:
+                self.table.move_to_call(first)
         self._sized()
         self._detail(keep=keep)
 
+    def toggle_times(self) -> str:
+        """Bars over time instead of the table, or the table again; what to say."""
+        if self._content is None or self._content.attempt is None:
+            return "times stand here when the attempt is done"
+        here = self.table.call_index
+        self.timed = not self.timed
+        self.show(self._content, keep=True)
+        if here >= 0:
+            self.table.move_to_call(here)
+        return "bars over time: s shows the table" if self.timed else ""
+
     def _sized(self) -> None:
-        """The table takes as many rows as there are calls, up to a third of the tab."""
-        self.table.styles.height = max(1, min(len(self.table.rows), self.size.height // 3))
+        """The table takes as many rows as there are calls, up to a third of the tab; bars up to two."""
+        table = self.table
+        most = self.size.height * 2 // 3 if table.bars else self.size.height // 3
+        table.styles.height = max(1, min(table.row_count, most))
         self.query_one(LineLabel).set_lines([self.table.title()])
 
     def on_resize(self) -> None:
@@ -83,7 +103,7 @@ class ToolsTab(InspectorTab):
         if attempt is None:
             self.text.set_blocks([], keep=False)
             return
-        row = self.table.rows[self.table.cursor] if self.table.rows else None
+        row = self.table.call
         blocks = detail(attempt, row, rendered=self.rendered, only_failing=self.only)
         self.text.set_blocks(blocks, keep=keep)
 
@@ -101,23 +121,23 @@ class ToolsTab(InspectorTab):
 
     def call(self, step: int) -> str:
         """To the next or previous call."""
-        before = self.table.cursor
-        self.table.move_to(before + step)
-        if self.table.cursor != before:
-            return ""
-        return "no later tool call" if step > 0 else "no earlier tool call"
+        wanted = self.table.call_index + step
+        if not self.table.rows or not 0 <= wanted < len(self.table.rows):
+            return "no later tool call" if step > 0 else "no earlier tool call"
+        self.table.move_to_call(wanted)
+        return ""
 
     def turn(self, step: int) -> str:
         """To the first call of the next or previous turn that has one."""
         calls = self.table.rows
         if not calls:
             return "no tool calls here"
-        here = calls[self.table.cursor].turn
+        here = calls[max(self.table.call_index, 0)].turn
         turns = [row.turn for row in calls if (row.turn > here if step > 0 else row.turn < here)]
         if not turns:
             return "no calls in a later turn" if step > 0 else "no calls in an earlier turn"
         wanted = min(turns) if step > 0 else max(turns)
-        self.table.move_to(next(i for i, row in enumerate(calls) if row.turn == wanted))
+        self.table.move_to_call(next(i for i, row in enumerate(calls) if row.turn == wanted))
         return ""
 
     def find(self, query: str) -> int:
@@ -142,11 +162,12 @@ class ToolsTab(InspectorTab):
         if attempt is None:
             return False
         count = len(self.table.rows)
+        here = max(self.table.call_index, 0)
         for offset in range(1, count):
-            index = (self.table.cursor + step * offset) % count
+            index = (here + step * offset) % count
             blocks = detail(attempt, self.table.rows[index], rendered=self.rendered)
             if any(wanted.search(plain(line)) for block in blocks for line in block.lines()):
-                self.table.move_to(index)
+                self.table.move_to_call(index)
                 self._detail(keep=False)
                 self.text.find(self._query)
                 return True

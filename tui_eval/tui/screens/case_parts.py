@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual import on
 from textual.events import Key
 
 from tui_eval.model import Verdict
 from tui_eval.tui import clipboard
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tab import InspectorTab
@@ -17,6 +20,9 @@ from tui_eval.tui.state.copying import CHOICES, text_of
 from tui_eval.tui.state.transcript_view import build
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.text_pane import TextPane, whole_text
+
+CSV_COPIED = 2_000
+"""Differing rows that `y d` copies; `Y d` writes all of them."""
 
 
 class CasePart(Place, inherit_bindings=False):
@@ -55,6 +61,8 @@ class CaseFinding(CasePart, inherit_bindings=False):
 
     @on(Prompt.Left)
     def _left(self, event: Prompt.Left) -> None:
+        if event.purpose != "find":
+            return
         event.stop()
         for prompt in self.query(Prompt):
             prompt.remove()
@@ -82,11 +90,11 @@ class CaseCopying(CasePart, inherit_bindings=False):
 
     def action_copy(self) -> None:
         """Ask what to copy."""
-        self.query_one(CopyBar).ask(to_file=False)
+        self.query_one(CopyBar).ask("copy", CHOICES)
 
     def action_write(self) -> None:
         """Ask what to write to a file."""
-        self.query_one(CopyBar).ask(to_file=True)
+        self.query_one(CopyBar).ask("write", CHOICES)
 
     def on_key(self, event: Key) -> None:
         """While the foot asks, the next key is its answer."""
@@ -96,21 +104,47 @@ class CaseCopying(CasePart, inherit_bindings=False):
 
     @on(CopyBar.Chosen)
     def _chosen(self, event: CopyBar.Chosen) -> None:
-        event.stop()
-        if event.choice is None:
+        if event.purpose not in ("copy", "write") or event.choice is None:
             return
-        what, text = CHOICES[event.choice], self._text_of(event.choice)
+        event.stop()
+        what, to_file = CHOICES[event.choice], event.purpose == "write"
+        if event.choice == "d" and isinstance(self.tab, DataTab):
+            self._rows_out(self.tab, to_file)
+            return
+        text = self._text_of(event.choice)
         if not text:
             self.say(f"there is no {what} to copy")
-        elif event.to_file:
-            try:
-                path = clipboard.write_file(text, f"{self.content.name}-{what}")
-            except OSError as error:
-                self.notify(str(error), severity="error", markup=False)
-                return
-            self.notify(f"{what}: {len(text):,} characters written to {path}", markup=False)
+        elif to_file:
+            run_in_thread(
+                self.app,
+                partial(clipboard.write_file, text, f"{self.content.name}-{what}"),
+                lambda path: self.notify(f"{what}: {len(text):,} characters written to {path}", markup=False),
+                self._not_written,
+                name="write",
+            )
         else:
             self.notify(clipboard.copied(self.app, text, what), markup=False)
+
+    def _rows_out(self, tab: DataTab, to_file: bool) -> None:
+        """The differing cells as CSV, made in a thread: there may be millions."""
+        view = tab.view
+        if view is None:
+            self.say("no rows here")
+            return
+
+        def write() -> str:
+            if not to_file:
+                return "".join(view.csv(CSV_COPIED))
+            path = clipboard.write_pieces(view.csv(), f"{self.content.name}-difference", ".csv")
+            return f"difference: {len(view.differing):,} rows written to {path}"
+
+        def written(said: str) -> None:
+            self.notify(said if to_file else clipboard.copied(self.app, said, "difference"), markup=False)
+
+        run_in_thread(self.app, write, written, self._not_written, name="write")
+
+    def _not_written(self, error: Exception) -> None:
+        self.notify(str(error), severity="error", markup=False)
 
     def _text_of(self, choice: str) -> str:
         """The text behind a letter; in Data the cell's, in Assertions the verdict's under the cursor."""

@@ -16,8 +16,10 @@ from tui_eval.store.runs import Store
 from tui_eval.tui import pager
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.case_loader import Where, load
+from tui_eval.tui.case_past import load_past
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.raw import RawTab
 from tui_eval.tui.inspector.tab import InspectorTab, Said
 from tui_eval.tui.inspector.tools import ToolsTab
@@ -26,21 +28,24 @@ from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.case_notes import CaseNoting
 from tui_eval.tui.screens.case_parts import CaseCopying, CaseFinding
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
 from tui_eval.tui.state.lines import Span, fit, width_of
+from tui_eval.tui.state.linked import merged
+from tui_eval.tui.state.past import CasePast
 from tui_eval.tui.state.verdict_lines import about_rows
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 
-ASSERTIONS, DATA = 2, 3
+ASSERTIONS, DATA, HISTORY = 2, 3, 5
 WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
 
 
-class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
+class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
     TITLE = "Case"
@@ -69,6 +74,8 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
         self._active = 0
         self._shown: set[int] = set()
         self._words = ""
+        self._fresh = False
+        self._reading_past: CasePointer | None = None
         self.query_text = ""
         self._timer: Timer | None = None
         self._tabs: tuple[InspectorTab, ...] = (
@@ -77,6 +84,7 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
             AssertionsTab(),
             DataTab(),
             RawTab(),
+            HistoryTab(),
         )
 
     def compose(self) -> ComposeResult:
@@ -117,6 +125,7 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
     def go_to(self, pointer: CasePointer) -> None:
         """Show another case, or another attempt, in the same tab."""
         if pointer != self.pointer:
+            self._fresh = False
             self.pointer = pointer
             self._load(keep=False)
 
@@ -132,10 +141,11 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
         if run is not None and self.pointer.run_id in (None, run.info.id):
             ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
             if ref is not None:
-                return Where(self.pointer, run.folder, ref, case)
+                return Where(self.pointer, run.folder, ref, case, state.root)
         if self.pointer.run_id is None:
-            return Where(self.pointer, None, None, case)
-        return Where(self.pointer, Store(state.root).runs_folder / self.pointer.run_id, None, case)
+            return Where(self.pointer, None, None, case, state.root)
+        folder = Store(state.root).runs_folder / self.pointer.run_id
+        return Where(self.pointer, folder, None, case, state.root)
 
     def _load(self, *, keep: bool) -> None:
         self._generation += 1
@@ -146,7 +156,9 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
     def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
         if generation != self._generation or not self.is_mounted:
             return
+        content.fresh = self._fresh
         self.content = content
+        self._reading_past = None
         self._shown = set()
         self._words = ""
         self._show_tab(keep=keep)
@@ -160,6 +172,48 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
         self.tab.present(self.content, keep=keep)
         if isinstance(self.tab, TranscriptTab) and self.content.running:
             self._show_live()
+        if self._active in (ASSERTIONS, HISTORY) and self.content.past is None:
+            self._read_past()
+
+    def _read_past(self) -> None:
+        """What became of the case in all runs; only these two tabs show it."""
+        if self._reading_past == self.pointer:
+            return
+        self._reading_past = self.pointer
+        content = self.content
+        column = (content.agent or self.pointer.agent, content.model or self.pointer.model)
+        run_in_thread(
+            self.app,
+            partial(load_past, self.eval_app.state.root, self.pointer.case_id, *column),
+            partial(self._past_read, content),
+            name="past",
+        )
+
+    def _past_read(self, content: CaseContent, past: CasePast) -> None:
+        if content is not self.content or not self.is_mounted:
+            return
+        content.past = past
+        self._shown -= {ASSERTIONS, HISTORY}
+        if self._active in (ASSERTIONS, HISTORY):
+            self._shown.add(self._active)
+            self.tab.present(content, keep=self._active == ASSERTIONS)
+
+    def noted(self) -> None:
+        """The notes have changed: the head and the history show them."""
+        past = self.content.past
+        for one in past.attempts if past is not None else ():
+            one.note = self.content.notes.get((one.run_id, one.row.id))
+        self._shown.discard(HISTORY)
+        if self._active == HISTORY:
+            self._show_tab(keep=True)
+        self._head()
+
+    @on(HistoryTab.Chosen)
+    def _attempt_chosen(self, event: HistoryTab.Chosen) -> None:
+        event.stop()
+        one = event.attempt
+        self.go_to(CasePointer(self.pointer.case_id, one.agent, one.model, one.run_id, one.row.id))
+        self.action_tab(0)
 
     def _head(self) -> None:
         width = self.size.width or 80
@@ -219,6 +273,7 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
             self.pointer = CasePointer(
                 self.pointer.case_id, self.pointer.agent, self.pointer.model, run.info.id
             )
+            self._fresh = True
             self._load(keep=False)
             return
         if run.info.id != self._run_id() or not any(row.case_ref == ref for row in event.changed):
@@ -227,6 +282,7 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
         rows = run.attempts_of(ref)
         fresh = next((row for row in rows if here is not None and row.id == here.id), None)
         self.content.rows = rows
+        self.content.family = merged(self.content.family, run.info.id, rows)
         if fresh is None or (fresh.state == "done" and self.content.attempt is None):
             self.reload()
         elif self.content.attempt is None:
@@ -294,12 +350,15 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
 
     def action_attempt(self, step: int) -> None:
         """Next or previous attempt."""
-        row = self.content.step(step)
-        if row is None:
+        placed = self.content.step(step)
+        if placed is None:
             self.say("no later attempt" if step > 0 else "no earlier attempt")
             return
-        old = self.pointer
-        self.go_to(CasePointer(old.case_id, old.agent, old.model, self._run_id(), row.id))
+        old, fresh = self.pointer, self._fresh
+        self.go_to(
+            CasePointer(old.case_id, old.agent, old.model, placed.run_id or self._run_id(), placed.row.id)
+        )
+        self._fresh = fresh and placed.run_id == old.run_id
 
     def action_only(self) -> None:
         """Only what matters, in all tabs."""
@@ -357,11 +416,17 @@ class CaseScreen(CaseCopying, CaseFinding, inherit_bindings=False):
         self.say(self.tab.toggle_wrap())
 
     def action_sql(self) -> None:
-        """The SQL behind the rows."""
+        """The SQL behind the rows; in Tools, the calls as bars over time."""
         if isinstance(self.tab, DataTab):
             self.say(self.tab.toggle_sql())
+        elif isinstance(self.tab, ToolsTab):
+            self.say(self.tab.toggle_times())
         else:
-            self.say("s shows the SQL in Data: 4")
+            self.say("s shows the SQL in Data: 4, times in Tools: 2")
+
+    def action_freeze(self) -> None:
+        """Columns of rows that stay while one goes sideways."""
+        self.say(self.tab.toggle_freeze() if isinstance(self.tab, DataTab) else "v keeps columns in Data: 4")
 
     def action_pager(self) -> None:
         """The tab's whole text in the pager."""

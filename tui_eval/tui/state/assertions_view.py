@@ -6,12 +6,17 @@ from functools import partial
 
 from tui_eval.model import Attempt
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.explain import explained
 from tui_eval.tui.state.lines import text_lines
+from tui_eval.tui.state.past import CasePast
 from tui_eval.tui.state.verdict_lines import in_full, label_of, word_of
 
 
-def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False) -> list[Block]:
-    """All verdicts in their order under a rule per turn; `only_failing` leaves out what passed."""
+def build(
+    attempt: Attempt, *, rendered: bool = True, only_failing: bool = False, past: CasePast | None = None
+) -> list[Block]:
+    """All verdicts in their order under a rule per turn; `only_failing` leaves out what passed. `past`
+    gives budgets their usual range and judges how often people agree with them."""
     blocks: list[Block] = []
     group: int | str | None = ""
     for index, verdict in enumerate(attempt.verdicts):
@@ -27,11 +32,18 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
                 f"v{index}",
                 "verdict",
                 label_of(verdict),
-                partial(in_full, verdict, rendered=rendered),
+                partial(
+                    in_full,
+                    verdict,
+                    rendered=rendered,
+                    why=partial(explained, verdict, attempt, past),
+                    agreement=past.agreement if past else None,
+                ),
                 verdict.turn or 0,
                 word,
                 fold=40,
                 failing=not verdict.passed,
+                version=int(past is not None),
             )
         )
     if not blocks:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tui_eval.model import Attempt, Case, Verdict
+from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
+from tui_eval.tui.state.linked import Placed, stability
+from tui_eval.tui.state.past import CasePast, note_spans, note_words
 from tui_eval.tui.state.transcript_view import facts_of
 from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
 
-TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw")
+TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +25,10 @@ class CaseContent:
     """A case and one of its attempts, as loaded.
 
     `rows` are all attempts of the case in its run, in order; `row` is the one looked at, `attempt`
-    its body (None while it waits or runs). `problem` says what could not be read.
+    its body (None while it waits or runs). `family` holds these and those of the runs linked to it.
+    `agent` and `model` are the column of the run. `notes` are people's notes by run and attempt,
+    `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
+    started while the case was looked at. `problem` says what could not be read.
     """
 
     pointer: CasePointer
@@ -32,6 +39,24 @@ class CaseContent:
     row: AttemptRow | None = None
     attempt: Attempt | None = None
     problem: str = ""
+    folder: Path | None = None
+    run_id: str = ""
+    agent: str | None = None
+    model: str | None = None
+    family: list[Placed] = field(default_factory=list)
+    notes: dict[tuple[str, int], HumanNote] = field(default_factory=dict)
+    past: CasePast | None = None
+    fresh: bool = False
+
+    @property
+    def placed(self) -> list[Placed]:
+        """All attempts that belong together, oldest first."""
+        return self.family or [Placed(self.run_id, row) for row in self.rows]
+
+    @property
+    def note(self) -> HumanNote | None:
+        """What a person noted on the attempt looked at."""
+        return self.notes.get((self.run_id, self.row.id)) if self.row is not None else None
 
     @property
     def state(self) -> str:
@@ -63,11 +88,22 @@ class CaseContent:
         turn = f"turn {self.row.turn}" if self.running and self.row.turn else ""
         return self.row.detail or self.row.message or turn
 
-    def step(self, by: int) -> AttemptRow | None:
-        """The next or previous attempt, None at the ends."""
-        places = [i for i, row in enumerate(self.rows) if self.row is not None and row.id == self.row.id]
-        at = (places[0] if places else -1) + by
-        return self.rows[at] if 0 <= at < len(self.rows) else None
+    def step(self, by: int) -> Placed | None:
+        """The next or previous attempt, also of a linked run; None at the ends."""
+        at = self._place() + by
+        return self.placed[at] if 0 <= at < len(self.placed) else None
+
+    def _place(self) -> int:
+        """Where the attempt looked at stands among those that belong together; -1: nowhere."""
+        if self.row is None:
+            return -1
+        here = (self.run_id, self.row.id)
+        return next((i for i, one in enumerate(self.placed) if (one.run_id, one.row.id) == here), -1)
+
+    @property
+    def number(self) -> int:
+        """The attempt looked at, counted from 1 over all that belong together."""
+        return self._place() + 1 or (self.row.attempt if self.row is not None else 0)
 
 
 def choose(rows: Sequence[AttemptRow], wanted: int | None) -> AttemptRow | None:
@@ -94,7 +130,7 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     state = content.state
     glyph = GLYPHS.get({"retrying": "running", "": "waiting"}.get(state, state), "")
     outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
-    tail = _attempts(content)
+    tail = (*_attempts(content, width), *_note(content))
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
     room = width - width_of((outcome, *tail)) - 4
     crumbs = _crumbs(content, room - (len(facts) + 2 if facts and width >= 100 else 0))
@@ -121,24 +157,35 @@ def _crumbs(content: CaseContent, room: int) -> Line:
     if len(suite) + len(name) + 3 > room:
         suite = "…" + suite[-max(room - len(name) - 4, 6) :] if len(suite) > 8 else suite
     left: Line = (Span(suite, "muted"), Span(" › ", "muted"))
+    if width_of(left) + 8 > room:
+        left = ()
     return (*left, *fit((Span(name, "strong"),), max(room - width_of(left), 8)))
 
 
-def _attempts(content: CaseContent) -> Line:
+def _attempts(content: CaseContent, room: int) -> Line:
+    """Which attempt this is of how many, what became of each, and what that comes to."""
     if content.row is None:
         return ()
-    count = max(len(content.rows), 1)
-    number = next(
-        (i + 1 for i, row in enumerate(content.rows) if row.id == content.row.id), content.row.attempt
-    )
-    spans = [Span(f" › attempt {number} of {count}", "muted")]
+    placed = content.placed
+    count = max(len(placed), 1)
+    new = "new run › " if content.fresh else ""
+    spans = [Span(" › ", "muted"), Span(new, "note"), Span(f"attempt {content.number} of {count}", "muted")]
     if 1 < count <= 10:
         spans.append(Span(" "))
-        for row in content.rows:
-            state = row.outcome or {"retrying": "running"}.get(row.state, row.state)
-            here = " strong" if row.id == content.row.id else ""
-            spans.append(Span(GLYPHS.get(state, "?"), outcome_style(state) + here))
-    return tuple(spans)
+        for one in placed:
+            here = (one.run_id, one.row.id) == (content.run_id, content.row.id)
+            style = outcome_style(one.state) + (" strong" if here else "")
+            spans.append(Span(GLYPHS.get(one.state, "?"), style))
+    words = stability([one.state for one in placed])
+    if words and room >= 100:
+        spans.append(Span(f" {words}", "note" if "flaky" in words else "muted"))
+    return tuple(span for span in spans if span.text)
+
+
+def _note(content: CaseContent) -> Line:
+    """A person's verdict, short."""
+    note = content.note
+    return note_spans(note, " · " + one_line(note_words(note), 40)) if note else ()
 
 
 def _row_facts(row: AttemptRow | None) -> str:
@@ -166,20 +213,31 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
         bad or (f"{len(attempt.verdicts)}✓" if attempt.verdicts else ""),
         data,
         str(len(attempt.exchanges) or ""),
+        "",
     )
 
 
 def tab_line(active: int, attempt: Attempt | None, width: int) -> Line:
-    """The strip of tabs; the active one is reversed as well as named."""
+    """The strip of tabs; the active one is reversed as well as named. Where there is little room the
+    names of the others are shortened."""
+    for short in (False, True):
+        line = _tab_line(active, attempt, short)
+        if width_of(line) <= width:
+            break
+    return fit(line, width)
+
+
+def _tab_line(active: int, attempt: Attempt | None, short: bool) -> Line:
     spans: list[Span] = []
     for index, (name, badge) in enumerate(zip(TABS, badges(attempt), strict=True)):
+        name = name[:6] if short and index != active else name
         style = "tab-active" if index == active else "tab"
         bad = " failed" if "✗" in badge or "!" in badge else ""
         spans += [Span(f" {index + 1} {name} ", style)]
         if badge:
             spans.append(Span(f"{badge} ", style + bad))
         spans.append(Span(" "))
-    return fit(tuple(spans), width)
+    return tuple(spans)
 
 
 def deciding(verdicts: Sequence[Verdict]) -> int | None:

@@ -1,7 +1,8 @@
-"""What `y` and `Y` copy of an attempt: actual, expected, prompt, transcript, id, command line."""
+"""What `y` and `Y` copy of an attempt: actual, expected, prompt, transcript, id, command line, difference."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 from typing import Any
@@ -17,6 +18,7 @@ CHOICES: dict[str, str] = {
     "t": "transcript",
     "i": "case id",
     "c": "command line",
+    "d": "difference",
 }
 
 
@@ -43,7 +45,11 @@ def text_of(content: CaseContent, choice: str, verdict: Verdict | None = None, t
         index = deciding(attempt.verdicts)
         verdict = attempt.verdicts[index] if index is not None else None
     if verdict is not None and about_rows(verdict) and attempt.data is not None:
+        if choice == "d":
+            return attempt.data.comparison or ""
         return as_text(attempt.data.actual if choice == "a" else attempt.data.expected)
+    if choice == "d":
+        return "" if verdict is None else difference_of(verdict.expected, verdict.actual)
     value = None if verdict is None else verdict.actual if choice == "a" else verdict.expected
     if value is None or value is UNSET:
         value = (
@@ -52,6 +58,16 @@ def text_of(content: CaseContent, choice: str, verdict: Verdict | None = None, t
             else None
         )
     return as_text(value)
+
+
+def difference_of(expected: Any, actual: Any) -> str:
+    """Expected against actual as a unified diff; empty where a side is not known or they are the same."""
+    if expected in (None, UNSET) or actual is None:
+        return ""
+    lines = difflib.unified_diff(
+        as_text(expected).splitlines(), as_text(actual).splitlines(), "expected", "actual", lineterm=""
+    )
+    return "\n".join(lines)
 
 
 def as_text(value: Any) -> str:

@@ -5,9 +5,12 @@ Wraps a `frames.difference.Difference`; asks it only for the rows that are looke
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -31,29 +34,47 @@ def settings_of(details: DataDetails) -> Any:
     """The comparison's settings as `frames` wants them; what it does not know is left out."""
     from tui_eval.frames.result import ComparisonSettings
 
-    known = {
-        name: details.settings[name]
-        for name in ("rtol", "atol", "decimals", "ordered")
-        if details.settings.get(name) is not None
-    }
-    key = details.settings.get("key")
-    if isinstance(key, str):
-        key = [key]
-    return ComparisonSettings(**known, key=tuple(str(name) for name in key) if key else None)
+    known = ("rtol", "atol", "decimals", "ordered", "key", "exact_integers")
+    values = {name: details.settings[name] for name in known if details.settings.get(name) is not None}
+    try:
+        return ComparisonSettings.of(values)
+    except ValueError:
+        return ComparisonSettings()
 
 
-def make(details: DataDetails) -> DataView:
-    """Align the rows; takes long for large frames, so call it in a thread."""
+def make(details: DataDetails, folder: Path | None = None) -> DataView:
+    """Align the rows: the whole frames kept in the run's folder where there are such, else the rows of
+    the details. Takes long for large frames, so call it in a thread."""
     from tui_eval.frames.difference import align
 
-    difference = align(details.expected or [], details.actual, settings_of(details), details.columns or None)
-    view = DataView(
-        difference, len(details.expected or []), len(details.actual or []), _extra_columns(details)
-    )
+    expected, actual, cut = sides_of(details, folder)
+    difference = align(expected, actual, settings_of(details), details.columns or None)
+    view = DataView(difference, len(expected), len(actual), _extra_columns(details))
     view.ordered = bool(details.settings.get("ordered"))
-    cut = details.settings.get("truncated")
-    view.truncated = {str(side): int(rows) for side, rows in cut.items()} if isinstance(cut, dict) else {}
+    view.truncated = cut
     return view
+
+
+def sides_of(details: DataDetails, folder: Path | None) -> tuple[Any, Any, dict[str, int]]:
+    """Both sides, and how many rows each had where not all of them are at hand."""
+    sides: list[Any] = []
+    cut = details.settings.get("truncated")
+    lost = {str(side): int(rows) for side, rows in cut.items()} if isinstance(cut, dict) else {}
+    for side in ("expected", "actual"):
+        frame = None
+        if lost and folder is not None:
+            from tui_eval.store.frames import load
+
+            frame = load(folder, details, side)
+        rows = frame if frame is not None else getattr(details, side) or []
+        if len(rows) >= lost.get(side, 0):
+            lost.pop(side, None)
+        sides.append(rows)
+    if lost:
+        lost = {
+            side: lost.get(side, len(rows)) for side, rows in zip(("expected", "actual"), sides, strict=True)
+        }
+    return sides[0], sides[1], lost
 
 
 def _extra_columns(details: DataDetails) -> list[str]:
@@ -89,6 +110,7 @@ class DataView:
         self.differing = difference.different_rows
         self.extra_columns = list(extra_columns)
         self.columns = self._columns()
+        self.frozen = self._key_columns()
 
     def __len__(self) -> int:
         """Rows shown."""
@@ -120,6 +142,15 @@ class DataView:
         if row.status != "different":
             return 0
         return next((i for i, cell in enumerate(row.cells) if not cell.same), 0)
+
+    def _key_columns(self) -> int:
+        """The first columns where they are the key: they stay while one goes sideways."""
+        count = 0
+        while count < len(self.key) and count < len(self.columns) - 1:
+            if self.columns[count].name not in self.key:
+                return 0
+            count += 1
+        return count if count == len(self.key) else 0
 
     def mark(self, row: Row) -> str:
         """The mark of a row; `↕` where the order counts and it stands elsewhere."""
@@ -211,6 +242,26 @@ class DataView:
         if len(self) > limit:
             lines.append(f"… {len(self) - limit:,} more rows")
         return "\n".join(lines) + "\n"
+
+    def csv(self, limit: int | None = None) -> Iterator[str]:
+        """The difference as CSV in pieces: one line per differing cell, and per cell of a row that is
+        missing or extra; at most `limit` rows. Row numbers count from 1."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(("status", "expected_row", "actual_row", "column", "expected", "actual", "why"))
+        rows = self.differing if limit is None else self.differing.head(limit)
+        for index in rows:
+            row = self.difference.row(int(index))
+            numbers = ["" if n is None else n + 1 for n in (row.expected_index, row.actual_index)]
+            for cell in row.cells:
+                if not cell.same:
+                    why = "" if row.status in ("missing", "extra") else cell.why
+                    writer.writerow((row.status, *numbers, cell.column, cell.expected, cell.actual, why))
+            if buffer.tell() > 60_000:
+                yield buffer.getvalue()
+                buffer.seek(0)
+                buffer.truncate()
+        yield buffer.getvalue()
 
     def _columns(self) -> list[Column]:
         sample = [*range(min(self.total, SAMPLE)), *self.differing.head(SAMPLE).to_list()]

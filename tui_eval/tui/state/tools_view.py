@@ -11,6 +11,7 @@ from tui_eval.tui.state.amounts import duration, size
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.json_lines import dumped, parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.tool_comparison import compared, named_tools
 from tui_eval.tui.state.tool_pairing import Call, pair
 from tui_eval.tui.state.verdict_lines import about_tools, brief, label_of, word_of
 
@@ -56,20 +57,7 @@ def rows(attempt: Attempt) -> list[CallRow]:
 
 def expected_tools(verdict: Verdict) -> list[dict[str, Any]]:
     """The tools that an assertion names, each as {tool, args}; empty where it names none."""
-    return list(_named(verdict.expected)) if about_tools(verdict) else []
-
-
-def _named(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, str):
-        yield {"tool": value, "args": None}
-    elif isinstance(value, dict) and isinstance(value.get("tool") or value.get("name"), str):
-        yield {
-            "tool": value.get("tool") or value.get("name"),
-            "args": value.get("args", value.get("arguments")),
-        }
-    elif isinstance(value, list):
-        for item in value:
-            yield from _named(item)
+    return named_tools(verdict.expected) if about_tools(verdict) else []
 
 
 def concerns(verdict: Verdict, call: Call) -> bool:
@@ -101,7 +89,7 @@ def detail(
             blocks.append(_verdict(index, verdict))
             for number, expected in enumerate(expected_tools(verdict)):
                 if expected["tool"] == call.name and expected["args"] is not None:
-                    source = partial(_against, expected["args"], arguments)
+                    source = partial(compared, expected["args"], arguments)
                     blocks.append(
                         Block(f"v{index}.{number}", "part", "expected", source, row.turn, word_of(verdict))
                     )
@@ -176,34 +164,3 @@ def _or_nothing(value: Any, rendered: bool) -> Iterator[Line]:
         yield (Span("none", "muted"),)
     else:
         yield from value_lines(value if isinstance(value, (str, dict, list)) else [value], rendered=rendered)
-
-
-def _against(expected: Any, actual: Any) -> Iterator[Line]:
-    """Expected arguments one by one, each beside what the call was given."""
-    if not isinstance(expected, dict):
-        yield from value_lines(expected)
-        return
-    given = actual if isinstance(actual, dict) else {}
-    for name, value in expected.items():
-        head = (
-            Span(one_line(name, 40), "json-key"),
-            Span(": ", "json-mark"),
-            Span(short(value), "json-text"),
-        )
-        if name not in given:
-            yield (*head, Span("  ≠ not given", "differs"))
-        elif _matches(value, given[name]):
-            yield (*head, Span("  ✓", "passed"))
-        else:
-            yield (*head, Span(f"  ≠ {short(given[name])}", "differs"))
-    for name in given:
-        if name not in expected:
-            yield (Span(one_line(name, 40), "muted"), Span(": not asked for", "muted"))
-
-
-def _matches(expected: Any, actual: Any) -> bool:
-    """Recursive subset for mappings, equality otherwise with booleans apart from numbers
-    (formats/nao.md, section 2)."""
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return all(name in actual and _matches(value, actual[name]) for name, value in expected.items())
-    return expected == actual and isinstance(expected, bool) == isinstance(actual, bool)

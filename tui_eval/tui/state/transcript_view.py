@@ -14,9 +14,12 @@ from tui_eval.tui.state.amounts import cost, duration, tokens
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.entry_blocks import LABELS, entry_block
 from tui_eval.tui.state.expectation_marks import Expectations
+from tui_eval.tui.state.explain import in_short
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.tool_pairing import Call, calls_of, in_reading_order
 from tui_eval.tui.state.verdict_lines import GLYPHS, brief, label_of, word_of
+
+BEFORE = "before the first turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
             marks = Expectations(looks) if entry.kind == "assistant" and entry.agent == reply else None
             view.blocks.append(entry_block(index, entry, calls, rendered, marks, several))
             _outline_entry(view, view.blocks[-1], entry, calls.get(index))
-        view.blocks.extend(_verdict_block(i, v) for i, v in verdicts)
+        view.blocks.extend(_verdict_block(i, v, attempt) for i, v in verdicts)
     _add_end(view, attempt, [(i, v) for i, v in whole if not (only_failing and v.passed)])
     return view
 
@@ -95,7 +98,7 @@ def _add_turn(
     failing = any(not v.passed for _, v in verdicts)
     facts = " · ".join(part for part in (took, used) if part)
     key = f"t{turn}"
-    label = f"turn {turn}"
+    label = f"turn {turn}" if turn else BEFORE
     view.blocks.append(
         Block(key, "turn", label, partial(_one, (Span(facts, "muted"),)), turn, "strong", failing=failing)
     )
@@ -103,7 +106,15 @@ def _add_turn(
     worst = next((v for _, v in verdicts if not v.passed), verdicts[0][1] if verdicts else None)
     word = word_of(worst) if worst else ""
     view.outline.append(
-        OutlineItem(key, 0, f"{turn} {one_line(asked, 200).strip()}", took, GLYPHS.get(word, ""), word, turn)
+        OutlineItem(
+            key,
+            0,
+            f"{turn} {one_line(asked, 200).strip()}" if turn else BEFORE,
+            took,
+            GLYPHS.get(word, ""),
+            word,
+            turn,
+        )
     )
 
 
@@ -120,13 +131,13 @@ def _one(line: Line) -> Iterator[Line]:
     yield line
 
 
-def _verdict_block(index: int, verdict: Verdict) -> Block:
+def _verdict_block(index: int, verdict: Verdict, attempt: Attempt) -> Block:
     word = word_of(verdict)
     return Block(
         f"v{index}",
         "verdict",
         label_of(verdict),
-        partial(brief, verdict),
+        partial(brief, verdict, partial(in_short, verdict, attempt)),
         verdict.turn or 0,
         word,
         fold=12,
@@ -173,7 +184,7 @@ def _add_end(view: Transcript, attempt: Attempt, verdicts: Sequence[tuple[int, V
             )
         )
         view.outline.append(OutlineItem("whole", 0, "whole conversation", "", GLYPHS[word], word))
-        view.blocks.extend(_verdict_block(i, v) for i, v in verdicts)
+        view.blocks.extend(_verdict_block(i, v, attempt) for i, v in verdicts)
     said = any(entry.kind == "error" or entry.error for entry in attempt.transcript)
     if attempt.error and not said:
         view.blocks.append(

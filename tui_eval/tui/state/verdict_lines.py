@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tui_eval.model import UNSET, Verdict
@@ -63,13 +63,15 @@ def title(verdict: Verdict, room: int = 70) -> Line:
     return tuple(spans)
 
 
-def brief(verdict: Verdict) -> Iterator[Line]:
-    """What stands beside a turn: what is asserted, and why it did not hold."""
+def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> Iterator[Line]:
+    """What stands beside a turn: what is asserted, and why it did not hold; `why` shows that in what
+    the agent did."""
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
     if verdict.reason.startswith(verdict.type) and "\n" not in verdict.reason and not verdict.passed:
         rest = one_line(verdict.reason[len(verdict.type) :])
         yield (Span(indent), head[0], Span(rest))
+        yield from _indented(why, indent)
         return
     yield (Span(indent), *head)
     if verdict.passed:
@@ -77,14 +79,32 @@ def brief(verdict: Verdict) -> Iterator[Line]:
     if verdict.reason:
         for line in text_lines(verdict.reason):
             yield (Span(indent), *line) if indent else line
+    yield from _indented(why, indent)
     if about_rows(verdict):
         yield (Span(indent), Span("d shows which cells differ", "muted"))
     elif verdict.judge and verdict.judge.get("answer") and not verdict.reason:
         yield from text_lines(str(verdict.judge["answer"]))
 
 
-def in_full(verdict: Verdict, *, rendered: bool = True) -> Iterator[Line]:
-    """Everything known of a verdict, for the Assertions tab."""
+def _indented(why: Callable[[], Iterator[Line]] | None, indent: str) -> Iterator[Line]:
+    for line in why() if why is not None else ():
+        yield (Span(indent), *line) if indent else line
+
+
+def in_full(
+    verdict: Verdict,
+    *,
+    rendered: bool = True,
+    why: Callable[[], Iterator[Line]] | None = None,
+    agreement: Mapping[str, tuple[int, int]] | None = None,
+) -> Iterator[Line]:
+    """Everything known of a verdict, for the Assertions tab.
+
+    Args:
+        rendered: Values made readable, `why` in place of the values that it explains.
+        why: What was looked for, shown in what the agent did.
+        agreement: By a judge's model, how often people agreed with it and of how many.
+    """
     facts = [one_line(verdict.target, 60)] if verdict.target else []
     facts.append(f"score {verdict.score:g}")
     if verdict.weight != 1.0:
@@ -101,8 +121,11 @@ def in_full(verdict: Verdict, *, rendered: bool = True) -> Iterator[Line]:
     if about_rows(verdict) and not verdict.passed:
         yield (Span("d shows which cells differ", "muted"),)
     else:
-        yield from _sides(verdict, rendered)
-    yield from _judge(verdict.judge)
+        lines = list(why()) if why is not None and rendered else []
+        yield from lines
+        if not lines:
+            yield from _sides(verdict, rendered)
+    yield from _judge(verdict.judge, agreement or {})
 
 
 def _sides(verdict: Verdict, rendered: bool) -> Iterator[Line]:
@@ -133,7 +156,7 @@ def _titled(word: str, lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
         yield (Span(f"{word if not index else '':<{LABEL}}", "label"), *line)
 
 
-def _judge(judge: dict[str, Any] | None) -> Iterator[Line]:
+def _judge(judge: dict[str, Any] | None, agreement: Mapping[str, tuple[int, int]]) -> Iterator[Line]:
     if not judge:
         return
     model = one_line(judge.get("model") or "the judge", 60)
@@ -143,7 +166,9 @@ def _judge(judge: dict[str, Any] | None) -> Iterator[Line]:
         from tui_eval.model import Usage
 
         used = tokens(Usage(usage.get("input_tokens"), usage.get("output_tokens")))
-    yield (Span(f"{model} answered{' · ' + used if used else ''}", "muted"),)
+    agreed, count = agreement.get(str(judge.get("model") or "the judge"), (0, 0))
+    people = (Span(f" · people agreed with it {agreed} of {count} times", "note"),) if count else ()
+    yield (Span(f"{model} answered{' · ' + used if used else ''}", "muted"), *people)
     answer = parsed(judge.get("answer"))
     for line in value_lines(answer):
         yield (Span("  "), *line)

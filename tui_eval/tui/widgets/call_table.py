@@ -1,4 +1,4 @@
-"""The table of tool calls: number, turn, name, duration, size, arguments or error."""
+"""The table of tool calls: number, turn, name, duration, size, arguments or error; or bars over time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from tui_eval.tui.state.lines import Line, Span, fit, width_of
 from tui_eval.tui.state.tools_view import CallRow
 from tui_eval.tui.state.verdict_lines import GLYPHS
+from tui_eval.tui.state.waterfall import Bar, bar_line, label_width, scale_line, span_of
 from tui_eval.tui.widgets.line_pane import LinePane
 
 
@@ -18,11 +19,50 @@ class CallTable(LinePane):
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[CallRow] = ()
+        self.bars: Sequence[Bar] = ()
         self._name_width = 10
+        self._label = 10
+        self._total = 0.0
+
+    def set_bars(self, shown: Sequence[Bar], cursor: int | None = None) -> None:
+        """Show bars over time instead, hand-offs and replies among them; none: the calls again."""
+        self.bars = shown
+        if cursor is not None:
+            self.cursor = max(0, min(cursor, (len(shown) or len(self.rows)) - 1))
+        self.relayout()
+
+    @property
+    def call(self) -> CallRow | None:
+        """The call under the cursor; None where there is none, or a hand-off."""
+        if self.bars:
+            return self.bars[self.cursor].call
+        return self.rows[self.cursor] if self.rows else None
+
+    def move_to_call(self, index: int) -> None:
+        """Put the cursor on a call."""
+        if self.bars:
+            wanted = self.rows[index]
+            index = next(
+                (
+                    i
+                    for i, bar in enumerate(self.bars)
+                    if bar.call is not None and bar.call.number == wanted.number
+                ),
+                self.cursor,
+            )
+        self.move_to(index)
+
+    @property
+    def call_index(self) -> int:
+        """The number, from 0, of the call under the cursor or the last one before it; -1: none."""
+        if not self.bars:
+            return self.cursor if self.rows else -1
+        calls = [bar.call for bar in self.bars[: self.cursor + 1] if bar.call is not None]
+        return next((i for i, row in enumerate(self.rows) if calls and row.number == calls[-1].number), -1)
 
     def set_rows(self, rows: Sequence[CallRow], cursor: int | None = None) -> None:
         """Show other calls."""
-        self.rows = rows
+        self.rows, self.bars = rows, ()
         self._name_width = min(max((cell_len(row.name) for row in rows), default=4), 28)
         if cursor is not None:
             self.cursor = max(0, min(cursor, len(rows) - 1))
@@ -30,16 +70,22 @@ class CallTable(LinePane):
 
     def relayout(self) -> None:
         """The width changed."""
-        self.set_row_count(len(self.rows))
+        self._label = label_width(self.bars, self.text_width)
+        self._total = span_of(self.bars)
+        self.set_row_count(len(self.bars) or len(self.rows))
 
     def title(self) -> Line:
         """The line above the rows."""
+        if self.bars:
+            return scale_line(self._total, self.text_width, self._label)
         return self._line(
             "", "#", "turn", "tool", "time", "size", (Span("arguments", "muted"),), "muted", "muted"
         )
 
     def row_line(self, row: int) -> Line:
-        """One call."""
+        """One call, or one bar."""
+        if self.bars:
+            return bar_line(self.bars[row], self._total, self.text_width, self._label)
         call = self.rows[row]
         last: Line = (Span(f"! {call.error}", "error"),) if call.error else (Span(call.arguments, "muted"),)
         glyph = GLYPHS.get(call.verdict, "")

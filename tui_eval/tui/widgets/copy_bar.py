@@ -1,13 +1,14 @@
-"""The foot of the Case screen: its keys, or, after `y` or `Y`, the question what to copy."""
+"""The foot of the Case screen: its keys, or, after `y`, `Y` or `m`, a question that one key answers."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from rich.style import Style
 from textual.events import Key
 from textual.message import Message
 from textual.strip import Strip
 
-from tui_eval.tui.state.copying import CHOICES
 from tui_eval.tui.state.lines import letters
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.painting import line
@@ -20,19 +21,20 @@ class CopyBar(KeyHints):
     """
 
     class Chosen(Message):
-        """A key was pressed; `choice` is None where it names nothing."""
+        """A key was pressed; `choice` is None where it names nothing. `purpose` is the question's."""
 
-        def __init__(self, choice: str | None, to_file: bool) -> None:
+        def __init__(self, purpose: str, choice: str | None) -> None:
             super().__init__()
+            self.purpose = purpose
             self.choice = choice
-            self.to_file = to_file
 
     asking = False
-    _to_file = False
+    _purpose = ""
+    _choices: Mapping[str, str] = {}
 
-    def ask(self, to_file: bool) -> None:
-        """Ask; the screen hands the next key to `take`."""
-        self._to_file = to_file
+    def ask(self, purpose: str, choices: Mapping[str, str]) -> None:
+        """Ask, by key what it means; the screen hands the next key to `take`."""
+        self._purpose, self._choices = purpose, choices
         self.asking = True
         self.refresh()
 
@@ -40,7 +42,8 @@ class CopyBar(KeyHints):
         """One key decides; none goes on to the app."""
         event.stop()
         event.prevent_default()
-        self.post_message(self.Chosen(event.character if event.character in CHOICES else None, self._to_file))
+        choice = event.character if event.character in self._choices else None
+        self.post_message(self.Chosen(self._purpose, choice))
         self.cancel()
 
     def cancel(self) -> None:
@@ -55,7 +58,7 @@ class CopyBar(KeyHints):
             return super().render_line(y)
         key_style = self.get_component_rich_style("hints--key", partial=True)
         label_style = self.get_component_rich_style("hints--label", partial=True)
-        parts: list[tuple[str, Style]] = [("write  " if self._to_file else "copy  ", label_style)]
-        for key, words in CHOICES.items():
+        parts: list[tuple[str, Style]] = [(f"{self._purpose}  ", label_style)]
+        for key, words in self._choices.items():
             parts += [(key, key_style), (f" {words}  ", label_style)]
         return line([(letters(text), style) for text, style in parts], self.size.width, self.rich_style)

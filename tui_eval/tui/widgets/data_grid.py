@@ -1,7 +1,7 @@
 """Expected and actual rows side by side, a row of the screen for each aligned row.
 
 Line API: a row is asked for when it is drawn, so a million of them scroll. Both halves scroll
-sideways together by whole columns. A differing cell carries `≠` and is bold; a missing row stands
+sideways together by whole columns, those that are frozen stay. A differing cell carries `≠` and is bold; a missing row stands
 only at the left with `−`, an extra one only at the right with `+`.
 """
 
@@ -52,11 +52,14 @@ class DataGrid(LinePane):
         return max((self.text_width - 3) // 2, 8)
 
     def shown_columns(self) -> list[tuple[int, Column]]:
-        """The columns that fit into a half, from the first one shown."""
+        """The columns that fit into a half: those that are frozen, then from the first one shown on."""
         shown: list[tuple[int, Column]] = []
         room = self._half - self._numbers - 3
+        frozen = self.view.frozen if self.view else 0
         for index, column in enumerate(self.view.columns if self.view else ()):
-            if index < self.first_column:
+            if frozen <= index < self.first_column:
+                continue
+            if index < frozen and column.width + GAP > room // 2:
                 continue
             if shown and column.width + GAP > room:
                 break
@@ -70,7 +73,11 @@ class DataGrid(LinePane):
             return [(), ()]
         half = self._half
         shown = self.shown_columns()
-        left, right = self.first_column, len(self.view.columns) - (shown[-1][0] + 1 if shown else 0)
+        frozen = self.view.frozen
+        left, right = (
+            max(self.first_column - frozen, 0),
+            len(self.view.columns) - (shown[-1][0] + 1 if shown else 0),
+        )
         more = (f"  ← {left} more" if left else "") + (f"  {right} more →" if right else "")
         sides = (
             Span(set_cell_size(f"   expected{more}", half), "heading"),
@@ -136,6 +143,17 @@ class DataGrid(LinePane):
         """One column to the left."""
         self._sideways(-1)
 
+    def freeze(self) -> int:
+        """Let the columns up to the cursor's stay, or let go of those that do; how many stay."""
+        if self.view is None or not self.view.columns:
+            return 0
+        wanted = self.column + 1
+        self.view.frozen = 0 if self.view.frozen == wanted else min(wanted, len(self.view.columns) - 1)
+        self.first_column = self.view.frozen
+        self._reveal()
+        self.refresh()
+        return self.view.frozen
+
     def to_column(self, column: int) -> None:
         """Put the cursor on a column and bring it into view."""
         self._sideways(column - self.column)
@@ -155,6 +173,9 @@ class DataGrid(LinePane):
     def _reveal(self) -> bool:
         """Scroll sideways until the cursor's column is shown; whether that was needed."""
         before = self.first_column
+        frozen = self.view.frozen if self.view is not None else 0
+        if self.column < frozen:
+            return False
         if self.column < self.first_column:
             self.first_column = self.column
         while self.view is not None and self.first_column < self.column:

@@ -28,7 +28,7 @@ class TextPane(LinePane):
         super().__init__(name=name)
         self.blocks: Sequence[Block] = ()
         self.following = False
-        self._empty = empty
+        self.empty = empty
         self._full_gutter = gutter
         self._layouter = Layouter()
         self._layout = Layout((), [], [], 0)
@@ -77,7 +77,7 @@ class TextPane(LinePane):
         if not self._layouter.wrapped:
             longest = max((sum(len(s.text) for s in row.spans) for row in self._layout.rows), default=0)
             width = max(self.text_width, longest + self.gutter_width)
-        self.set_row_count(max(len(self._layout.rows), 1 if self._empty else 0), width)
+        self.set_row_count(max(len(self._layout.rows), 1 if self.empty else 0), width)
 
     @property
     def gutter_width(self) -> int:
@@ -99,7 +99,7 @@ class TextPane(LinePane):
     def row_line(self, row: int) -> Line:
         """Gutter and text of one row."""
         if not self._layout.rows:
-            return (Span(self._empty, "muted"),)
+            return (Span(self.empty, "muted"),)
         shown = self._layout.rows[row]
         block = self.blocks[shown.block]
         if block.kind == "turn":

@@ -1,0 +1,153 @@
+"""Tab 6: this case over its runs."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+
+from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.history_view import detail, plots, title
+from tui_eval.tui.state.past import CasePast, PastAttempt
+from tui_eval.tui.widgets.history_table import HistoryTable
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.text_pane import TextPane
+
+
+class HistoryTab(InspectorTab):
+    """Plot above, attempts in the middle, the one under the cursor below; `} {` go from one to the
+    next, enter shows it in the other tabs."""
+
+    DEFAULT_CSS = """
+    HistoryTab Vertical { height: 1fr; }
+    HistoryTab .plot { height: 3; }
+    HistoryTab HistoryTable { height: 3; }
+    HistoryTab TextPane { height: 1fr; border-top: hkey $surface-lighten-2; }
+    HistoryTab.-zoomed HistoryTable, HistoryTab.-zoomed TextPane, HistoryTab.-zoomed .titles { display: none; }
+    HistoryTab.-empty HistoryTable, HistoryTab.-empty LineLabel { display: none; }
+    """
+
+    class Chosen(Message):
+        """Enter on an attempt."""
+
+        def __init__(self, attempt: PastAttempt) -> None:
+            super().__init__()
+            self.attempt = attempt
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._past: CasePast | None = None
+
+    def compose(self) -> ComposeResult:
+        """Plot, titles, attempts, detail."""
+        with Vertical():
+            yield LineLabel(classes="plot")
+            yield LineLabel(classes="titles")
+            yield HistoryTable()
+            yield TextPane(empty="Reading what became of this case…")
+
+    @property
+    def table(self) -> HistoryTable:
+        """The attempts."""
+        return self.query_one(HistoryTable)
+
+    @property
+    def main(self) -> LinePane:
+        """The attempts, or the text where there are none."""
+        return self.text if self.has_class("-empty") else self.table
+
+    @property
+    def text(self) -> TextPane:
+        """The attempt under the cursor."""
+        return self.query_one(TextPane)
+
+    def panes(self) -> list:
+        """Both."""
+        return [pane for pane in (self.table, self.text) if pane.display]
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show what is known of the case; nothing until it was read."""
+        self._past = content.past
+        none = content.past is None or not content.past.attempts
+        had_focus = self.text.has_focus or self.table.has_focus
+        self.set_class(none, "-empty")
+        if none:
+            self.text.empty = (
+                "Reading what became of this case…"
+                if content.past is None
+                else "It has no past yet: r runs it."
+            )
+            self.text.set_blocks([], keep=False)
+        else:
+            assert content.past is not None
+            here = (content.run_id, content.row.id if content.row is not None else 0)
+            self.table.set_past(content.past, here, keep=keep)
+            self._sized()
+            self._detail()
+        if had_focus and not self.main.has_focus and not (keep and self.text.has_focus):
+            self.main.focus(scroll_visible=False)
+
+    def _sized(self) -> None:
+        """The plot takes up to a third of the tab, the attempts up to a third."""
+        if self._past is None or not self._past.attempts:
+            return
+        height = self.size.height
+        zoomed = self.has_class("-zoomed")
+        lines = plots(
+            self._past, self.size.width, max((height - 2) // 3, 1) if zoomed else 1 if height < 24 else 3
+        )
+        plot = self.query_one(".plot", LineLabel)
+        plot.styles.height = min(len(lines), height) if zoomed else min(len(lines), max(height // 3, 2))
+        plot.set_lines(lines)
+        self.query_one(".titles", LineLabel).set_lines([title(self.size.width)])
+        self.table.styles.height = max(1, min(len(self.table.rows), height // 3))
+
+    def zoom(self) -> None:
+        """The plots alone, large."""
+        super().zoom()
+        self._sized()
+
+    def on_resize(self) -> None:
+        """The plot depends on the width."""
+        super().on_resize()
+        self._sized()
+
+    def _detail(self) -> None:
+        table = self.table
+        if self._past is not None and table.rows:
+            blocks = detail(self._past, table.rows, table.cursor, table.changed[table.cursor])
+            self.text.set_blocks(blocks, keep=False)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        if isinstance(event.pane, HistoryTable):
+            self._detail()
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        if isinstance(event.pane, HistoryTable) and event.row < len(self.table.rows):
+            event.stop()
+            self.post_message(self.Chosen(self.table.rows[event.row]))
+
+    def turn(self, step: int) -> str:
+        """To the next (older) or previous attempt."""
+        before = self.table.cursor
+        self.table.move_to(before + step)
+        if self.table.cursor != before:
+            return ""
+        return "no older attempt" if step > 0 else "no newer attempt"
+
+    def whole_text(self) -> str:
+        """The plot, the attempts and the one under the cursor."""
+        return "\n".join(
+            [
+                self.query_one(".plot", LineLabel).rows_text(),
+                self.table.rows_text(),
+                "",
+                self.text.rows_text(),
+            ]
+        )

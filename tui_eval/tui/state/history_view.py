@@ -1,0 +1,130 @@
+"""The History tab: a plot of the case's attempts, a line for each, and what the one chosen changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from tui_eval.tui.state.amounts import cost, duration
+from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.lines import Line, Mark, Span, fit, marked, one_line, text_lines, width_of
+from tui_eval.tui.state.past import (
+    CasePast,
+    PastAttempt,
+    changes,
+    columns,
+    note_spans,
+    note_words,
+    usual,
+)
+from tui_eval.tui.state.text_difference import difference
+from tui_eval.tui.state.verdict_lines import GLYPHS
+
+LABEL = 9
+"""Columns of a plot's name."""
+SCALE = 24
+"""Columns for the numbers at a plot's right."""
+
+
+def plots(past: CasePast, width: int, height: int) -> list[Line]:
+    """Outcomes, latency and tokens of the newest attempts that fit, oldest at the left; each plot
+    `height` lines high, its usual value and its largest at the right."""
+    room = max(width - LABEL - SCALE, 8)
+    shown = past.attempts[-room:]
+    states = [one.row.outcome or "error" for one in shown]
+    passed = states.count("passed")
+    lines: list[Line] = [
+        (
+            Span(f"{'outcome':<{LABEL}}", "label"),
+            *(Span(GLYPHS.get(state, "?"), state) for state in states),
+            Span(f"  {passed} of {len(states)} passed", "muted"),
+        )
+    ]
+    kinds = (
+        ("time", [one.row.duration_ms for one in shown], duration),
+        ("tokens", [one.tokens for one in shown], lambda value: f"{value:,.0f}"),
+        ("cost", [one.row.cost for one in shown], cost),
+    )
+    for name, values, show in kinds:
+        known = [float(value) for value in values if value is not None]
+        if not known or (name == "cost" and height < 2 and max(known) == 0):
+            continue
+        found = usual(known)
+        words = (show(found.middle) if found else show(known[-1]), f"to {show(max(known))}")
+        for number, row in enumerate(columns(values, height)):
+            text = (Span(row),)
+            cells = marked(text, [Mark(i, i + 1, state) for i, state in enumerate(states)])
+            scale = " ".join(words) if height == 1 else words[number - height] if number >= height - 2 else ""
+            label = name if number == height - 1 else ""
+            lines.append((Span(f"{label:<{LABEL}}", "label"), *cells, Span(f"  {scale}", "muted")))
+    return [fit(line, width) for line in lines]
+
+
+def title(width: int) -> Line:
+    """The line above the rows."""
+    return _columns(width, "", "when", "time", "tokens", "cost", (Span("what changed · notes", "muted"),))
+
+
+def rows(past: CasePast) -> list[PastAttempt]:
+    """The attempts as listed: newest first."""
+    return list(reversed(past.attempts))
+
+
+def row_line(one: PastAttempt, changed: str, width: int, *, here: bool = False) -> Line:
+    """One attempt; `here` marks the one that the other tabs show."""
+    state = one.row.outcome or "error"
+    words: list[Span] = []
+    if here:
+        words.append(Span("shown here ", "strong"))
+    if changed:
+        words.append(Span(f"{changed} changed ", "note"))
+    words += note_spans(one.note, one_line(note_words(one.note)))
+    if not words and one.row.message and state != "passed":
+        words.append(Span(one_line(one.row.message, 200), "muted"))
+    tokens = "" if one.tokens is None else f"{one.tokens:,}"
+    taken = (duration(one.row.duration_ms), tokens, cost(one.row.cost))
+    when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))
+    return _columns(width, state, when, *taken, tuple(words))
+
+
+def _columns(width: int, state: str, when: str, took: str, tokens: str, money: str, last: Line) -> Line:
+    line: Line = (
+        Span(f"{GLYPHS.get(state, ' ')} {state:<7}", state),
+        Span(f" {when:<12} {took:>10} {tokens:>8} {money:>8}  ", "muted"),
+    )
+    return (*line, *fit(last, max(width - width_of(line), 4)))
+
+
+def changed_words(past: CasePast) -> list[str]:
+    """What changed with each attempt as listed."""
+    return list(reversed(changes(past.attempts)))
+
+
+def detail(past: CasePast, listed: Sequence[PastAttempt], index: int, changed: str) -> list[Block]:
+    """The chosen attempt: its run, its message, a person's note, and its answer against the answer of
+    the attempt before."""
+    if not 0 <= index < len(listed):
+        return []
+    one = listed[index]
+    before = listed[index + 1] if index + 1 < len(listed) else None
+    facts = " · ".join(part for part in (f"run {one.run_id}", one.agent, one.model or "") if part)
+    blocks = [Block("run", "turn", "attempt", partial(text_lines, facts, "muted"), 0, "strong")]
+    if one.row.message:
+        style = "" if one.row.outcome == "passed" else one.row.outcome or ""
+        blocks.append(Block("why", "note", "message", partial(text_lines, one.row.message, style), fold=6))
+    if one.note is not None:
+        blocks.append(Block("note", "note", "note", partial(text_lines, note_words(one.note)), 0, "note"))
+    if changed:
+        words = f"changed since the attempt before: {changed}"
+        blocks.append(Block("changed", "note", "changed", partial(text_lines, words, "note"), 0, "note"))
+    if one.answer:
+        if before is not None and before.answer and before.answer != one.answer:
+            old, new = difference(before.answer, one.answer)
+            blocks.append(Block("old", "part", "before", partial(iter, old), 0, "muted", fold=12))
+            blocks.append(Block("new", "assistant", "answer", partial(iter, new), 0, "strong", fold=12))
+        else:
+            blocks.append(
+                Block("new", "assistant", "answer", partial(text_lines, one.answer), 0, "strong", fold=12)
+            )
+    return blocks

@@ -1,0 +1,63 @@
+"""Attempts of one case over a run and the runs linked to it (`+`, `R`): which belong together, and
+what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tui_eval.store.schema import AttemptRow
+
+
+class Placed(NamedTuple):
+    """An attempt and the run it is in; attempts' ids are unique within a run only."""
+
+    run_id: str
+    row: AttemptRow
+
+    @property
+    def state(self) -> str:
+        """The outcome, or what it is doing: `running`, `waiting`."""
+        state = self.row.outcome or self.row.state
+        return "running" if state == "retrying" else state
+
+
+def family(links: Mapping[str, str | None], run_id: str) -> list[str]:
+    """The runs that a run belongs together with, itself among them, oldest first.
+
+    Args:
+        links: Which run each run is linked to (`Index.links`).
+        run_id: Any run of the family.
+    """
+    root, seen = run_id, {run_id}
+    while (above := links.get(root)) and above in links and above not in seen:
+        seen.add(above)
+        root = above
+    below: dict[str, list[str]] = {}
+    for child, parent in links.items():
+        if parent:
+            below.setdefault(parent, []).append(child)
+    found, waiting = {run_id}, [root]
+    while waiting:
+        here = waiting.pop()
+        found.add(here)
+        waiting.extend(child for child in below.get(here, ()) if child not in found)
+    return sorted(found)
+
+
+def merged(own: Sequence[Placed], run_id: str, rows: Iterable[AttemptRow]) -> list[Placed]:
+    """The attempts with those of one run taken anew, in the order of runs."""
+    fresh = [Placed(run_id, row) for row in rows]
+    others = [one for one in own if one.run_id != run_id]
+    return sorted([*others, *fresh], key=lambda one: one.run_id)
+
+
+def stability(states: Sequence[str]) -> str:
+    """What several attempts come to: `2/3 flaky`, `0/3 broken`, `3/3 steady`; nothing where fewer than
+    two have ended. Attempts that were cancelled or skipped say nothing."""
+    told = [state for state in states if state in ("passed", "failed", "error")]
+    if len(told) < 2:
+        return ""
+    passed = told.count("passed")
+    word = "steady" if passed == len(told) else "broken" if not passed else "flaky"
+    return f"{passed}/{len(told)} {word}"

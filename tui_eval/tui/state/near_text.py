@@ -1,0 +1,154 @@
+"""What a text assertion looked for, shown in the reply: where it stands, else the nearest thing to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tui_eval.model import Verdict
+from tui_eval.tui.state.expectation_marks import SHORTEST_NEAR, content_texts
+from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
+from tui_eval.tui.state.text_difference import nearest
+
+AROUND = 24
+"""Characters of the reply shown before and after a place."""
+MOST = 20
+"""Texts of one assertion that are looked for."""
+LONGEST = 50_000
+"""Characters of a reply that are looked through."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """The place in a text most like the wanted one.
+
+    `start` and `end` are the place; `distance` the number of characters to insert, remove or replace;
+    `wanted_marks` and `found_marks` the differing characters, counted within each.
+    """
+
+    start: int
+    end: int
+    distance: int
+    wanted_marks: tuple[tuple[int, int], ...]
+    found_marks: tuple[tuple[int, int], ...]
+
+
+def near_miss(wanted: str, text: str, *, ignoring_case: bool = True) -> NearMiss | None:
+    """The nearest miss, None where nothing is alike. With `ignoring_case`, letters that differ in case
+    only count as the same."""
+    from rapidfuzz.distance import Levenshtein  # imported late: only failed text assertions need it
+
+    place = nearest(wanted, text)
+    if place is None:
+        return None
+    start, end = place
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    found = text[start:end]
+    left, right = (wanted.lower(), found.lower()) if ignoring_case else (wanted, found)
+    if len(left) != len(wanted) or len(right) != len(found):
+        left, right = wanted, found
+    steps = [step for step in Levenshtein.opcodes(left, right) if step.tag != "equal"]
+    return NearMiss(
+        start,
+        end,
+        Levenshtein.distance(left, right),
+        tuple((step.src_start, step.src_end) for step in steps if step.src_end > step.src_start),
+        tuple((step.dest_start, step.dest_end) for step in steps if step.dest_end > step.dest_start),
+    )
+
+
+def text_explained(verdict: Verdict, reply: str) -> Iterator[Line]:
+    """Per text that was looked for whether it stands in the reply, and where, or the nearest miss."""
+    looked = content_texts(verdict)
+    if looked is None:
+        return
+    texts, ignoring_case, forbidden = looked
+    shown = one_line(reply[:LONGEST])
+    if not shown.strip():
+        yield (Span("the reply has no text", "note"),)
+        return
+    for wanted in texts[:MOST]:
+        places = [match.span() for match in _pattern(wanted, ignoring_case).finditer(shown)]
+        if places:
+            yield from _found(wanted, places, shown, forbidden)
+        elif not forbidden:
+            yield from _missing(wanted, shown, ignoring_case)
+    if len(texts) > MOST:
+        yield (Span(f"… and {len(texts) - MOST} more", "muted"),)
+
+
+def nearest_line(verdict: Verdict, reply: str) -> Line | None:
+    """The nearest miss of the first text that is missing, on one line; None where there is none."""
+    looked = content_texts(verdict)
+    if looked is None or verdict.passed is not False or looked[2]:
+        return None
+    shown = one_line(reply[:LONGEST])
+    for wanted in looked[0][:MOST]:
+        if not _pattern(wanted, looked[1]).search(shown):
+            miss = near_miss(wanted, shown, ignoring_case=looked[1]) if _worth(wanted) else None
+            if miss is None:
+                return None
+            place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))
+            return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss.distance)}", "muted"))
+    return None
+
+
+def _pattern(wanted: str, ignoring_case: bool) -> re.Pattern[str]:
+    return re.compile(re.escape(wanted), re.IGNORECASE if ignoring_case else 0)
+
+
+def _worth(wanted: str) -> bool:
+    return len(wanted) >= SHORTEST_NEAR
+
+
+def _found(wanted: str, places: list[tuple[int, int]], text: str, forbidden: bool) -> Iterator[Line]:
+    glyph, style = ("✗ ", "failed") if forbidden else ("✓ ", "passed")
+    times = "once" if len(places) == 1 else f"{len(places)} times"
+    yield (Span(glyph, style), Span(f'"{wanted}"', "strong"), Span(f" stands there {times}", "muted"))
+    for start, end in places[:3]:
+        yield (
+            Span("  "),
+            *_excerpt(text, start, end, [Mark(0, 10**6, "hit-forbidden" if forbidden else "hit-wanted")]),
+        )
+
+
+def _missing(wanted: str, text: str, ignoring_case: bool) -> Iterator[Line]:
+    miss = near_miss(wanted, text, ignoring_case=ignoring_case) if _worth(wanted) else None
+    head = (Span("✗ ", "failed"), Span(f'"{wanted}"', "strong"))
+    if miss is None:
+        yield (*head, Span(" is not there, nor anything like it", "muted"))
+        return
+    yield (*head, Span(f" is not there; the nearest is {_apart(miss.distance)}:", "muted"))
+    yield (
+        Span("  wanted  ", "label"),
+        *marked((Span(wanted),), [Mark(a, b, "removed") for a, b in miss.wanted_marks]),
+    )
+    yield (
+        Span("  reply   ", "label"),
+        *_excerpt(text, miss.start, miss.end, [Mark(0, 10**6, "hit-near"), *_added(miss.found_marks)]),
+    )
+
+
+def _added(ranges: tuple[tuple[int, int], ...]) -> list[Mark]:
+    return [Mark(start, end, "added") for start, end in ranges]
+
+
+def _apart(distance: int) -> str:
+    return f"{distance} character{'' if distance == 1 else 's'} away"
+
+
+def _excerpt(text: str, start: int, end: int, marks: list[Mark]) -> Line:
+    """A place with some of what stands around it; marks count from the place's first character."""
+    before, after = (
+        part.replace("␊", " ") for part in (text[max(start - AROUND, 0) : start], text[end : end + AROUND])
+    )
+    middle = (Span(text[start:end]),)
+    return (
+        Span(("…" if start > AROUND else "") + before, "muted"),
+        *marked(middle, [Mark(m.start, min(m.end, end - start), m.style) for m in marks]),
+        Span(after + ("…" if end + AROUND < len(text) else ""), "muted"),
+    )

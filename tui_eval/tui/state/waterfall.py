@@ -1,0 +1,146 @@
+"""Calls and hand-offs as bars over time: what ran beside what, and what took long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui_eval.model import Attempt, Entry
+from tui_eval.tui.state.amounts import duration
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.tools_view import CallRow, rows
+
+LABEL = 28
+"""Columns for glyph, agent and name at most."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A call, hand-off or reply. `start` and `end` are milliseconds from the attempt's beginning (None:
+    not known), `depth` how deep its agent stands, `call` its row in the table of calls (None: none)."""
+
+    label: str
+    kind: str
+    depth: int
+    start: float | None
+    end: float | None
+    turn: int = 0
+    failed: bool = False
+    call: CallRow | None = None
+
+
+def bars(attempt: Attempt) -> list[Bar]:
+    """All calls, hand-offs and replies in the order they began; those without a time stand where they
+    are in the transcript."""
+    entries = attempt.transcript
+    starts = [float(entry.started_at) for entry in entries if entry.started_at]
+    if starts and attempt.started_at:
+        starts.append(attempt.started_at)
+    zero: float = min(starts, default=0.0)
+    depths = _depths(entries)
+    made: list[tuple[int, Bar]] = []
+    for row in rows(attempt):
+        entry = row.call.entry
+        start, took = _since(entry, zero), row.call.duration_ms
+        end = start + took if start is not None and took is not None else start
+        failed = bool(row.error) or row.verdict in ("failed", "error")
+        place = row.call.call if row.call.call is not None else row.call.result or 0
+        made.append(
+            (
+                place,
+                Bar(row.name, "tool_call", depths.get(entry.agent, 0), start, end, row.turn, failed, row),
+            )
+        )
+    for index, entry in enumerate(entries):
+        if entry.kind == "hand_off":
+            start, end = _since(entry, zero), _hand_off_end(entries, index, zero)
+            label = f"→ {one_line(entry.name or entry.text, 60)}"
+            made.append((index, Bar(label, "hand_off", depths.get(entry.agent, 0), start, end, entry.turn)))
+        elif entry.kind == "assistant" and entry.duration_ms:
+            start = _since(entry, zero)
+            end = start + entry.duration_ms if start is not None else None
+            label = one_line(entry.agent.rsplit(".", 1)[-1], 60) or "reply"
+            made.append((index, Bar(label, "assistant", depths.get(entry.agent, 0), start, end, entry.turn)))
+    known: float = 0.0
+    order: list[tuple[float, int, Bar]] = []
+    for place, bar in sorted(made, key=lambda item: item[0]):
+        known = bar.start if bar.start is not None else known
+        order.append((known, place, bar))
+    return [bar for _, _, bar in sorted(order, key=lambda item: item[:2])]
+
+
+def _since(entry: Entry, zero: float) -> float | None:
+    return (entry.started_at - zero) * 1000 if entry.started_at else None
+
+
+def _depths(entries: Sequence[Entry]) -> dict[str, int]:
+    """How deep each agent stands, from the dotted origin; the front one at 0."""
+    agents = {entry.agent for entry in entries if entry.agent}
+    return {agent: sum(1 for other in agents if agent.startswith(other + ".")) for agent in agents}
+
+
+def _hand_off_end(entries: Sequence[Entry], index: int, zero: float) -> float | None:
+    """When the agent handed to was heard of last within the turn; the hand-off's own duration where it
+    has one."""
+    entry = entries[index]
+    start = _since(entry, zero)
+    if entry.duration_ms is not None and start is not None:
+        return start + entry.duration_ms
+    last = start
+    for other in entries[index + 1 :]:
+        if other.turn != entry.turn:
+            break
+        names = (entry.name, f"{entry.agent}.{entry.name}")
+        if other.started_at and any(other.agent == n or other.agent.startswith(n + ".") for n in names if n):
+            last = max(last or 0.0, (_since(other, zero) or 0.0) + (other.duration_ms or 0.0))
+    return last
+
+
+def span_of(shown: Sequence[Bar]) -> float:
+    """Milliseconds from the beginning to the end of the last bar; 0 where no time is known."""
+    return max((bar.end for bar in shown if bar.end is not None), default=0.0)
+
+
+def scale_line(total: float, width: int, label: int) -> Line:
+    """The line above the bars: when they begin and end."""
+    if not total:
+        return (Span("this agent reports no times", "note"),)
+    room = max(width - label - 11, 4)
+    half, end = duration(total / 2), duration(total)
+    middle = room // 2 - len(half) // 2
+    text = f"{'0':<{middle}}{half:<{room - middle - len(end)}}{end}"
+    return (Span(" " * (label + 11)), Span(text[:room], "muted"))
+
+
+def label_width(shown: Sequence[Bar], width: int) -> int:
+    """Columns that names take: as the longest needs, at most a third of the width."""
+    longest = max((width_of((Span(bar.label),)) + 2 * bar.depth for bar in shown), default=4)
+    return max(min(longest + 2, LABEL, width // 3), 6)
+
+
+def bar_line(bar: Bar, total: float, width: int, label: int) -> Line:
+    """One bar: name, how long, and where it lies between the beginning and the end."""
+    glyph = Span("! " if bar.failed else "  ", "error")
+    weight = {"hand_off": "agent", "assistant": "role-assistant"}.get(bar.kind, "strong")
+    name = fit((glyph, Span("  " * min(bar.depth, 4)), Span(bar.label, weight)), label)
+    took = duration(bar.end - bar.start) if bar.start is not None and bar.end is not None else "–"
+    head: Line = (*name, Span(" " * (label - width_of(name))), Span(f" {took:>9} ", "muted"))
+    room = max(width - width_of(head), 4)
+    if bar.start is None or not total:
+        return head
+    style = (
+        "error" if bar.failed else {"hand_off": "agent", "assistant": "role-assistant"}.get(bar.kind, "code")
+    )
+    end = bar.end if bar.end is not None else bar.start
+    first = min(bar.start / total * room, room - 0.2)
+    last = max(min(end / total * room, room), first + 0.2)
+    return (*head, *_drawn(first, last, style))
+
+
+def _drawn(first: float, last: float, style: str) -> Line:
+    """A bar from one place to another, to an eighth of a column at its end."""
+    begin = int(first)
+    whole, part = divmod(round((last - begin) * 8), 8)
+    text = "█" * whole + (_EIGHTHS[part] if part else "")
+    return (Span(" " * begin), Span(text or "▏", style))
