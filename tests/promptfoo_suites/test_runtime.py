@@ -1,0 +1,351 @@
+"""What rows of a promptfoo suite hand on, in which order they run, and what surrounds a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.servers.base import Planned
+from tests.servers.openai import OpenAIServer
+from tui_eval.engine.plan import Job
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.rows import arrange
+from tui_eval.engine.runs import prepare, resume
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt, Case, Turn
+from tui_eval.reports import promptfoo, results
+from tui_eval.store.reader import RunReader
+
+
+def suite(root: Path, text: str, **files: str) -> Path:
+    root.mkdir(exist_ok=True)
+    (root / "promptfooconfig.yaml").write_text(dedent(text), "utf-8")
+    for name, content in files.items():
+        (root / name.replace("_", ".")).write_text(dedent(content), "utf-8")
+    return root
+
+
+async def run(root: Path, **values: Any) -> tuple[list[Attempt], dict[str, Any]]:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], trust=True, **values))
+    await active.execute()
+    assert active.writer is not None and active.writer.error is None
+    reader = RunReader(active.writer.folder)
+    try:
+        attempts = [reader.attempt(row.id) for row in reader.attempts()]
+        return [attempt for attempt in attempts if attempt is not None], results.build(reader)
+    finally:
+        reader.close()
+
+
+CHAT = """
+providers: [echo, {id: echo, label: second}]
+prompts: ['{% for turn in _conversation %}{{turn.input}}>{{turn.output}};{% endfor %}{{q}}']
+tests:
+  - {vars: {q: a}, metadata: {conversationId: one}}
+  - {vars: {q: x}, metadata: {conversationId: two}}
+  - {vars: {q: b}, metadata: {conversationId: one}}
+  - {vars: {q: y}, metadata: {conversationId: two}, assert: [{type: contains, value: 'x>x;y'}]}
+"""
+
+
+async def test_conversations_are_one_transcript(tmp_path: Path) -> None:
+    attempts, document = await run(suite(tmp_path, CHAT))
+    texts = [attempt.response_text for attempt in attempts]
+    assert texts == ["a", "a", "x", "x", "a>a;b", "a>a;b", "x>x;y", "x>x;y"]
+    last = attempts[-1]
+    assert [(entry.turn, entry.kind, entry.text) for entry in last.transcript] == [
+        (1, "note", "from earlier rows of this conversation"),
+        (1, "user", "x"),
+        (1, "assistant", "x"),
+        (2, "user", "x>x;y"),
+        (2, "assistant", "x>x;y"),
+    ]
+    assert last.verdicts[0].turn == 2 and last.outcome == "passed"
+    assert all("_conversation" not in row["vars"] for row in document["results"])
+
+
+async def test_attempts_of_a_conversation_are_apart(tmp_path: Path) -> None:
+    attempts, _ = await run(suite(tmp_path, CHAT.replace(", {id: echo, label: second}", "")), attempts=2)
+    assert [(a.attempt, a.response_text) for a in attempts if a.vars["q"] == "b"] == [
+        (1, "a>a;b"),
+        (2, "a>a;b"),
+    ]
+
+
+async def test_stored_output_replaces_a_variable_and_reaches_all_columns(tmp_path: Path) -> None:
+    attempts, document = await run(
+        suite(
+            tmp_path,
+            """
+            providers: [echo]
+            prompts: ['{{q}} {{saved}}', 'second {{saved}}']
+            tests:
+              - {vars: {q: one}, options: {storeOutputAs: saved, transform: 'output.trim().toUpperCase()'}}
+              - {vars: {q: two, saved: mine}}
+            """,
+        )
+    )
+    assert [attempt.response_text for attempt in attempts][2:] == ["two SECOND ONE", "second SECOND ONE"]
+    assert document["results"][2]["vars"] == {"q": "two", "saved": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "case", "expected"),
+    [
+        ({}, {}, (None, 0, 0.0)),
+        ({"delay": 250}, {}, ("s", 1, 0.25)),
+        ({"maxConcurrency": 3}, {}, ("s", 3, 0.0)),
+        ({}, {"options": {"runSerially": True}}, ("s\nserially", 1, 0.0)),
+        ({}, {"options": {"storeOutputAs": "x"}}, ("s", 1, 0.0)),
+        ({}, {"provider": {"id": "echo", "delay": 100}}, ("s\nNone", 1, 0.1)),
+        ({}, {"turns": [Turn("{{_conversation}}")]}, ("s\n\n\n", 1, 0.0)),
+        (
+            {}, {"turns": [Turn("{{_conversation}}")], "options": {"disableConversationVar": True}},
+            (None, 0, 0.0),
+        ),
+    ],
+)  # fmt: skip
+def test_what_must_follow_one_another(settings: dict[str, Any], case: dict[str, Any], expected: Any) -> None:
+    job = Job(
+        Case("s::c", "c", "s", "promptfoo", **case), "echo", None, None, 1, 1, "documented", Path(), 60, {},
+        None, None, settings={"evaluateOptions": settings},
+    )  # fmt: skip
+    arrange([job])
+    assert (job.group, job.at_once, job.pause) == expected
+
+
+async def test_the_suites_time_is_over(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: ['exec:sh -c "sleep 30"']
+        prompts: ['{{q}}']
+        evaluateOptions: {maxEvalTimeMs: 300, maxConcurrency: 1}
+        tests: [{vars: {q: a}}, {vars: {q: b}}]
+        """,
+    )
+    attempts, _ = await run(root)
+    assert [attempt.outcome for attempt in attempts] == ["error", "error"]
+    assert all("maxEvalTimeMs" in attempt.message for attempt in attempts)
+
+
+async def test_derived_metrics_and_weighted_sums(tmp_path: Path) -> None:
+    _, document = await run(
+        suite(
+            tmp_path,
+            """
+            providers: [echo]
+            prompts: ['{{q}}']
+            derivedMetrics:
+              - {name: F1, value: '2 * P * R / (P + R)'}
+              - {name: each, value: 'F1 / __count'}
+              - {name: root, value: 'sqrt(P^2)'}
+              - {name: gone, value: 'nothing + 1'}
+            tests:
+              - vars: {q: ab}
+                assert: [{type: contains, value: a, metric: P, weight: 3}, {type: contains, value: z, metric: R}]
+              - {vars: {q: bb}, assert: [{type: contains, value: b, metric: R}]}
+            """,
+        )
+    )
+    (column,) = document["metrics"]
+    assert column["named_scores"] == {"P": 3.0, "R": 1.0}
+    assert column["derived"] == pytest.approx({"F1": 1.5, "each": 0.75, "root": 3.0, "gone": 0.0})
+    assert "nothing" in column["derived_errors"]["gone"]
+
+
+async def test_columns_are_compared_when_all_have_run(tmp_path: Path) -> None:
+    attempts, _ = await run(
+        suite(
+            tmp_path,
+            """
+            providers: [echo]
+            prompts: ['good {{q}}', 'bad {{q}}']
+            tests:
+              - {vars: {q: a}, assert: [{type: contains, value: good, weight: 0}, {type: max-score}]}
+            """,
+        ),
+        attempts=2,
+    )
+    assert sorted((a.prompt_sent, a.outcome) for a in attempts) == [
+        ("bad a", "failed"), ("bad a", "failed"), ("good a", "passed"), ("good a", "passed"),
+    ]  # fmt: skip
+
+
+HOOKS = """
+import json
+
+calls = []
+
+def hook(name, context):
+    calls.append(name)
+    if name == "beforeAll":
+        context["suite"]["tests"].append({"vars": {"q": "added"}, "assert": [{"type": "equals", "value": "added!"}]})
+        return context
+    if name == "beforeEach":
+        context["test"]["vars"]["q"] += "!"
+        return context
+    if name == "afterEach":
+        calls.append(context["result"]["response"]["output"])
+    if name == "afterAll":
+        calls.append(len(context["results"]))
+        open("calls.json", "w").write(json.dumps(calls))
+"""
+
+
+async def test_hooks_before_and_after(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: [echo]
+        prompts: ['{{q}}']
+        extensions: ['file://hooks.py:hook']
+        evaluateOptions: {maxConcurrency: 1}
+        tests: [{vars: {q: a}}]
+        """,
+        hooks_py=HOOKS,
+    )
+    attempts, _ = await run(root)
+    assert [(a.response_text, a.outcome) for a in attempts] == [("a!", "passed"), ("added!", "passed")]
+    calls = json.loads((root / "calls.json").read_text("utf-8"))
+    assert calls == [
+        "beforeAll", "beforeEach", "afterEach", "a!", "beforeEach", "afterEach", "added!", "afterAll", 2,
+    ]  # fmt: skip
+
+
+async def test_a_hook_that_fails_is_no_pass(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: [echo]
+        prompts: ['{{q}}']
+        extensions: ['file://hooks.py:beforeAll']
+        tests: [{vars: {q: a}}]
+        """,
+        hooks_py="def beforeAll(context, more):\n    raise RuntimeError('no server')\n",
+    )
+    (attempt,), _ = await run(root)
+    assert attempt.outcome == "error" and "no server" in attempt.message
+
+
+MANY = """
+providers: [echo, {id: echo, label: E2}]
+prompts: [{raw: 'p {{q}}', label: Long}, {raw: 's {{q}}', label: Short}]
+tests:
+  - {vars: {q: a}, assert: [{type: contains, value: a}]}
+  - {vars: {q: b}, assert: [{type: contains, value: zzz}]}
+  - {vars: {q: c}, assert: [{type: perplexity, threshold: 1}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"filter_first_n": 1}, ["a"] * 4),
+        ({"filter_range": "1:3"}, ["b"] * 4 + ["c"] * 4),
+        ({"filter_range": "2:"}, ["c"] * 4),
+        ({"filter_prompts": "^Long$", "filter_providers": "E2"}, ["a", "b", "c"]),
+        ({"prompt_prefix": "<", "filter_prompts": "Short", "filter_first_n": 1}, ["a", "a"]),
+    ],
+)
+async def test_promptfoos_filters_count_tests(
+    tmp_path: Path, options: dict[str, Any], expected: list[str]
+) -> None:
+    attempts, _ = await run(suite(tmp_path, MANY), **options)
+    assert [attempt.vars["q"] for attempt in attempts] == expected
+    if "prompt_prefix" in options:
+        assert attempts[0].prompt_sent == "<s a"
+
+
+async def test_a_sample_is_the_same_for_a_seed(tmp_path: Path) -> None:
+    root = suite(tmp_path, MANY)
+    drawn = [
+        [attempt.vars["q"] for attempt in (await run(root, filter_sample=2, filter_sample_seed="7"))[0]]
+        for _ in range(2)
+    ]
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 8
+
+
+async def test_what_failed_in_a_file_ours_or_promptfoos(tmp_path: Path) -> None:
+    root = suite(tmp_path, MANY)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    await active.execute()
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    for name, build in (("ours.json", results.build), ("theirs.json", promptfoo.build)):
+        (tmp_path / name).write_text(json.dumps(build(reader)), "utf-8")
+        file = str(tmp_path / name)
+        for option, expected in (
+            ("filter_failing", {"b", "c"}), ("filter_failing_only", {"b"}), ("filter_errors_only", {"c"}),
+        ):  # fmt: skip
+            attempts, _ = await run(root, **{option: file})
+            assert {attempt.vars["q"] for attempt in attempts} == expected, (name, option)
+    reader.close()
+    with pytest.raises(SelectionError, match="cannot be read"):
+        await run(root, filter_failing="nowhere.json")
+
+
+async def test_variables_of_the_command_line(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: [echo]
+        prompts: ['{{a}} {{b}}']
+        defaultTest: {vars: {b: default}}
+        tests: [{vars: {a: own}}]
+        """,
+    )
+    (attempt,), _ = await run(root, vars={"a": "typed", "b": "typed"})
+    assert attempt.prompt_sent == "own typed"
+
+
+async def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
+    root = suite(tmp_path, MANY)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    await active.runner.interrupt()
+    await active.execute()
+    assert active.writer is not None
+    again = await asyncio.to_thread(resume, active.writer.folder)
+    assert await again.execute() == "finished"
+    reader = RunReader(active.writer.folder)
+    assert all(row.state == "done" for row in reader.attempts())
+    reader.close()
+
+
+async def test_options_of_a_test_reach_the_provider(tmp_path: Path) -> None:
+    with OpenAIServer() as server:
+        root = suite(
+            tmp_path,
+            f"""
+            providers: [{{id: 'openai:chat:m', config: {{apiBaseUrl: '{server.base}', temperature: 1}}}}]
+            prompts: [{{raw: '{{{{q}}}}', label: p, config: {{max_tokens: 9}}}}]
+            tests: [{{vars: {{q: a}}, options: {{temperature: 0}}}}]
+            """,
+        )
+        (attempt,), _ = await run(root)
+        assert attempt.outcome == "passed", attempt.message
+        body = server.requests[-1].body
+    assert (body["temperature"], body["max_tokens"]) == (0, 9)
+
+
+async def test_the_configs_own_grader_judges(tmp_path: Path) -> None:
+    grade = Planned(text='{"pass": false, "score": 0.1, "reason": "rude"}')
+    with OpenAIServer(grade) as server:
+        root = suite(
+            tmp_path,
+            f"""
+            providers: [echo]
+            prompts: ['{{{{q}}}}']
+            defaultTest:
+              options: {{provider: {{id: 'openai:chat:judge', config: {{apiBaseUrl: '{server.base}'}}}}}}
+            tests: [{{vars: {{q: a}}, assert: [{{type: llm-rubric, value: polite}}]}}]
+            """,
+        )
+        (attempt,), _ = await run(root)
+    assert attempt.outcome == "failed" and attempt.message == "rude"
+    assert attempt.verdicts[0].judge is not None and attempt.verdicts[0].judge["model"] == "judge"
