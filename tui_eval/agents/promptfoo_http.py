@@ -253,7 +253,7 @@ class PromptfooHttpSession(Session):
             if found is None:
                 found = {}  # as promptfoo stores what is undefined
         events: list[Event] = []
-        if isinstance(found, dict) and (found.get("output") or found.get("error")):
+        if isinstance(found, dict) and found.get("output"):
             events, reply = read_response(found, turn)
         else:
             reply = Reply(turn=turn, text=text_of(found))
