@@ -143,3 +143,9 @@ def test_a_stream_holds_back_no_more_than_needed() -> None:
     assert stream.feed("sec") == ""
     assert stream.feed("ret-1 bye") == f"{MASK} bye"
     assert stream.flush() == ""
+
+
+def test_the_shells_working_folders_are_no_secrets() -> None:
+    assert secret_values({"PWD": "/home/ada/project", "OLDPWD": "/home/ada", "DB_PWD": "hunter2hunter2"}) == [
+        "hunter2hunter2"
+    ]

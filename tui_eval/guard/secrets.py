@@ -36,6 +36,8 @@ _ABOUT_A_SECRET = frozenset(
         *("max", "name", "path", "size", "sock", "ttl", "type", "url", "uri"),
     )
 )
+_WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
+"""The shell's own variables: folders, no passwords."""
 _SCHEME = re.compile(r"^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
@@ -47,7 +49,7 @@ def secret_name(name: str) -> bool:
     `path`, `url`, `name` and the like says something about a secret, not the secret.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
-    if not words or words[-1] in _ABOUT_A_SECRET:
+    if not words or words[-1] in _ABOUT_A_SECRET or name in _WORKING_FOLDERS:
         return False
     return any(
         word in _SECRET_PLURALS or (word.endswith(_SECRET_ENDINGS) and not word.endswith(_NOT_ENDINGS))

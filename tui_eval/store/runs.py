@@ -99,9 +99,10 @@ class Store:
 
 
 def new_run_id(now: float | None = None) -> str:
-    """`YYYYMMDD-HHMMSS-xxxx`: sorts by time, unlikely to repeat within a second."""
-    moment = time.localtime(now if now is not None else time.time())
-    return f"{time.strftime('%Y%m%d-%H%M%S', moment)}-{secrets.token_hex(2)}"
+    """`YYYYMMDD-HHMMSS-mmmxx` (milliseconds and a random part): sorts by time, does not repeat."""
+    seconds = now if now is not None else time.time()
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(seconds))
+    return f"{stamp}-{int(seconds * 1000) % 1000:03d}{secrets.token_hex(1)}"
 
 
 class RunLock:
