@@ -71,7 +71,7 @@ async def execute(
     finally:
         printed.reset(listening)
         collector.close()
-    duration = (time.perf_counter() - clock) * 1000
+    duration = (time.perf_counter() - clock) * 1000 - run.prepared_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = _attempt(job, number, run, collector, judgement, error)
@@ -129,11 +129,14 @@ class _Running:
         self.conversation: Conversation | None = None
         self.clock = 0.0
         self.spent_ms = 0.0
+        self.prepared_ms = 0.0
 
     async def go(self, deadline: float | None) -> Judgement:
         job = self.job
         if job.spec is not None and job.case.provider_output in (None, ""):
+            before = time.perf_counter()
             await self.environment.agent(job.spec).prepare(self._teller())
+            self.prepared_ms = (time.perf_counter() - before) * 1000
         loop = asyncio.get_running_loop()
         limit = loop.time() + job.timeout
         words = f"timed out after {job.timeout:g} s"
