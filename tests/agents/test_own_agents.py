@@ -281,38 +281,6 @@ async def test_http_with_paths(server: JsonServer) -> None:
     await it.close()
 
 
-async def test_http_as_promptfoo_provider(server: JsonServer) -> None:
-    server.plan.extend(
-        [
-            Planned(body={"a": {"b": "deep"}}),
-            Planned(body={"a": "x"}),
-            Planned(status=500, body={"e": 1}),
-            Planned(body={"x": [1, 2]}),
-        ]
-    )
-    config = {"method": "POST", "body": {"p": "{{prompt}}"}, "transformResponse": "json.a.b"}
-    it = agent("http", url=server.url, promptfoo=True, config=config)
-    assert (await talk(it, "hi"))[1][0].text == "deep"
-    assert server.requests[0].body == {"p": "hi"}
-    assert (await talk(it, "hi"))[1][0].output == {}
-    await it.close()
-    it = agent("http", url=server.url, promptfoo=True, config={})
-    _, replies = await talk(it, "hi")
-    assert replies[0].output == {"e": 1} and replies[0].metadata["http"]["status"] == 500  # type: ignore[index]
-    assert server.requests[-1].method == "GET"
-    await it.close()
-    it = agent(
-        "http",
-        url=server.url,
-        promptfoo=True,
-        config={"transformResponse": "json.x.map(n => n * 2).join('-')"},
-    )
-    assert (await talk(it, "hi"))[1][0].text == "2-4"
-    await it.close()
-    with pytest.raises(ConfigError, match=r"config\.tls is not supported"):
-        agent("http", url=server.url, promptfoo=True, config={"tls": {}})
-
-
 async def test_replay() -> None:
     attempt = Attempt(
         case_id="s::c",
