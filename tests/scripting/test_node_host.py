@@ -184,7 +184,22 @@ def test_tsx_of_the_project(tmp_path: Path) -> None:
     loader = tmp_path / "node_modules" / "tsx" / "dist" / "loader.mjs"
     loader.parent.mkdir(parents=True)
     loader.write_text("")
-    assert node_host._typescript_flags("node", (20, 1), tmp_path / "sub")[0] == "--import"
+    node = str(tmp_path / "usr" / "bin" / "node")
+    assert node_host._typescript_flags(node, (20, 1), tmp_path / "sub") == ["--import", loader.as_uri()]
+    common = (
+        tmp_path
+        / "usr"
+        / "lib"
+        / "node_modules"
+        / "promptfoo"
+        / "node_modules"
+        / "tsx"
+        / "dist"
+        / "loader.mjs"
+    )
+    common.parent.mkdir(parents=True)
+    common.write_text("")
+    assert node_host._typescript_flags(node, (20, 1), tmp_path.parent) == ["--import", common.as_uri()]
 
 
 async def test_without_node(host: NodeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """People's JavaScript that needs node's modules, run by the node that is installed (`script_host`).
 
-CommonJS and ES modules; TypeScript where node strips types itself (22.6 or later) or the project has
-`tsx`. Inline JavaScript of suites does not come here: it runs in isolates that can reach nothing
+CommonJS and ES modules; TypeScript where node strips types itself (22.6 or later) or there is `tsx`. Inline JavaScript of suites does not come here: it runs in isolates that can reach nothing
 (`javascript`).
 """
 
@@ -211,7 +210,8 @@ def _version(node: str) -> tuple[int, int]:
 
 
 def _typescript_flags(node: str, version: tuple[int, int], folder: Path) -> list[str]:
-    """What makes node run TypeScript: nothing, its own flag, or the project's `tsx`.
+    """What makes node run TypeScript: nothing, its own flag, or a `tsx`: the project's, or one that
+    is installed for all (promptfoo brings it).
 
     Raises:
         NodeMissing: nothing does.
@@ -220,8 +220,10 @@ def _typescript_flags(node: str, version: tuple[int, int], folder: Path) -> list
         return []
     if version >= _STRIPS_TYPES:
         return ["--experimental-strip-types"]
-    for above in (folder, *folder.parents):
-        loader = above / "node_modules" / "tsx" / "dist" / "loader.mjs"
+    shared = Path(node).resolve().parents[1] / "lib" / "node_modules"
+    homes = [above / "node_modules" for above in (folder, *folder.parents)]
+    for home in (*homes, shared, shared / "promptfoo" / "node_modules"):
+        loader = home / "tsx" / "dist" / "loader.mjs"
         if loader.is_file():
             return ["--import", loader.as_uri()]
     least = ".".join(map(str, _STRIPS_TYPES))

@@ -181,7 +181,11 @@ readline.createInterface({ input: channel, crlfDelay: Infinity }).on('line', (li
     return;
   }
   open.add(request.id);
-  serve(request).finally(() => open.delete(request.id));
+  serve(request)
+    .catch((error) => {
+      answer(request, { kind: 'error', message: oneLine(error), traceback: '', stdout: '' });
+    })
+    .finally(() => open.delete(request.id));
 });
 channel.on('close', () => process.exit(0));
 channel.on('error', () => process.exit(0));
