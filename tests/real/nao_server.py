@@ -7,11 +7,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.real.processes import (
+    CACHE,
+    NotHere,
+    ended_after,
+    environment,
+    free_port,
+    until_healthy,
+    virtual_environment,
+)
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 
@@ -36,10 +42,6 @@ CREATE TABLE nothing (id INTEGER);
 """
 
 
-class NotHere(Exception):
-    """Why the server cannot be had on this machine."""
-
-
 @dataclass
 class Running:
     """A backend with a project and a user, the mock model behind it, and nao's own command line."""
@@ -52,9 +54,8 @@ class Running:
 
     def environment(self, **more: str) -> dict[str, str]:
         """What command lines of this user run with."""
-        around = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
         mine = {"HOME": str(self.home), "BACKEND_URL": self.url}
-        return {**around, **mine, "NAO_USERNAME": EMAIL, "NAO_PASSWORD": PASSWORD, **more}
+        return environment(**{**mine, "NAO_USERNAME": EMAIL, "NAO_PASSWORD": PASSWORD, **more})
 
 
 def installed() -> tuple[Path, Path]:
@@ -63,27 +64,15 @@ def installed() -> tuple[Path, Path]:
     Raises:
         NotHere: one of them cannot be installed.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tui-eval-tests"
-    folder, home = cache / f"nao-core-{VERSION}", cache / f"nao-home-{VERSION}"
-    python = folder / "bin" / "python"
-    asked = "from importlib.metadata import version; print(version('nao-core'))"
-    if not python.exists() or _said([python, "-c", asked]) != VERSION:
-        shutil.rmtree(folder, ignore_errors=True)
-        cache.mkdir(parents=True, exist_ok=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True, capture_output=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        done = subprocess.run([*pip, f"nao-core[duckdb]=={VERSION}"], capture_output=True, text=True)
-        if done.returncode != 0:
-            shutil.rmtree(folder, ignore_errors=True)
-            last = (done.stderr.strip().splitlines() or ["no word why"])[-1]
-            raise NotHere(f"pip cannot install nao-core {VERSION}: {last}")
+    python = virtual_environment(f"nao-core-{VERSION}", sys.executable, [f"nao-core[duckdb]=={VERSION}"])
     # The engine that verifies answers is no part of the wheel; nao's own code fetches it from npm.
     fetch = "from nao_core import native; print(native.ensure_group(native.server_bin_dir(), 'duckdb'))"
+    home = CACHE / f"nao-home-{VERSION}"
     home.mkdir(parents=True, exist_ok=True)
     said = _said([python, "-c", fetch], HOME=str(home))
     if not said.endswith("True"):
         raise NotHere(f"nao cannot fetch its DuckDB engine: {said[-200:]}")
-    return folder / "bin", home
+    return python.parent, home
 
 
 def _said(command: list[Any], **environment: str) -> str:
@@ -136,24 +125,15 @@ def serving(folder: Path) -> Iterator[Running]:
         (project / "nao_config.yaml").write_text(config)
         with duckdb.connect(str(project / "shop.duckdb")) as connection:
             connection.execute(TABLES)
-        port, side_port = _free_port(), _free_port()
+        port, side_port = free_port(), free_port()
         server = _start(folder, programs, home, project, model.base, port, side_port)
         running = Running(f"http://127.0.0.1:{port}", project, folder / "home", model, programs / "nao")
         # `nao test` looks for the engine below its own home.
         shutil.copytree(home / ".nao", running.home / ".nao", symlinks=True)
-        try:
-            _until_healthy(f"{running.url}/api/health", server, folder / "log")
+        with ended_after(*server, by=signal.SIGINT):  # SIGTERM waits for requests
+            until_healthy(f"{running.url}/api/health", server[0], folder / "log")
             _post(running.url, "/api/auth/sign-up/email", email=EMAIL, password=PASSWORD, name="Tester")
             yield running
-        finally:
-            for process in server:
-                process.send_signal(signal.SIGINT)  # SIGTERM waits for requests
-            for process in server:
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
 
 
 def _start(
@@ -161,8 +141,7 @@ def _start(
 ) -> list[subprocess.Popen[bytes]]:
     package = next((programs.parent / "lib").glob("python3*")) / "site-packages" / "nao_core" / "bin"
     native = next((home / ".nao" / "native").glob("duckdb-*"))
-    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    environment |= {
+    variables = {
         "HOME": str(home),
         "BETTER_AUTH_SECRET": "a secret of the test, long enough",
         "BETTER_AUTH_URL": f"http://127.0.0.1:{port}",
@@ -180,26 +159,13 @@ def _start(
         (folder / "still").mkdir()
         sidecar = subprocess.Popen(
             [programs / "python", package / "fastapi" / "main.py"],
-            env={**environment, "PORT": str(side_port)}, stdout=out, stderr=out, cwd=folder / "still",
+            env=environment(**variables, PORT=str(side_port)), stdout=out, stderr=out, cwd=folder / "still",
         )  # fmt: skip
         chat = subprocess.Popen(
             [package / "nao-chat-server", "--host", "127.0.0.1", "--port", str(port)],
-            env=environment, stdout=out, stderr=out, cwd=package,
+            env=environment(**variables), stdout=out, stderr=out, cwd=package,
         )  # fmt: skip
     return [chat, sidecar]
-
-
-def _until_healthy(url: str, server: list[subprocess.Popen[bytes]], log: Path) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            ended = [process for process in server if process.poll() is not None]
-            assert not ended, log.read_text(errors="replace")[-3000:]
-        time.sleep(0.05)
-    raise AssertionError(f"{url} does not answer: {log.read_text(errors='replace')[-3000:]}")
 
 
 def _post(url: str, path: str, **body: str) -> None:
@@ -207,9 +173,3 @@ def _post(url: str, path: str, **body: str) -> None:
     urllib.request.urlopen(
         urllib.request.Request(url + path, json.dumps(body).encode(), headers), timeout=30
     ).close()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.real.processes import (
+    NotHere,
+    ended_after,
+    environment,
+    free_port,
+    until_healthy,
+    virtual_environment,
+)
+
 RECIPE = Path(__file__).parent.parent / "vectors" / "neurosan_recipe"
 VERSION = "0.6.98"
 PACKAGES = (f"neuro-san=={VERSION}", "leaf-common==1.3.6")
-
-
-class NotHere(Exception):
-    """Why the server cannot be had on this machine."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +51,7 @@ def interpreter() -> Path:
 
 def library() -> Path:
     """The Python of a virtual environment with neuro-san, made once and kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tui-eval-tests"
-    folder = cache / f"neuro-san-{VERSION}"
-    python = folder / "bin" / "python"
-    if _works(python):
-        return python
-    base = interpreter()
-    shutil.rmtree(folder, ignore_errors=True)
-    cache.mkdir(parents=True, exist_ok=True)
-    subprocess.run([base, "-m", "venv", folder], check=True, capture_output=True)
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
-    done = subprocess.run(pip, capture_output=True, text=True)
-    if done.returncode != 0:
-        shutil.rmtree(folder, ignore_errors=True)
-        last = (done.stderr.strip().splitlines() or ["no word why"])[-1]
-        raise NotHere(f"pip cannot install neuro-san {VERSION}: {last}")
-    return python
-
-
-def _works(python: Path) -> bool:
-    if not python.exists():
-        return False
-    asked = "from importlib.metadata import version; print(version('neuro-san'), version('leaf-common'))"
-    said = subprocess.run([python, "-c", asked], capture_output=True, text=True).stdout.split()
-    return said == [package.partition("==")[2] for package in PACKAGES]
+    return virtual_environment(f"neuro-san-{VERSION}", interpreter(), PACKAGES)
 
 
 @contextmanager
@@ -84,48 +62,16 @@ def serving(log: Path) -> Iterator[Running]:
         NotHere: there is no Python for it, or no way to install it.
     """
     python = library()
+    mock_port, port = free_port(), free_port()
     with log.open("wb") as out:
-        mock_port, port = _free_port(), _free_port()
         mock = subprocess.Popen(
             [sys.executable, RECIPE / "mock_llm.py", str(mock_port)], stdout=out, stderr=out
         )
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        for proxy in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-            environment.pop(proxy, None)
         server = subprocess.Popen(
             ["sh", RECIPE / "start_server.sh", python, str(port), str(mock_port)],
-            stdout=out, stderr=out, cwd=log.parent, env=environment,
+            stdout=out, stderr=out, cwd=log.parent, env=environment(PYTHONDONTWRITEBYTECODE="1"),
         )  # fmt: skip
-        try:
-            _until_healthy(f"http://127.0.0.1:{mock_port}/", mock, log)
-            _until_healthy(f"http://127.0.0.1:{port}/healthz", server, log)
-            yield Running(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{mock_port}/v1", python)
-        finally:
-            for process in (server, mock):
-                process.terminate()
-            for process in (server, mock):
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-
-
-def _until_healthy(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            pass
-        assert process.poll() is None, log.read_text(errors="replace")[-3000:]
-        time.sleep(0.05)
-    raise AssertionError(f"{url} does not answer: {log.read_text(errors='replace')[-3000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    with ended_after(server, mock):
+        until_healthy(f"http://127.0.0.1:{mock_port}/", mock, log)
+        until_healthy(f"http://127.0.0.1:{port}/healthz", server, log)
+        yield Running(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{mock_port}/v1", python)

@@ -18,7 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.agents.helpers import agent, context, of, talk
-from tests.real.nao_server import EMAIL, MODEL, OTHER, PASSWORD, NotHere, Running, serving
+from tests.real.nao_server import EMAIL, MODEL, OTHER, PASSWORD, Running, serving
+from tests.real.processes import NotHere
 from tui_eval.agents import Request, nao_auth
 from tui_eval.events import TextDelta, ToolCall, ToolResult
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.real.neuro_san_server import RECIPE, NotHere, _free_port, library
+from tests.real.neuro_san_server import RECIPE, library
+from tests.real.processes import NotHere, ended_after, environment, free_port, until_healthy
 
 pytestmark = pytest.mark.real
 SUITES = Path(__file__).parent / "suites"
@@ -30,19 +28,11 @@ EXPECTED = {
 
 @pytest.fixture
 def model() -> Iterator[str]:
-    port = _free_port()
+    port = free_port()
     mock = subprocess.Popen([sys.executable, RECIPE / "mock_llm.py", str(port)])
-    try:
-        for _ in range(200):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+    with ended_after(mock):
+        until_healthy(f"http://127.0.0.1:{port}/", mock)
         yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        mock.terminate()
-        mock.wait()
 
 
 def test_networks_without_a_server(tmp_path: Path, model: str) -> None:
@@ -62,11 +52,9 @@ def test_networks_without_a_server(tmp_path: Path, model: str) -> None:
         f"    python: {python}\n    manifest: {RECIPE}/networks/manifest.hocon\n    tool_path: {RECIPE}/coded\n"
         f"judge: {{type: openai, base_url: '{model}', model: m, system: You are evaluating text samples.}}\n"
     )
-    environment = {**os.environ, "OPENAI_API_BASE": model, "OPENAI_API_KEY": "sk-mock"}
-    for proxy in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        environment.pop(proxy, None)
+    variables = environment(OPENAI_API_BASE=model, OPENAI_API_KEY="sk-mock")
     command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "-o", "r.json", "--display", "none"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=variables)
     assert done.returncode == 1, done.stderr
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     got = {result["name"].partition(" [")[0]: result for result in results}
