@@ -13,5 +13,10 @@ _NODE = re.compile(
 
 
 def needs_node(path: Path, source: str) -> bool:
-    """Whether a file uses what only node has: modules, TypeScript, the process, the network, timers."""
-    return path.suffix in (".ts", ".mts", ".cts") or _NODE.search(source) is not None
+    """Whether a file uses what only node has: modules, TypeScript, the process, the network, timers.
+
+    So does a promptfoo configuration, whose functions only node can find again (`NodeHost.value_sync`).
+    """
+    if path.suffix in (".ts", ".mts", ".cts") or path.name.startswith("promptfooconfig"):
+        return True
+    return _NODE.search(source) is not None
