@@ -77,6 +77,17 @@ async def test_attempts_of_a_conversation_are_apart(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_row_run_again_gets_the_rows_before_it(tmp_path: Path) -> None:
+    root = suite(tmp_path, CHAT)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    await active.execute()
+    row = next(job.case.case_id for job in active.jobs if job.case.vars["q"] == "b" and job.agent == "second")
+    attempts, _ = await run(root, case_ids=[row], linked_to=active.run_id)
+    assert [attempt.response_text for attempt in attempts] == ["a>a;b"]
+    alone, _ = await run(root, case_ids=[row])
+    assert [attempt.response_text for attempt in alone] == ["b"]
+
+
 async def test_stored_output_replaces_a_variable_and_reaches_all_columns(tmp_path: Path) -> None:
     attempts, document = await run(
         suite(
@@ -305,15 +316,17 @@ async def test_variables_of_the_command_line(tmp_path: Path) -> None:
 
 
 async def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
-    root = suite(tmp_path, MANY)
+    root = suite(tmp_path, CHAT)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
-    await active.runner.interrupt()
+    active.tickets = active.tickets[:3]  # as if it had been cut there
     await active.execute()
     assert active.writer is not None
     again = await asyncio.to_thread(resume, active.writer.folder)
     assert await again.execute() == "finished"
     reader = RunReader(active.writer.folder)
     assert all(row.state == "done" for row in reader.attempts())
+    texts = [attempt.response_text for row in reader.attempts() if (attempt := reader.attempt(row.id))]
+    assert texts == ["a", "a", "x", "x", "a>a;b", "a>a;b", "x>x;y", "x>x;y"]
     reader.close()
 
 

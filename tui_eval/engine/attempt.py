@@ -15,6 +15,7 @@ from tui_eval import assertions
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
 from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
 from tui_eval.config import ConfigError
+from tui_eval.engine import continuing
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
@@ -77,11 +78,13 @@ async def execute(
     attempt = _attempt(job, number, run, collector, judgement, error)
     if run.by_hand:
         attempt.outcome = "skipped"
-        attempt.message = f"by hand, no result: {'; '.join(run.by_hand)}"
+        attempt.message = f"{continuing.BY_HAND}{'; '.join(run.by_hand)}"
+    if job.recorded is not None and job.from_turn is None:
+        attempt.cost = 0.0  # it was paid for when it was asked
     attempt.started_at = started
     attempt.duration_ms = round(duration, 1)
     if judgement is not None and run.conversation is not None:
-        environment.memory.remember(job, attempt, run.conversation.requests[-1].messages)
+        environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:
         await environment.hooks.after_each(run.job.case, attempt)
     return mask(attempt, environment)
@@ -133,7 +136,7 @@ class _Running:
 
     async def go(self, deadline: float | None) -> Judgement:
         job = self.job
-        if job.spec is not None and job.case.provider_output in (None, ""):
+        if job.spec is not None and job.case.provider_output in (None, "") and not self._judges_only:
             before = time.perf_counter()
             await self.environment.agent(job.spec).prepare(self._teller())
             self.prepared_ms = (time.perf_counter() - before) * 1000
@@ -178,11 +181,49 @@ class _Running:
             self._recorded_output(conversation)
             return await self._judge(None, Reports(True, True, True, True, True))
         agent = self.environment.agent(spec_for(job, conversation.config, self.environment.config))
+        if job.recorded is not None and job.from_turn is None:
+            return await self._judge_again(job.recorded, conversation, agent)
         async with _session(agent, self._context(conversation)) as session:
             await self._converse(agent, session, conversation)
             self.spent_ms = (time.perf_counter() - self.clock) * 1000
             reports = msgspec.convert(_flags(agent), Reports)
             return await self._judge(session, reports)
+
+    @property
+    def _judges_only(self) -> bool:
+        return self.job.recorded is not None and self.job.from_turn is None
+
+    async def _judge_again(self, recorded: Attempt, conversation: Conversation, agent: Agent) -> Judgement:
+        """The recorded answer with today's assertions; nothing is sent to the agent."""
+        try:
+            self.collector.adopt(*continuing.answered(recorded, conversation))
+        except continuing.CannotContinue as why:
+            raise _Failed(str(why)) from None
+        if recorded.message.startswith(continuing.BY_HAND):
+            self.by_hand.append(recorded.message.removeprefix(continuing.BY_HAND))
+        self.spent_ms = recorded.duration_ms or 0.0
+        return await self._judge(None, msgspec.convert(_flags(agent), Reports))
+
+    def _continue(self, session: Session, conversation: Conversation) -> list[Request]:
+        """Give the session the recorded turns; the requests that are left."""
+        job, turn = self.job, self.job.from_turn
+        if job.recorded is None or turn is None or turn <= 1:
+            return conversation.requests
+        try:
+            entries, replies, known, known_replies = continuing.earlier(
+                job.recorded, conversation.requests, turn
+            )
+        except continuing.CannotContinue as why:
+            raise _Failed(f"cannot go on from turn {turn}: {why}") from None
+        if known and not session.restore(known, known_replies):
+            kind = job.spec.type if job.spec is not None else "?"
+            raise _Failed(
+                f"cannot go on from turn {turn}: an agent of type {kind} cannot be given an earlier "
+                "conversation; run the whole case"
+            )
+        self.collector.adopt(entries, replies)
+        self.collector.take(Note(f"the turns before {turn} are those of an earlier run, not sent again"))
+        return [request for request in conversation.requests if request.turn >= turn]
 
     def _context(self, conversation: Conversation) -> SessionContext:
         job, case = self.job, self.job.case
@@ -204,8 +245,10 @@ class _Running:
         )
 
     async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
+        left = self._continue(session, conversation)
         whole = agent.takes_whole_conversation and conversation.whole and self.stepper is None
-        requests = [conversation.as_one()] if whole else conversation.requests
+        whole = whole and len(left) == len(conversation.requests)
+        requests = [conversation.as_one()] if whole else left
         for request in requests:
             if self.stepper is not None and not await self._decided(self.stepper, request, conversation):
                 continue
@@ -214,6 +257,7 @@ class _Running:
                     self.collector.begin(turn, text)
             else:
                 self.collector.begin(request.turn, conversation.shown(request))
+            self._mark(request.turn)
             limit = conversation.limits.get(request.turn)
             try:
                 async with asyncio.timeout(limit):
@@ -237,12 +281,20 @@ class _Running:
             raise _Failed(f"stopped by hand before turn {request.turn}")
         if decision.action == "skip":
             self.by_hand.append(f"turn {request.turn} was left out")
+            self.collector.turn = request.turn
+            self._mark(request.turn)
             return False
         if decision.text is not None and decision.text != shown:
             self.by_hand.append(f"turn {request.turn} was edited (it was: {shown})")
             request.text, request.messages = decision.text, None
             conversation.prompt = None
         return True
+
+    def _mark(self, turn: int) -> None:
+        """Say in the transcript what a person changed."""
+        changed = self.by_hand[-1] if self.by_hand else ""
+        if changed.startswith(f"turn {turn} "):
+            self.collector.take(Note(f"by hand: {changed}"))
 
     async def _verdicts_so_far(self, turn: int) -> list[str]:
         """What the assertions of the turns up to here say, a line each; those that need the agent or a
@@ -321,6 +373,10 @@ class _Running:
 
     async def _rows(self, session: Session | None, replies: list[Reply], columns: list[str]) -> RowsAnswer:
         last = replies[-1] if replies else None
+        if self._judges_only and self.job.recorded is not None:
+            if last is not None and (last.verified or last.rows is not None):
+                return verified(last)
+            return continuing.recorded_rows(self.job.recorded, columns)
         guide = self.job.spec is not None and self.job.spec.extraction == "guide"
         if last is not None and (last.verified or last.rows is not None) and not guide:
             return verified(last)

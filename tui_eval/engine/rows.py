@@ -12,6 +12,8 @@ from typing import Any
 
 from tui_eval.engine.plan import Job
 from tui_eval.model import Attempt, Case, Entry
+from tui_eval.store.reader import RunReader
+from tui_eval.suites.promptfoo.render import chat_messages
 
 _RESERVED = "_conversation"
 
@@ -79,45 +81,60 @@ def _conversation_key(case: Case) -> tuple[str, str, str]:
 
 
 class Memory:
-    """What the rows of one run have handed on so far."""
+    """What the rows of one run have handed on so far; each row sees what came from rows before it."""
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[str, int], dict[str, Any]] = {}
-        self._conversations: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        self._stored: dict[tuple[str, int], dict[int, tuple[str, Any]]] = {}
+        self._conversations: dict[tuple[Any, ...], dict[int, dict[str, Any]]] = {}
 
     def stored(self, job: Job, number: int) -> dict[str, Any]:
         """Outputs that rows before this one stored, by name."""
-        return self._stored.get((job.case.suite, number), {})
+        found = self._stored.get((job.case.suite, number), {})
+        return {name: value for order, (name, value) in sorted(found.items()) if order < job.case.order}
 
     def conversation(self, job: Job, number: int) -> list[dict[str, Any]]:
         """The rows of the conversation before this one: `{prompt, input, output, metadata}` each."""
         if not converses(job.case):
             return []
-        return list(self._conversations.get(self._key(job, number), ()))
+        found = self._conversations.get(_key(job.case, job.agent, job.model, number), {})
+        return [row for order, row in sorted(found.items()) if order < job.case.order]
 
-    def remember(self, job: Job, attempt: Attempt, messages: list[Any] | None) -> None:
+    def remember(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
         """Keep what later rows of the run may ask for from an attempt that was answered."""
-        case = job.case
         if case.format != "promptfoo" or attempt.error is not None:
             return
         output = attempt.output if attempt.output is not None else attempt.response_text
         name = case.options.get("storeOutputAs")
         if isinstance(name, str) and name:
-            self._stored.setdefault((case.suite, attempt.attempt), {})[name] = output
+            self._stored.setdefault((case.suite, attempt.attempt), {})[case.order] = (name, output)
         if converses(case):
+            messages = chat_messages(attempt.prompt_sent or "")
             reply = attempt.replies[-1] if attempt.replies else None
-            asked = messages[-1].get("content") if messages else attempt.prompt_sent
-            self._conversations.setdefault(self._key(job, attempt.attempt), []).append(
-                {
-                    "prompt": messages if messages else attempt.prompt_sent,
-                    "input": asked,
-                    "output": output,
-                    "metadata": (reply.metadata if reply else None) or {},
-                }
-            )
+            key = _key(case, agent, model, attempt.attempt)
+            self._conversations.setdefault(key, {})[case.order] = {
+                "prompt": messages or attempt.prompt_sent,
+                "input": messages[-1].get("content") if messages else attempt.prompt_sent,
+                "output": output,
+                "metadata": (reply.metadata if reply else None) or {},
+            }
 
-    def _key(self, job: Job, number: int) -> tuple[Any, ...]:
-        return job.case.suite, job.agent, job.model, number, *_conversation_key(job.case)
+    def recall(self, reader: RunReader, jobs: Sequence[Job]) -> None:
+        """Take from a run what rows of the same suites handed on: for rows of it that are run again, and
+        those that an interruption left."""
+        suites = {job.case.suite for job in jobs if job.case.format == "promptfoo"}
+        rows = {row.id: row for row in reader.cases() if row.format == "promptfoo" and row.suite in suites}
+        for ref, row in rows.items():
+            case = reader.case(ref)
+            if not (converses(case) or case.options.get("storeOutputAs")):
+                continue
+            for entry in reader.attempts(ref):
+                attempt = reader.attempt(entry.id) if entry.state == "done" else None
+                if attempt is not None:
+                    self.remember(case, row.agent, row.model, attempt)
+
+
+def _key(case: Case, agent: str, model: str | None, number: int) -> tuple[Any, ...]:
+    return case.suite, agent, model, number, *_conversation_key(case)
 
 
 def context_entries(earlier: Sequence[dict[str, Any]]) -> list[Entry]:

@@ -12,6 +12,7 @@ import msgspec
 
 from tui_eval import __version__, suites
 from tui_eval.config import Config, ConfigError, SuiteRule, load, rule_for
+from tui_eval.engine import continuing
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.hooks import SuiteHooks, mark_failed
 from tui_eval.engine.plan import Job, plan
@@ -211,12 +212,31 @@ def prepare(
         jobs = plan(cases, config, request, latest, settings)
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
+    if request.continue_from is not None:
+        continuing.place(jobs, request.continue_from, store or Store(config.root))
     _check_judge(request, environment)
+    if request.linked_to is not None:
+        _recall(environment, config, request.linked_to, jobs)
     writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.plan()
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def _recall(environment: Environment, config: Config, run: str | Path, jobs: Sequence[Job]) -> None:
+    """Rows of a conversation, or with stored outputs, that are run again need what came before them."""
+    suites_of_jobs = [job for job in jobs if job.case.format == "promptfoo"]
+    if not suites_of_jobs:
+        return
+    try:
+        reader = RunReader(run if isinstance(run, Path) else Store(config.root).find(run))
+    except StoreError:
+        return  # the run is gone: its rows are, too
+    try:
+        environment.memory.recall(reader, suites_of_jobs)
+    finally:
+        reader.close()
 
 
 def _with_hooks(
@@ -327,6 +347,7 @@ def resume(
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
     mark_failed(jobs, environment.hooks.failed if environment.hooks else {})
+    _recall(environment, config, folder, jobs)
     info.state, info.finished_at = "running", None
     writer = RunWriter(folder, info)
     active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
