@@ -25,7 +25,8 @@ FOLDER = Path(tempfile.mkdtemp())
 
 WORDS = st.sampled_from(
     [*sorted(TOP_KEYS | TEST_KEYS | ASSERTION_KEYS), "$ref", "#/tests", "#/", "file://x.yaml", "file://*.csv", "file://", "../..", "assert-set", "{{q}}", "{{ env.HOME }}",
-       "echo", "path", "raw", "label", "id", "q", "repeat", "disableVarExpansion", "prefix", "\x00", "https://x", "exec:ls",
+       "filterRange", "filterSample", "filterSampleSeed", "envPath", "promptPrefix", "1:2", "file://v.py", "file://i.png", "file://d.pdf", "file://h.py:beforeAll", "b.xlsx#2",
+       "https://docs.google.com/spreadsheets/d/x", "echo", "path", "raw", "label", "id", "q", "repeat", "disableVarExpansion", "prefix", "\x00", "https://x", "exec:ls",
        "file://\x00", "/", "*", "file://[", "promptfooconfig.yaml", "x" * 300 + ".txt"]
 )  # fmt: skip
 VALUES = st.recursive(

@@ -9,6 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.suites.promptfoo.support import Make, errors, texts
+from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 from tui_eval.scripting.python_host import PythonHost
@@ -393,6 +394,28 @@ def test_default_test_and_scenarios_from_files(make: Make, tmp_path: Path) -> No
     assert suite.cases[2].metadata == {"team": "x", "conversationId": "__scenario_1__"}
     assert len({c.case_id for c in suite.cases}) == 4
     assert len(errors(suite)) == 1
+
+
+def test_scenarios_from_patterns(make: Make, tmp_path: Path) -> None:
+    files = {
+        "s/b__yaml": "config: [{vars: {a: 3}}]\ntests: [{vars: {b: z}}]\n",
+        "s/a__yaml": "- config: [{vars: {a: 1}}, {vars: {a: 2}}]\n  tests: [{vars: {b: x}}]\n",
+    }
+    head = "providers: [echo]\nprompts: ['{{a}}{{b}}']\n"
+    suite = make(head + "scenarios: ['file://s/*.yaml', 'file://none/*.yaml']", **files)
+    assert texts(suite, tmp_path) == ["1x", "2x", "3z"]
+    assert [str(p) for p in errors(suite)] == [
+        "promptfooconfig.yaml:3: scenarios: no file matches file://none/*.yaml"
+    ]
+    assert texts(make(head + "scenarios: file://s/b.yaml"), tmp_path) == ["3z"]
+
+
+def test_json_configurations_may_hold_any_escape(make: Make, tmp_path: Path) -> None:
+    text = '{"providers": ["echo"], "prompts": ["{{q}}"], "tests": [{"vars": {"q": "\\ud83d\\ude00 \\/"}}]}'
+    (tmp_path / "promptfooconfig.json").write_text(text)
+    suite = promptfoo.read("promptfooconfig.json", text, Config(root=tmp_path), Trust())
+    assert not suite.problems
+    assert texts(suite, tmp_path) == ["\U0001f600 /"]
 
 
 def test_ids_stay_when_the_default_test_changes(make: Make) -> None:

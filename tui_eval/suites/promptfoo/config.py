@@ -282,6 +282,8 @@ class ConfigReader:
         if value is None:
             return []
         reading, result, number = self.reading, [], 0
+        if isinstance(value, str):
+            value = [value]
         if not isinstance(value, list):
             reading.problem(
                 reading.name, self.line_of("scenarios"), "scenarios", f"must be a list, not {brief(value)}"
@@ -305,14 +307,19 @@ class ConfigReader:
         return result
 
     def _scenario_mappings(self, given: Any, at: tuple[Any, ...]) -> list[dict[str, Any]]:
+        entries = given if isinstance(given, list) else [given]
         if isinstance(given, str):
+            reading, entries = self.reading, []
             try:
-                given = self.reading.parsed(self.reading.find(given))[0]
+                paths = reading.glob(given) if is_pattern(given) else [reading.find(given)]
+                if not paths:
+                    raise Missing(f"no file matches {given}")
+                for path in paths:
+                    found = reading.parsed(path)[0]
+                    entries.extend(found if isinstance(found, list) else [found])
             except Missing as error:
                 if str(error):
-                    self.reading.problem(self.reading.name, self.line_of(*at), "scenarios", str(error))
-                return []
-        entries = given if isinstance(given, list) else [given]
+                    reading.problem(reading.name, self.line_of(*at), "scenarios", str(error))
         wrong = next((e for e in entries if not isinstance(e, dict)), None)
         if wrong is not None:
             self.reading.problem(
