@@ -13,6 +13,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.openai import KNOWN, add_usage
 from tui_eval.agents.options import Options, guard_secret, place
+from tui_eval.agents.parameter_files import loaded
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import encode, text_of
@@ -39,7 +40,7 @@ class AnthropicAgent(Agent):
         self.url = f"{base_url}/messages" if base_url.endswith("/v1") else f"{base_url}/v1/messages"
         self.model = spec.model or options.text("model")
         self.system = options.content("system")
-        self.parameters = options.mapping("parameters")
+        self.parameters = loaded(options, options.mapping("parameters"))
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
         self.stream = spec.options.get("stream", True) is not False

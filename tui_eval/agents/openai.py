@@ -16,6 +16,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.openai_stream import Completion
 from tui_eval.agents.options import Options, guard_secret, place
+from tui_eval.agents.parameter_files import loaded
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
@@ -60,7 +61,7 @@ class OpenAIAgent(Agent):
         self.model = spec.model or options.text("model")
         self.headers = options.headers()
         self.system = options.content("system")
-        self.parameters = options.mapping("parameters")
+        self.parameters = loaded(options, options.mapping("parameters"))
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
         self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL

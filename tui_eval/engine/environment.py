@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -201,14 +202,15 @@ class Environment:
         spec = self.config.agents.get(name) if name else self.config.judge
         return agents.from_argument(name, self.config) if spec is None and name else spec
 
-    def judge_for(self, provider: Any) -> AskJudge | None:
-        """The judge that a suite names itself (a promptfoo grader), where it is known."""
+    def judge_for(self, provider: Any, base: Path | None = None) -> AskJudge | None:
+        """The judge that a suite names itself (a promptfoo grader), where it is known; its files are
+        relative to `base`."""
         try:
             if isinstance(provider, str) and provider in self.config.agents:
                 spec = self.config.agents[provider]
             else:
                 entry = provider if isinstance(provider, dict) else {"id": provider}
-                spec = agents.for_provider(entry, self.config, self.config.root)
+                spec = agents.for_provider(entry, self.config, base or self.config.root)
         except (ConfigError, AgentError):
             return None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)

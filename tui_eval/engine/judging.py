@@ -16,7 +16,7 @@ def judge_services(job: Job, environment: Environment, rows: Any = None) -> Judg
         ask_judge=ask_judge,
         judge_name=judge_name,
         judge_is_network=environment.judge_is_network(job.judge),
-        judge_for=environment.judge_for,
+        judge_for=lambda provider: environment.judge_for(provider, job.base),
         embed=lambda provider, texts: environment.embed(provider, texts, job.judge),
         run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
         if environment.has_database(job.database)

@@ -86,6 +86,7 @@ def plan(
             for model in _models(case, spec, config, request):
                 job = _job(case, spec, model, problem, config, request)
                 job.settings = (settings or {}).get(case.suite, {})
+                job.judge = job.judge or _grader(job.settings, config)
                 if pairs is None or (case.case_id, job.agent) in pairs:
                     jobs.append(job)
     return jobs
@@ -118,6 +119,19 @@ def _job(
         first_attempt=request.first_attempt,
         deadline_all=deadline_all,
     )
+
+
+def _grader(settings: Mapping[str, Any], config: Config) -> str | None:
+    """promptfoo's `commandLineOptions.grader`, where it is an agent that we know or can speak to."""
+    typed = settings.get("commandLineOptions")
+    name = typed.get("grader") if isinstance(typed, dict) else None
+    if not isinstance(name, str):
+        return None
+    try:
+        agents.from_argument(name, config)
+    except ConfigError:
+        return None
+    return name
 
 
 def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Compat) -> dict[str, Any]:
