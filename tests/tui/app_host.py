@@ -80,18 +80,26 @@ class LiveRun:
     """A run that a test writes step by step."""
 
     def __init__(
-        self, root: Path, names: list[str], attempts: int = 1, suite: str = "suites/support.yaml"
+        self,
+        root: Path,
+        names: list[str],
+        attempts: int = 1,
+        suite: str = "suites/support.yaml",
+        linked_to: str | None = None,
+        first_attempt: int = 1,
     ) -> None:
         run_id = new_run_id()
         self.folder = Store(root).create_folder(run_id)
-        self.info = RunInfo(id=run_id, started_at=time.time(), agents=["offline"], scripted=True)
+        self.info = RunInfo(
+            id=run_id, started_at=time.time(), agents=["offline"], scripted=True, linked_to=linked_to
+        )
         self.writer = RunWriter(self.folder, self.info)
         self.cases = [
             Case(f"{suite}::{name}", name, suite, "start_to_agent", agent="offline", turns=[Turn("hello")])
             for name in names
         ]
         self.refs = self.writer.plan(
-            [PlannedCase(case, "offline", None, attempts, attempts) for case in self.cases]
+            [PlannedCase(case, "offline", None, attempts, attempts, first_attempt) for case in self.cases]
         )
 
     def start(self, case: int, attempt: int = 0) -> int:

@@ -85,6 +85,9 @@ class ListPlace(Place, inherit_bindings=False):
                 continue
             for name in Entry.__slots__:
                 setattr(old, name, getattr(new, name))
+            if len(old.attempts) > cases.most_attempts:
+                cases.most_attempts = len(old.attempts)
+                cases.repaint()
             lines.update(cases.status_changed(old.key, before, old.status))
             if before != old.status and (self.view.flat or self.view.accept is not None):
                 moved = True

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
 
+from tui_eval.guard.text import visible
 from tui_eval.model import Entry as TranscriptEntry
 from tui_eval.model import Suite
 from tui_eval.store.reader import RunReader
@@ -18,9 +21,9 @@ from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_tree import Entry, Tree
 from tui_eval.tui.state.describing import describe
-from tui_eval.tui.state.entries import run_entries, run_entry
+from tui_eval.tui.state.entries import failing, run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
 from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -61,6 +64,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     RunScreen.-narrow StreamGrid { display: none; }
     RunScreen.-narrow.-streams StreamGrid { display: block; }
     RunScreen.-narrow.-streams CaseList { display: none; }
+    RunScreen.-narrow.-streams.-ended StreamGrid { display: none; }
     """
 
     def __init__(self) -> None:
@@ -144,11 +148,23 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self._shown_run = run.info.id if run is not None else ""
         self._dirty.clear()
         self._layout_for_state()
-        self.rebuild(keep=not fresh)
         if fresh:
             self.case_list.marks = set()
+            self.case_list.touched = False
+            self.view.kept_up = set()
             self.case_list.show_cursor(0)
+        self.rebuild()
         self._assign()
+
+    def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
+        """Where the person has not moved the cursor, it stays at the top, where failures float to."""
+        self._keep_up()
+        return super().rebuild(entries=entries, keep=keep and self.case_list.touched)
+
+    def _keep_up(self) -> None:
+        group = self.eval_app.state.group
+        if group is not None and len(group.runs) == 1:
+            self.view.kept_up = {entry.key for entry in self._entries.values() if failing(entry)}
 
     def _layout_for_state(self) -> None:
         run = self.eval_app.state.run
@@ -301,20 +317,23 @@ class RunScreen(ListPlace, inherit_bindings=False):
             bar.show([("title", "no run yet")], [])
             return
         width = self.size.width
-        second = figures_line(run, app.symbols, now())
-        if self.expression:
-            shown = len(self.shown_entries())
-            second = [
-                ("key", f"filter: {self.expression} "),
-                ("dim", f"({shown:,} shown, F clears)  "),
-                *second,
-            ]
-        if self.filter_error:
-            second = [("bad", f"{self.filter_error}  "), *second]
+        first: list[tuple[str, str]] = []
         marks = len(self.case_list.marks)
         if marks:
-            second = [("key", f"{marks:,} marked  "), *second]
-        bar.show(progress_line(run, app.symbols, width), second)
+            first.append(("key", f"{marks:,} marked  "))
+        if self.filter_error:
+            first.append(("bad", f"{visible(self.filter_error, newlines=False)}  "))
+        if self.expression:
+            shown = len(self.shown_entries())
+            first.append(("key", f"filter: {visible(self.expression, newlines=False)} "))
+            first.append(("dim", f"({shown:,} shown, F clears)  "))
+        used = sum(cell_len(text) for _, text in first)
+        second = [*first, *figures_line(run, app.symbols, now(), max(20, width - 2 - used))]
+        group = app.state.group
+        whole = None
+        if group is not None and len(group.runs) > 1:
+            whole = Counter(entry.status for entry in self._entries.values())
+        bar.show(progress_line(run, app.symbols, width - 2, whole), second)
 
     # -- keys
 

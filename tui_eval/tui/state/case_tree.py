@@ -76,6 +76,9 @@ class View:
     failures_first: bool = False
     folded: set[str] = field(default_factory=set)
     accept: Callable[[Entry], bool] | None = None
+    kept_up: set[str] = field(default_factory=set)
+    """Keys of cases that failed and stay among the failures while they are run again, so that the list
+    does not move under the person's hands."""
 
     @property
     def flat(self) -> bool:
@@ -136,7 +139,8 @@ def _sorted(entries: list[Entry], view: View) -> list[Entry]:
     if view.reverse:
         result.reverse()
     if view.failures_first:
-        result.sort(key=lambda entry: _urgency(entry))
+        kept = view.kept_up
+        result.sort(key=lambda entry: 0 if entry.key in kept else _urgency(entry))
     return result
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from rich.cells import cell_len, set_cell_size
+
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.figures import Symbols
@@ -10,14 +14,39 @@ from tui_eval.tui.state.run_view import RunView
 Parts = list[tuple[str, str]]
 
 
-def progress_line(run: RunView, symbols: Symbols, width: int) -> Parts:
-    """State, progress and what became of the attempts; retries with their reason."""
+def progress_line(
+    run: RunView, symbols: Symbols, width: int, whole: Mapping[str, int] | None = None
+) -> Parts:
+    """State, progress and what became of the attempts; retries with their reason, for which everything
+    else makes room. `whole`: the list's cases by status, where it holds more than this run."""
+    detail = ""
+    if run.counts.retrying:
+        detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
+        detail = visible(clip(detail, 60), newlines=False)
+    parts: Parts = []
+    ways = ((True, 20), (False, 10), (False, 5), (False, 0))
+    for words, bar in ways if width >= 96 else ways[1:]:
+        parts = _progress(run, symbols, whole, words=words, bar=bar)
+        if detail:
+            parts.append(("warn", f" {detail}"))
+        if sum(cell_len(text) for _, text in parts) <= width:
+            break
+    return parts
+
+
+def _progress(
+    run: RunView, symbols: Symbols, whole: Mapping[str, int] | None, *, words: bool, bar: int
+) -> Parts:
     counts = run.counts
     state = run.info.state
     style = {"running": "running", "finished": "title", "paused": "warn"}.get(state, "warn")
-    parts: Parts = [(style, f"{state:<9} ")]
-    full, empty = symbols.bar(counts.done, counts.total, 10 if width < 100 else 20)
-    parts += [("bar", full), ("dim", empty), ("text", f" {counts.done:,}/{counts.total:,}")]
+    parts: Parts = [(style, f"{state:<9} " if bar else f"{state} ")]
+    if bar:
+        full, empty = symbols.bar(counts.done, counts.total, bar)
+        parts += [("bar", full), ("dim", f"{empty} ")]
+    parts.append(("text", f"{counts.done:,}/{counts.total:,}"))
+    if whole is not None:
+        parts.append(("dim", f"  of {sum(whole.values()):,}"))
     for status, number, name in (
         ("passed", counts.passed, "good"),
         ("failed", counts.failed, "bad"),
@@ -27,23 +56,21 @@ def progress_line(run: RunView, symbols: Symbols, width: int) -> Parts:
         ("running", counts.running, "running"),
         ("retrying", counts.retrying, "warn"),
     ):
-        if number or status in ("passed", "failed"):
+        if whole is not None and status not in ("running", "retrying"):
+            number = whole.get(status, 0)
+        if number or (status in ("passed", "failed") and bar > 5):
             word = "errors" if status == "error" and number > 1 else status
             shown = (
-                f"{symbols.glyphs[status]}{number:,}"
-                if width < 100
-                else f"{symbols.glyphs[status]} {number:,} {word}"
+                f"{symbols.glyphs[status]} {number:,} {word}"
+                if words
+                else f"{symbols.glyphs[status]}{number:,}"
             )
-            parts.append((name if number else "dim", f"  {shown}"))
-    if counts.retrying:
-        detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
-        if detail:
-            parts.append(("warn", f" {clip(visible(detail, newlines=False), 40)}"))
+            parts.append((name if number else "dim", f"  {shown}" if bar else f" {shown}"))
     return parts
 
 
-def figures_line(run: RunView, symbols: Symbols, now: float) -> Parts:
-    """Rate, tokens, cost, elapsed, left; who is asked."""
+def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Parts:
+    """Rate, tokens, cost, elapsed, left; who is asked, as far as there is room for it."""
     counts = run.counts
     info = run.info
     facts: list[str] = []
@@ -63,15 +90,29 @@ def figures_line(run: RunView, symbols: Symbols, now: float) -> Parts:
         if left is not None:
             facts.append(f"~{figures.clock(left)} left")
     parts: Parts = [("text", symbols.dot.join(facts))]
-    agents = ", ".join(info.agents)
-    if agents:
-        parts.append(("dim", f"{symbols.dot}{clip(visible(agents, newlines=False), 40)}"))
-    if info.scripted:
-        parts.append(("warn", f"{symbols.dot}scripted agent"))
-    if info.linked_to:
-        parts.append(("dim", f"{symbols.dot}adds to {info.linked_to}"))
+    room = width - cell_len(parts[0][1])
+
+    def add(style: str, text: str, least: int | None = None) -> None:
+        """Add what fits whole; what may be cut needs room for `least` cells."""
+        nonlocal room
+        wide = cell_len(text) + len(symbols.dot)
+        if wide > room:
+            if least is None or room < least + len(symbols.dot):
+                return
+            text = set_cell_size(text, room - len(symbols.dot) - 1) + "…"
+            wide = room
+        parts.append((style, f"{symbols.dot}{text}"))
+        room -= wide
+
     if info.note:
-        parts.append(("warn", f"{symbols.dot}{clip(visible(info.note, newlines=False), 80)}"))
+        add("warn", clip(visible(info.note, newlines=False), 80), 12)
+    agents = visible(clip(", ".join(info.agents), 60), newlines=False)
+    if info.scripted:
+        add("warn", "scripted agent" if len(info.agents) < 2 else "scripted agents")
+    if agents:
+        add("dim", agents, 10)
+    if info.linked_to:
+        add("dim", f"adds to {info.linked_to}")
     return parts
 
 

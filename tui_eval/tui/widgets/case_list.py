@@ -25,6 +25,9 @@ STATUSES = tuple(status for status in figures.GLYPHS if status)
 WORD = 9
 """Cells of the outcome's word; the one column that is never dropped."""
 
+NAME = 34
+"""Cells that a case's name has before a message beside it gets any."""
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -54,10 +57,11 @@ def columns_for(kind: Literal["suites", "run"], width: int, most_attempts: int =
         return Columns(
             attempts=attempts,
             duration=6 if width >= 34 else 0,
-            tokens=8 if width >= 62 else 0,
-            cost=8 if width >= 76 else 0,
+            tokens=8 if width >= 100 else 0,
+            cost=8 if width >= 110 else 0,
         )
     return Columns(
+        attempts=min(5, most_attempts) if most_attempts > 1 and width >= 60 else 0,
         trend=12 if width >= 84 else 8 if width >= 44 else 0,
         age=4 if width >= 38 else 0,
         duration=6 if width >= 52 else 0,
@@ -203,6 +207,7 @@ class CaseList(LineView):
         index = self.cases.index.get(key)
         if index is None:
             return False
+        self.touched = True
         self.show_cursor(index)
         return True
 
@@ -225,6 +230,7 @@ class CaseList(LineView):
             if self.needle in found.name.lower() or (
                 found.entry is not None and self.needle in found.entry.case_id.lower()
             ):
+                self.touched = True
                 self.show_cursor(index)
                 return True
         return False
@@ -269,6 +275,7 @@ class CaseList(LineView):
         found = self.current_line
         if found is None:
             return
+        self.touched = True
         if found.entry is not None:
             self.marks ^= {found.entry.key}
             self.refresh_lines((self.cursor,))
@@ -352,23 +359,29 @@ class CaseList(LineView):
         flaky = entry.flaky and status != "running"
         style = self._style(status or "new")
         word = f"{status}" if not (flaky and status in ("passed", "failed")) else "flaky"
-        if word == "flaky":
+        if flaky and word == "flaky":
             style = self._style("flaky")
+            if len(entry.attempts) < 10:
+                word = f"flaky {entry.attempts.count('p')}/{len(entry.attempts)}" if entry.attempts else word
         glyph = self.symbols.glyphs.get(status, " ")
         name_style = self._style("found") if self.needle and self.needle in entry.name.lower() else Style()
         room = width - columns.total - len(indent) - 2
         name = visible(clip(entry.name, 400), newlines=False)
         parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
-        aside = entry.variant
+        aside = ""
         if self.kind == "run" and entry.message and status in ("failed", "error"):
             aside = entry.message
-        elif not aside and not shown.above:
+        elif not shown.above:
             aside = entry.suite
         aside = visible(clip(" ".join(aside[:400].split()), 200), newlines=False)
-        wide = min(cell_len(name), room)
-        left = max(room - wide - 2, room * 2 // 5 if room > 34 else 0)
+        wide = min(cell_len(name), max(NAME, room * 3 // 5))
+        if entry.variant:
+            variant = visible(clip(entry.variant.partition(":")[0], 14), newlines=False)
+            wide = min(max(wide, cell_len(name) + 1 + cell_len(variant)), max(NAME, room * 3 // 5), room)
+            name = f"{fit(name, min(cell_len(name), wide - 1 - cell_len(variant)))} {variant}"
+        wide += 2
+        left = room - wide
         if aside and left >= 12:
-            wide = room - left
             parts += [(fit(name, wide - 2) + "  ", name_style), (fit(aside, left), self._style("dim"))]
         else:
             parts.append((fit(name, room), name_style))

@@ -29,6 +29,8 @@ class LineView(Widget, can_focus=True):
         super().__init__(classes=classes)
         self.top = 0
         self.cursor = 0
+        self.touched = False
+        """Whether the person has moved."""
         self._painted: dict[int, Strip] = {}
 
     # -- for those derived
@@ -115,6 +117,7 @@ class LineView(Widget, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """One line down or up."""
+        self.touched = True
         if self.has_cursor:
             self.show_cursor(self.cursor + step)
         else:
@@ -130,6 +133,7 @@ class LineView(Widget, can_focus=True):
 
     def action_end(self, direction: int) -> None:
         """To the first or last line."""
+        self.touched = True
         if self.has_cursor:
             self.show_cursor(0 if direction < 0 else self.line_count - 1)
         else:
@@ -145,6 +149,7 @@ class LineView(Widget, can_focus=True):
             self.moved()
 
     def _leap(self, lines: int) -> None:
+        self.touched = True
         if not self.has_cursor:
             self.scroll_by(lines)
             return

@@ -1,0 +1,132 @@
+"""`r` and `+` from a run: the list keeps all cases, each with its newest attempts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tui_eval.engine.client import RunStarted
+from tui_eval.engine.request import RunRequest
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.widgets.lines_pane import LinesPane
+from tui_eval.tui.widgets.stream_grid import StreamGrid
+
+NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
+
+
+class LinkingEngine(FakeEngine):
+    """Its runs are linked as asked for and number their attempts from where they are asked to."""
+
+    async def run(self, request: RunRequest) -> RunStarted:
+        self.requests.append(request)
+        names = [case_id.partition("::")[2] for case_id in request.case_ids or []]
+        self.live = LiveRun(
+            self.root, names, linked_to=request.linked_to, first_attempt=request.first_attempt
+        )
+        return RunStarted(self.live.info.id, self.live.folder, len(names), [])
+
+
+async def started(root: Path, size=(80, 24)):
+    run = LiveRun(root, NAMES)
+    run.all_done(["failed", "passed", "passed"])
+    return running_app(root, size, engine=LinkingEngine(root), open_run=run.folder), run
+
+
+def line_of(app, name: str) -> str:
+    return next((line for line in screen_text(app).splitlines() if name in line), "")
+
+
+async def test_a_rerun_keeps_the_other_cases_and_plus_adds_an_attempt(tmp_path):
+    host, first = await started(project(tmp_path))
+    async with host as (app, pilot):
+        await until(lambda: "✗1" in screen_text(app), pilot)
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and app.state.run.info.linked_to, pilot)
+        assert app.engine.requests[0].linked_to == first.info.id
+        live = app.engine.live
+        live.start(0)
+        await until(lambda: "running" in line_of(app, "refund is"), pilot)
+        assert "greets by name" in screen_text(app) and "of 3" in screen_text(app)
+        assert screen_text(app).splitlines()[2].startswith(" ●")  # it stays where it was
+        live.done(0, "passed")
+        live.finish()
+        await until(lambda: "✓3" in screen_text(app), pilot)
+        assert "✗" not in line_of(app, "refund is") and isinstance(app.screen, RunScreen)
+
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("plus")
+        await until(lambda: len(app.engine.requests) == 2, pilot)
+        assert app.engine.requests[1].first_attempt == 2
+        await until(lambda: len(app.state.group.runs) == 3, pilot)
+        app.engine.live.start(0)
+        app.engine.live.done(0, "failed", "no refund in it")
+        app.engine.live.finish()
+        await until(lambda: "flaky 1/2" in line_of(app, "refund is"), pilot)
+        assert "✓✗" in line_of(app, "refund is")
+        pointer = app.screen.current()
+        assert pointer.run_id == app.engine.live.info.id and app.attempts_of(pointer)[0].outcome == "failed"
+        await pilot.press("U")
+        await until(lambda: "flaky 1/2" in line_of(app, "refund is"), pilot)
+
+
+async def test_a_run_goes_on_beside_a_rerun_of_one_of_its_cases(tmp_path):
+    root = project(tmp_path)
+    first = LiveRun(root, NAMES)
+    async with running_app(root, engine=LinkingEngine(root), open_run=first.folder) as (app, pilot):
+        first.start(0)
+        first.done(0, "failed", "no")
+        first.start(1)
+        await until(lambda: "✗1" in screen_text(app), pilot)
+        await pilot.press("r")
+        await until(lambda: app.state.group and len(app.state.group.runs) == 2, pilot)
+        second = app.engine.live
+        second.start(0)
+        first.done(1, "passed")
+        await until(lambda: "passed" in line_of(app, "greets by name"), pilot)
+        second.done(0, "passed")
+        second.finish()
+        await until(lambda: app.state.run.info.id == first.info.id, pilot)  # what still runs is in front
+        await until(lambda: "passed" in line_of(app, "refund is"), pilot)
+        assert app.running
+        first.start(2)
+        first.done(2)
+        first.finish()
+        await until(lambda: not app.running, pilot)
+        await until(lambda: "✓3" in screen_text(app), pilot)
+
+
+async def test_an_opened_rerun_shows_what_it_builds_on(tmp_path):
+    root = project(tmp_path)
+    first = LiveRun(root, NAMES)
+    first.all_done(["failed", "passed", "passed"])
+    again = LiveRun(root, NAMES[:1], linked_to=first.info.id)
+    again.all_done(["passed"])
+    async with running_app(root, open_run=again.folder) as (app, pilot):
+        await until(lambda: "✓3" in screen_text(app), pilot)
+        assert "greets by name" in screen_text(app)
+
+
+async def test_after_a_run_one_pane_at_a_time_on_a_small_screen(tmp_path):
+    host, _ = await started(project(tmp_path))
+    async with host as (app, pilot):
+        await until(lambda: "✗1" in screen_text(app), pilot)
+        await pilot.press("tab")
+        await pilot.pause()
+        screen = app.screen
+        assert screen.query_one(LinesPane).display and not screen.query_one(StreamGrid).display
+        assert screen.query_one(LinesPane).size.width >= 78 and not screen.case_list.display
+
+
+async def test_an_untouched_cursor_stays_at_the_top_with_the_failures(tmp_path):
+    root = project(tmp_path)
+    names = [f"case {number}" for number in range(40)]
+    run = LiveRun(root, names)
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and len(app.state.run.cases) == 40, pilot)
+        for number in range(40):
+            run.start(number)
+            run.done(number, "failed" if number > 30 else "passed", "no" if number > 30 else "")
+        run.finish()
+        await until(lambda: not app.state.run.active, pilot)
+        await until(lambda: screen_text(app).count(" ✗ case") == 9, pilot)
+        assert app.screen.case_list.cursor == 0 and app.screen.case_list.top == 0
