@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from tui_eval.agents import prices
@@ -14,12 +14,13 @@ from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.openai import KNOWN, add_usage
 from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.parameter_files import loaded
+from tui_eval.agents.recorded import anthropic_messages
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, ToolCall, ToolResult, UsageReport
-from tui_eval.model import Reply, Usage
+from tui_eval.model import Entry, Reply, Usage
 
 BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
@@ -81,6 +82,11 @@ class AnthropicSession(Session):
         """Forget everything but the system text."""
         self.system = self.agent.system
         self.messages = []
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The messages of recorded turns, tool calls with their results included."""
+        self.messages.extend(anthropic_messages(entries))
+        return True
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""

@@ -6,7 +6,7 @@ A protocol is one module with a class derived from `Agent`, registered in `tui_e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event
 from tui_eval.guard.trust import Trust
+from tui_eval.model import Entry, Reply
 
 
 class AgentError(Exception):
@@ -117,6 +118,11 @@ class Session(ABC):
 
     def restart(self) -> None:  # noqa: B027
         """Forget the conversation so far (neuro-san's `continue_conversation: false`)."""
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """Take these recorded turns as the conversation so far, without sending them; False where the
+        protocol has no way to. Called at most once, before the first `send`."""
+        return False
 
     async def close(self) -> None:  # noqa: B027
         """Release what the conversation holds."""

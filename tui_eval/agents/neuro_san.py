@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +23,7 @@ from tui_eval.agents.options import Options
 from tui_eval.agents.wire import text_of
 from tui_eval.config import NEURO_SAN_URL, AgentSpec
 from tui_eval.events import Event, Finished, Note
-from tui_eval.model import Reply
+from tui_eval.model import Entry, Reply
 
 KNOWN = frozenset({"url", "headers", "network", "agent", "python", "manifest", "tool_path"})
 THINKING = "AGENT_TEST_THINKING_BASIS"
@@ -60,7 +60,10 @@ class NeuroSanAgent(Agent):
             raise AgentError("connection mcp: tui-eval does not speak it; use http or https in the test case")
         if context.connection not in (None, "direct", "http", "https"):
             raise AgentError(f"connection {context.connection}: unknown; known: direct, http, https")
-        if context.connection == "direct" and (library := self._installed()):
+        # A judge has no connection of its own: neuro-san asks its judge within the process.
+        by_library = self._options.text("python") and not self._options.text("url")
+        direct = context.connection == "direct" or (context.connection is None and by_library)
+        if direct and (library := self._installed()):
             return NeuroSanSession(self, context, Direct(library, context.use_direct), network)
         url, client = self.url, self.client
         if context.connection == "https" and url.startswith("http:"):
@@ -115,6 +118,19 @@ class NeuroSanSession(Session):
         self.chat_context = {}
         self.carried = self._sent if self.context.reference else None
 
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The chat context that the last recorded reply came with; without one there is no way."""
+        last = replies[-1] if replies else None
+        kept = last.raw.get("chat_context") if last is not None and isinstance(last.raw, dict) else None
+        if not isinstance(kept, dict):
+            return False
+        self.chat_context = kept
+        carried: dict[str, Any] = {}
+        for reply in replies:
+            carried.update(reply.sly_data or {})
+        self.carried = self._sent = carried or None
+        return True
+
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """One interaction."""
         began = time.monotonic()
@@ -150,6 +166,7 @@ class NeuroSanSession(Session):
                 cost=reader.cost,
                 model=reader.model,
                 latency_ms=round((time.monotonic() - began) * 1000, 1),
+                raw={"chat_context": reader.chat_context} if reader.chat_context else None,
             )
         )
 

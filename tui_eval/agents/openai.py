@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from tui_eval.agents import prices
@@ -17,12 +17,13 @@ from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.openai_stream import Completion
 from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.parameter_files import loaded
+from tui_eval.agents.recorded import chat_messages
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
-from tui_eval.model import Reply, Usage
+from tui_eval.model import Entry, Reply, Usage
 
 BASE_URL = "https://api.openai.com/v1"
 EMBEDDING_MODEL = "text-embedding-3-large"
@@ -140,6 +141,11 @@ class OpenAISession(Session):
     def restart(self) -> None:
         """Forget everything but the system text."""
         self.messages = [{"role": "system", "content": self.agent.system}] if self.agent.system else []
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The messages of recorded turns, tool calls with their results included."""
+        self.messages.extend(chat_messages(entries))
+        return True
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""

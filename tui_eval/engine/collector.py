@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from tui_eval import events
@@ -47,6 +48,16 @@ class Collector:
         if self._writer is not None:
             self._writer.turn(self._ref, turn)
             self._show("user", text or "")
+
+    def adopt(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> None:
+        """Recorded turns become the beginning of this attempt."""
+        self.entries.extend(entries)
+        self.replies.extend(replies)
+        self.tool_calls += sum(entry.kind == "tool_call" for entry in entries)
+        self.turn = max((entry.turn for entry in entries), default=0)
+        for entry in entries:
+            shown = entry.text or _shown(entry.arguments if entry.kind == "tool_call" else entry.result)
+            self._show(entry.kind, shown, entry.agent, entry.name, entry.call_id or "")
 
     def take(self, event: events.Event) -> None:
         """One event of the agent."""

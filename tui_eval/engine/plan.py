@@ -20,7 +20,7 @@ from tui_eval.config import (
 )
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import choose
-from tui_eval.model import Case, Compat
+from tui_eval.model import Attempt, Case, Compat
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
 
@@ -31,7 +31,8 @@ class Job(msgspec.Struct):
     `base` is the suite's folder, `settings` what its file says about all of it, `timeout` seconds for one
     attempt, `deadline_all` seconds for all its attempts together (neuro-san), `deadline_suite` seconds
     for everything of its suite. Of the jobs of a `group` at most `at_once` run together, in order where
-    that is one, with `pause` seconds between them.
+    that is one, with `pause` seconds between them. The turns of `recorded` before `from_turn` are not sent
+    again (None: none is, it is judged again).
     """
 
     case: Case
@@ -54,6 +55,8 @@ class Job(msgspec.Struct):
     at_once: int = 0
     pause: float = 0.0
     deadline_suite: float | None = None
+    recorded: Attempt | None = None
+    from_turn: int | None = None
 
 
 def plan(

@@ -7,13 +7,23 @@ import msgspec
 from tui_eval.model import Compat
 
 
+class Recorded(msgspec.Struct, omit_defaults=True):
+    """A recorded attempt to start from: `run` is a run's id or folder, `attempt` the attempt's id in it.
+    The turns before `turn` are taken from it and the rest is sent; None: all of it, nothing is sent, and
+    it is judged again."""
+
+    run: str
+    attempt: int
+    turn: int | None = None
+
+
 class RunRequest(msgspec.Struct, omit_defaults=True):
     """Which cases, with whom, how often and within which limits.
 
     `case_ids` None means every case of `paths`; `select` takes names, ids, stems and folders.
     `pairs` narrows to (case id, agent) columns (rerunning one cell). `threshold` (0–1) is the share
     of attempts that must pass; None: all, or what the case says. `timeout` in seconds, `max_cost`
-    in USD. `step`: a person decides on each turn. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
+    in USD. `step`: a person decides on each turn. `continue_from`: a recorded attempt goes before. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
     `delay` is in seconds.
     """
@@ -54,4 +64,5 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     config_file: str | None = None
     first_attempt: int = 1
     step: bool = False
+    continue_from: Recorded | None = None
     command: str = ""

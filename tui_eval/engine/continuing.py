@@ -1,0 +1,115 @@
+"""Going on from a recorded attempt: some turns, or all of them, are taken from it instead of sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from tui_eval.agents.base import Request
+from tui_eval.assertions.evidence import RowsAnswer
+from tui_eval.engine.plan import Job
+from tui_eval.engine.prompts import Conversation
+from tui_eval.engine.request import Recorded
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, StoreError
+
+BY_HAND = "by hand, no result: "
+"""How the message of an attempt begins that a person changed on its way."""
+
+
+class CannotContinue(Exception):
+    """Why not; one clear line."""
+
+
+def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
+    """Give the jobs of its case the recorded attempt; each of them then runs once.
+
+    Raises:
+        SelectionError: the attempt is of none of these cases, or has not ended.
+        StoreError: there is no such run.
+    """
+    folder = Path(recorded.run) if "/" in recorded.run else store.runs_folder / recorded.run
+    reader = RunReader(folder)
+    try:
+        attempt = reader.attempt(recorded.attempt)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise StoreError(f"run {folder.name}: attempt {recorded.attempt} cannot be read: {error}") from None
+    finally:
+        reader.close()
+    if attempt is None:
+        raise SelectionError(f"run {folder.name}: attempt {recorded.attempt} has not ended")
+    found = [job for job in jobs if job.case.case_id == attempt.case_id]
+    if not found:
+        raise SelectionError(f"the recorded attempt is of {attempt.case_id}, which is not among the cases")
+    jobs[:] = found
+    for job in found:
+        job.recorded, job.from_turn = attempt, recorded.turn
+        job.attempts = job.required = 1
+
+
+def earlier(
+    attempt: Attempt, requests: Sequence[Request], turn: int
+) -> tuple[list[Entry], list[Reply], list[Entry], list[Reply]]:
+    """What was said and answered before `turn`, and the part of it that the agent is to remember.
+
+    Raises:
+        CannotContinue: the record does not reach that far, or the case asks something else by now.
+    """
+    if not 1 <= turn <= requests[-1].turn:
+        raise CannotContinue(f"the case has no turn {turn}")
+    entries = [entry for entry in attempt.transcript if entry.turn < turn]
+    replies = [msgspec.structs.replace(reply, cost=None) for reply in attempt.replies if reply.turn < turn]
+    remembered = 1
+    for request in requests:
+        if request.turn >= turn:
+            break
+        said = next((e.text for e in entries if e.kind == "user" and e.turn == request.turn), None)
+        if said is None or all(reply.turn != request.turn for reply in replies):
+            raise CannotContinue(
+                f"the recorded attempt has no answer to turn {request.turn}: run from there, or the whole case"
+            )
+        if said != (request.text or ""):
+            raise CannotContinue(
+                f"turn {request.turn} reads otherwise than when it was recorded: run from there, or the whole "
+                "case"
+            )
+        if not request.continue_conversation:
+            remembered = request.turn + 1
+    return (
+        entries,
+        replies,
+        [entry for entry in entries if entry.turn >= remembered],
+        [reply for reply in replies if reply.turn >= remembered],
+    )
+
+
+def answered(attempt: Attempt, conversation: Conversation) -> tuple[list[Entry], list[Reply]]:
+    """All of a recorded conversation, without what was asked for its rows afterwards.
+
+    Raises:
+        CannotContinue: there is no answer to judge.
+    """
+    last = conversation.requests[-1].turn
+    replies = [reply for reply in attempt.replies if reply.turn <= last]
+    if attempt.error is not None or not replies:
+        raise CannotContinue(
+            f"there is no recorded answer to judge ({attempt.error or attempt.message or 'none came'}): run the "
+            "case"
+        )
+    return [entry for entry in attempt.transcript if entry.turn <= last], replies
+
+
+def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer:
+    """The rows that the recorded answer was asked for; nobody can be asked for others."""
+    data = attempt.data
+    if data is None or data.actual is None:
+        return RowsAnswer(error="no rows were recorded with the answer: run the case")
+    if data.columns and sorted(data.columns) != sorted(columns):
+        return RowsAnswer(
+            error=f"the recorded rows were asked for with the columns {', '.join(data.columns)}: run the case"
+        )
+    return RowsAnswer(rows=data.actual, sql=data.verification_sql)
