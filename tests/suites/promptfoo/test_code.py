@@ -16,6 +16,7 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Suite
 from tui_eval.scripting.node_host import NodeHost
 from tui_eval.scripting.python_host import PythonHost
+from tui_eval.suites.promptfoo.narrowing import sample
 from tui_eval.suites.promptfoo.render import RenderError, render_case
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -326,12 +327,23 @@ def test_ranges_and_samples(make: Make, tmp_path: Path) -> None:
     again = make(HEAD + tests + "commandLineOptions: {filterSample: 3, filterSampleSeed: 7}")
     assert texts(seeded, tmp_path) == texts(again, tmp_path)
     assert len(set(texts(seeded, tmp_path))) == 3
+    assert texts(seeded, tmp_path) == sorted(texts(seeded, tmp_path))
     assert not seeded.problems
     unseeded = make(HEAD + tests + "commandLineOptions: {filterSample: 2, filterFirstN: 1}")
     assert len(unseeded.cases) == 2
     assert [(p.level, p.key) for p in unseeded.problems] == [
         ("note", "commandLineOptions.filterFirstN"), ("note", "commandLineOptions.filterSample"),
     ]  # fmt: skip
+
+
+def test_the_sample_of_a_seed_is_that_of_mulberry32() -> None:
+    # Reckoned with the published JavaScript of both functions.
+    assert [sample(10, 4, seed) for seed in ("7", "abc", "\u20ac")] == [
+        [2, 8, 1, 7], [7, 8, 1, 3], [0, 3, 6, 4],
+    ]  # fmt: skip
+    assert sorted(sample(50, 50, "x")) == list(range(50))
+    assert sample(3, 9, "x") == sample(3, 3, "x")
+    assert sample(0, 3, "x") == []
 
 
 def test_prefix_and_suffix_of_the_command_line(make: Make, tmp_path: Path) -> None:

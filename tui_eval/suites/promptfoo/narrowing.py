@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,13 +67,13 @@ def narrowed(
             "give filterSampleSeed to choose which", level="note",
         )  # fmt: skip
     chosen = sample(len(every), size, str(0 if seed is None else seed))
-    return [[every[index] for index in chosen]]
+    return [[every[index] for index in sorted(chosen)]]
 
 
 def sample(count: int, size: int, seed: str) -> list[int]:
     """`size` of the numbers below `count`: Fisher-Yates with Mulberry32, seeded by the text's FNV-1a."""
     state = 2166136261
-    for unit in seed.encode("utf-16-le", "surrogatepass")[::2]:
+    for unit in array("H", seed.encode("utf-16", "surrogatepass")[2:]):
         state = ((state ^ unit) * 16777619) & 0xFFFFFFFF
 
     def random() -> float:
