@@ -119,6 +119,23 @@ async def test_a_judge_that_is_a_network_is_asked_as_neuro_san_asks_it(
     assert asked.body["user_message"]["text"] == row["judge_questions"][0]
 
 
+async def test_a_judge_that_does_not_answer_is_an_error_in_plain_words(
+    project: Callable[..., Path], server: NeuroSanServer
+) -> None:
+    root = project(
+        config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\nrun: {{retries: 0}}\n"
+        "judge: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m}\n"
+    )
+    (root / "suite.yaml").unlink()
+    (root / "net.hocon").write_text(NETWORK.format(more="", tests='gist: "kind", keywords: "hello"'))
+    _, reader = await go(root)
+    attempt = only(reader)
+    assert attempt.outcome == "error" and attempt.message.startswith(
+        "the judge did not answer: no answer from"
+    )
+    assert [verdict.passed for verdict in attempt.verdicts] == [None, True]
+
+
 async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Callable[..., Path]) -> None:
     with OpenAIServer(*[Planned(status=503) for _ in range(3)]) as model:
         root = project(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,23 @@ def model() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
 
 
-def test_networks_without_a_server(tmp_path: Path, model: str) -> None:
+@pytest.fixture(scope="module")
+def python() -> Path:
     try:
-        python = library()
+        return library()
     except NotHere as reason:
         pytest.skip(str(reason))
+
+
+def run(folder: Path, model: str) -> tuple[int, list[dict[str, Any]], str]:
+    """The exit code, the attempts and what was said on stderr."""
+    command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "-o", "r.json", "--display", "none"]
+    variables = environment(OPENAI_API_BASE=model, OPENAI_API_KEY="sk-mock")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=variables)
+    return done.returncode, json.loads((folder / "r.json").read_text())["results"], done.stderr
+
+
+def test_networks_without_a_server(tmp_path: Path, model: str, python: Path) -> None:
     for name in EXPECTED:
         suite = SUITES / ("math_both_connections.hocon" if name == "math" else f"{name}.hocon")
         text, changed = re.subn(
@@ -52,11 +65,8 @@ def test_networks_without_a_server(tmp_path: Path, model: str) -> None:
         f"    python: {python}\n    manifest: {RECIPE}/networks/manifest.hocon\n    tool_path: {RECIPE}/coded\n"
         f"judge: {{type: openai, base_url: '{model}', model: m, system: You are evaluating text samples.}}\n"
     )
-    variables = environment(OPENAI_API_BASE=model, OPENAI_API_KEY="sk-mock")
-    command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "-o", "r.json", "--display", "none"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=variables)
-    assert done.returncode == 1, done.stderr
-    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    code, results, said = run(tmp_path, model)
+    assert code == 1, said
     got = {result["name"].partition(" [")[0]: result for result in results}
     assert {name: result["outcome"] for name, result in got.items()} == {
         name: outcome for name, (outcome, _) in EXPECTED.items()
@@ -65,3 +75,19 @@ def test_networks_without_a_server(tmp_path: Path, model: str) -> None:
         assert message in got[name]["message"], name
     called = [entry for entry in got["math"]["transcript"] if entry["kind"] == "tool_call"]
     assert [entry["name"] for entry in called] == ["calculator", "calculator"]
+
+
+def test_the_stock_judge_judges(tmp_path: Path, model: str, python: Path) -> None:
+    """neuro-san's own network `gist`, run by the library, as its driver does."""
+    (tmp_path / "gist.hocon").write_text(
+        """{ "agent": "te_echo", "interactions": [ { "text": "Hello", "response": { "text": {
+        "gist": ["It uses the word 'hello'.", "It uses the word 'Saturn'."], "not_gist": "Mentions 'Mars'." } } } ] }"""
+    )
+    (tmp_path / "tui_eval.yaml").write_text(
+        f"agents:\n  neuro-san: {{type: neuro-san, python: {python}, "
+        f"manifest: {RECIPE}/networks/manifest.hocon, tool_path: {RECIPE}/coded}}\n"
+        f"judge: {{type: neuro-san, python: {python}, agent: gist}}\n"
+    )
+    _, results, said = run(tmp_path, model)
+    verdicts = [(one["type"], one["passed"]) for one in results[0]["assertions"]]
+    assert verdicts == [("gist", True), ("gist", False), ("not_gist", True)], (said, results[0]["message"])

@@ -99,6 +99,7 @@ class Worker:
         """neuro-san's factory, made once: it reads the whole manifest, which takes seconds."""
         if self._factory is None:
             try:
+                import neuro_san  # pyright: ignore[reportMissingImports]
                 from neuro_san.client.direct_agent_session_factory import (  # pyright: ignore[reportMissingImports]
                     DirectAgentSessionFactory,
                 )
@@ -106,6 +107,9 @@ class Worker:
                 raise ValueError(
                     f"{sys.executable} cannot import neuro-san ({error}); install it there, or give another Python"
                 ) from None
+            # The package's own networks have their tools in it.
+            package = os.path.dirname(os.path.dirname(os.path.abspath(neuro_san.__file__)))
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ["PYTHONPATH"], package]))
             self._factory = DirectAgentSessionFactory()
         return self._factory
 

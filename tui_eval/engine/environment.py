@@ -250,20 +250,27 @@ class Environment:
     async def _ask(
         self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
     ) -> JudgeAnswer:
-        agent = self.agent(spec)
+        try:
+            agent = self.agent(spec)
+        except ConfigError as error:
+            raise CannotJudge(f"the judge {spec.name}: {error}") from None
         context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
             context.network = _JUDGE_NETWORK
-        session = await agent.open(context)
         try:
-            async for event in session.send(Request(turn=1, text=text, schema=schema)):
-                if isinstance(event, Finished):
-                    reply = event.reply
-                    return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
-        finally:
-            await session.close()
-        raise AgentError(f"the judge {spec.name} ended without an answer")
+            await agent.prepare(self.tell)
+            session = await agent.open(context)
+            try:
+                async for event in session.send(Request(turn=1, text=text, schema=schema)):
+                    if isinstance(event, Finished):
+                        reply = event.reply
+                        return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
+            finally:
+                await session.close()
+        except AgentError as error:
+            raise CannotJudge(f"the judge did not answer: {error}") from None
+        raise CannotJudge("the judge ended without an answer")
 
     async def close(self) -> None:
         """Close agents, hosts and threads."""
