@@ -7,18 +7,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from tui_eval.config import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
-from tui_eval.suites.promptfoo import narrowing, prompts, providers, types
+from tui_eval.suites.promptfoo import narrowing, prompts, providers, scenarios, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
 from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.sources import Sources
-from tui_eval.suites.promptfoo.tests import Test, TestReader, joined
+from tui_eval.suites.promptfoo.tests import Test, TestReader
 
 CONFIG_TIME = 60.0
 """Seconds that a configuration in JavaScript may take."""
@@ -230,7 +228,7 @@ class ConfigReader:
         chunks: Sequence[Sequence[Test]] = sources.chunks(data.get("tests"), ("tests",))
         if data.get("tests") in (None, []) and not data.get("scenarios"):
             chunks = [[Test(reading.name, self.line_of())]]
-        chunks = [*chunks, self._scenarios(data.get("scenarios"), sources)]
+        chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of)]
         chunks = narrowing.narrowed(chunks, self.suite.settings, reading, self.line_of)
         maker = CaseMaker(reading, columns(found, asked), self.suite.settings)
         return maker.all(chunks, default)
@@ -277,73 +275,3 @@ class ConfigReader:
         if self.reading.reference and default is not None and default.options is not None:
             return {}  # the tool drops them there
         return {name: value for name, value in found.items() if isinstance(value, str)}
-
-    def _scenarios(self, value: Any, sources: Sources) -> list[Test]:
-        if value is None:
-            return []
-        reading, result, number = self.reading, [], 0
-        if isinstance(value, str):
-            value = [value]
-        if not isinstance(value, list):
-            reading.problem(
-                reading.name, self.line_of("scenarios"), "scenarios", f"must be a list, not {brief(value)}"
-            )
-            return []
-        for index, given in enumerate(value):
-            at = ("scenarios", index)
-            for scenario in self._scenario_mappings(given, at):
-                own = scenario.get("config")
-                reader = TestReader(reading, reading.name, self.line_of)
-                configs = own if isinstance(own, list) else [own if own is not None else {}]
-                tests = sources.read(scenario.get("tests"), (*at, "tests")) or [
-                    Test(reading.name, self.line_of(*at))
-                ]
-                for place, entry in enumerate(configs):
-                    config = reader.test(entry, (*at, "config", place), needs_some=False)
-                    if config is None:
-                        continue
-                    result.extend(_in_scenario(config, test, number) for test in tests)
-                    number += 1
-        return result
-
-    def _scenario_mappings(self, given: Any, at: tuple[Any, ...]) -> list[dict[str, Any]]:
-        entries = given if isinstance(given, list) else [given]
-        if isinstance(given, str):
-            reading, entries = self.reading, []
-            try:
-                paths = reading.glob(given) if is_pattern(given) else [reading.find(given)]
-                if not paths:
-                    raise Missing(f"no file matches {given}")
-                for path in paths:
-                    found = reading.parsed(path)[0]
-                    entries.extend(found if isinstance(found, list) else [found])
-            except Missing as error:
-                if str(error):
-                    reading.problem(reading.name, self.line_of(*at), "scenarios", str(error))
-        wrong = next((e for e in entries if not isinstance(e, dict)), None)
-        if wrong is not None:
-            self.reading.problem(
-                self.reading.name, self.line_of(*at), "scenarios", f"must be a mapping, not {brief(wrong)}"
-            )
-        return [e for e in entries if isinstance(e, dict)]
-
-
-def _in_scenario(config: Test, test: Test, number: int) -> Test:
-    """A scenario's test with one entry of its `config` under it: assertions of both, config's first."""
-    metadata = {**(config.metadata or {}), **(test.metadata or {})}
-    metadata.setdefault("conversationId", f"__scenario_{number}__")
-    return msgspec.structs.replace(
-        test,
-        vars={**config.vars, **test.vars},
-        assertions=joined(config.assertions, test.assertions),
-        description=test.description or config.description,
-        threshold=config.threshold if test.threshold is None else test.threshold,
-        options={**(config.options or {}), **(test.options or {})} or None,
-        metadata=metadata,
-        provider=config.provider if test.provider is None else test.provider,
-        providers=config.providers if test.providers is None else test.providers,
-        prompts=config.prompts if test.prompts is None else test.prompts,
-        provider_output=config.provider_output if test.provider_output is None else test.provider_output,
-        scoring=config.scoring if test.scoring is None else test.scoring,
-        problems=[*config.problems, *test.problems],
-    )
