@@ -188,6 +188,39 @@ async def test_columns_are_compared_when_all_have_run(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+COMPARED = """
+providers: [echo]
+prompts: ['good {{q}}', 'bad {{q}}', 'worst {{q}}']
+tests:
+  - {vars: {q: a}, assert: [{type: contains, value: good, weight: 0}, {type: max-score}]}
+"""
+
+
+async def test_a_resumed_comparison_has_all_columns(tmp_path: Path) -> None:
+    root = suite(tmp_path, COMPARED)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    active.tickets = active.tickets[1:]  # the first column is still to be run
+    await active.execute()
+    assert active.writer is not None
+    again = await asyncio.to_thread(resume, active.writer.folder)
+    await again.execute()
+    reader = RunReader(active.writer.folder)
+    assert [row.outcome for row in reader.attempts()] == ["passed", "failed", "failed"]
+    reader.close()
+
+
+async def test_one_column_run_again_is_compared_with_the_others(tmp_path: Path) -> None:
+    root = suite(tmp_path, COMPARED)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    await active.execute()
+    ids = [job.case.case_id for job in active.jobs]
+    for case_id, outcome in zip(ids, ("passed", "failed", "failed"), strict=True):
+        (attempt,), _ = await run(root, case_ids=[case_id], linked_to=active.run_id)
+        assert attempt.outcome == outcome, attempt.message
+    (alone,), _ = await run(root, case_ids=ids[:1])
+    assert alone.outcome == "error" and "two columns" in alone.message
+
+
 HOOKS = """
 import json
 

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tui_eval.config import Config, rule_for
+from tui_eval.config import Config, ConfigError, rule_for
 from tui_eval.engine.environment import Environment
-from tui_eval.engine.plan import Job
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.suites.promptfoo.hooks import HookError, Hooks
@@ -56,10 +55,13 @@ class SuiteHooks:
         """The case as `beforeEach` leaves it.
 
         Raises:
-            HookError, NeedsTrust: the hook fails or may not run.
+            ConfigError, NeedsTrust: the hook fails or may not run.
         """
         hooks = self._hooks.get(case.suite)
-        return case if hooks is None else await hooks.before_each(case)
+        try:
+            return case if hooks is None else await hooks.before_each(case)
+        except HookError as error:
+            raise ConfigError(str(error)) from None
 
     async def after_each(self, case: Case, attempt: Attempt) -> None:
         """Tell of an attempt that has ended; a hook that fails is a note in its transcript."""
@@ -99,13 +101,6 @@ def _hooks(suite: str, settings: Mapping[str, Any], environment: Environment) ->
         environment.node,
         (rule.compat if rule else None) or "documented",
     )
-
-
-def mark_failed(jobs: Sequence[Job], failed: Mapping[str, str]) -> None:
-    """Attempts of suites whose `beforeAll` failed are errors that say so."""
-    for job in jobs:
-        if job.case.suite in failed:
-            job.problem = failed[job.case.suite]
 
 
 def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 from tui_eval.engine.plan import Job
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.store.reader import RunReader
-from tui_eval.suites.promptfoo.render import chat_messages
 
 _RESERVED = "_conversation"
 
@@ -108,6 +107,8 @@ class Memory:
         if isinstance(name, str) and name:
             self._stored.setdefault((case.suite, attempt.attempt), {})[case.order] = (name, output)
         if converses(case):
+            from tui_eval.suites.promptfoo.render import chat_messages
+
             messages = chat_messages(attempt.prompt_sent or "")
             reply = attempt.replies[-1] if attempt.replies else None
             key = _key(case, agent, model, attempt.attempt)

@@ -55,6 +55,7 @@ class Runner:
         self._cost = 0.0
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
+        self.earlier: list[Ended] = []
         self._columns = Columns(())
         self._comparing: set[asyncio.Task[None]] = set()
 
@@ -84,7 +85,7 @@ class Runner:
     async def run(self, tickets: list[Ticket]) -> RunState:
         """Execute until everything has ended or was stopped; the run's final state."""
         self._schedule = schedule = Schedule(tickets, self.limits.concurrency)
-        self._columns = Columns(tickets)
+        self._columns = Columns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
         try:
             await asyncio.gather(*(self._work(schedule) for _ in range(workers)))
@@ -156,7 +157,10 @@ class Runner:
     async def _compare(self, columns: list[Ended]) -> None:
         await compared(columns, self.environment)
         for ticket, attempt in columns:
-            self._settled(ticket, attempt)
+            if ticket.order >= 0:
+                self._settled(ticket, attempt)
+            elif self.writer is not None and ticket.attempt_ref:
+                self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
 
     def _settled(self, ticket: Ticket, attempt: Attempt) -> None:
         if self.writer is not None:

@@ -13,8 +13,8 @@ import msgspec
 from tui_eval import __version__, suites
 from tui_eval.config import Config, ConfigError, SuiteRule, load, rule_for
 from tui_eval.engine import continuing
+from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
-from tui_eval.engine.hooks import SuiteHooks, mark_failed
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.provenance import provenance
 from tui_eval.engine.request import RunRequest
@@ -207,7 +207,7 @@ def prepare(
     if any("extensions" in own for own in settings.values()):
         cases, settings = _with_hooks(choose(cases, request, latest), settings, environment)
         jobs = plan(cases, config, request, latest, settings, chosen=True)
-        mark_failed(jobs, environment.hooks.failed if environment.hooks else {})
+        _mark_failed(jobs, environment)
     else:
         jobs = plan(cases, config, request, latest, settings)
     if not jobs:
@@ -215,26 +215,29 @@ def prepare(
     if request.continue_from is not None:
         continuing.place(jobs, request.continue_from, store or Store(config.root))
     _check_judge(request, environment)
-    if request.linked_to is not None:
-        _recall(environment, config, request.linked_to, jobs)
+    linked = request.linked_to
+    earlier = _recall(environment, config, linked, jobs) if linked is not None else []
     writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
+    active.runner.earlier = earlier
     active.tickets = active.runner.plan()
     writer.flush()  # who opens the run now sees what it will execute
     return active
 
 
-def _recall(environment: Environment, config: Config, run: str | Path, jobs: Sequence[Job]) -> None:
-    """Rows of a conversation, or with stored outputs, that are run again need what came before them."""
-    suites_of_jobs = [job for job in jobs if job.case.format == "promptfoo"]
-    if not suites_of_jobs:
-        return
+def _recall(environment: Environment, config: Config, run: str | Path, jobs: Sequence[Job]) -> list[Ended]:
+    """Rows of a conversation, or with stored outputs, that are run again need what came before them;
+    columns that are compared, the other columns, which are given back."""
+    theirs = [job for job in jobs if job.case.format == "promptfoo"]
+    if not theirs:
+        return []
     try:
         reader = RunReader(run if isinstance(run, Path) else Store(config.root).find(run))
     except StoreError:
-        return  # the run is gone: its rows are, too
+        return []  # the run is gone: its rows are, too
     try:
-        environment.memory.recall(reader, suites_of_jobs)
+        environment.memory.recall(reader, theirs)
+        return ended_columns(reader, theirs, same_run=isinstance(run, Path))
     finally:
         reader.close()
 
@@ -243,9 +246,19 @@ def _with_hooks(
     cases: list[Case], settings: dict[str, dict[str, Any]], environment: Environment
 ) -> tuple[list[Case], dict[str, dict[str, Any]]]:
     """The cases and settings as the suites' `beforeAll` hooks leave them."""
+    from tui_eval.engine.hooks import SuiteHooks
+
     environment.hooks = SuiteHooks(settings, environment)
     cases, changed = environment.hooks.begin(cases)
     return cases, {**settings, **changed}
+
+
+def _mark_failed(jobs: Sequence[Job], environment: Environment) -> None:
+    """Attempts of suites whose `beforeAll` failed are errors that say so."""
+    failed = environment.hooks.failed if environment.hooks is not None else {}
+    for job in jobs:
+        if job.case.suite in failed:
+            job.problem = failed[job.case.suite]
 
 
 def _candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
@@ -346,11 +359,12 @@ def resume(
         for attempt in (item for item in open_attempts if item.case_ref == ref):
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
-    mark_failed(jobs, environment.hooks.failed if environment.hooks else {})
-    _recall(environment, config, folder, jobs)
+    _mark_failed(jobs, environment)
+    earlier = _recall(environment, config, folder, jobs)
     info.state, info.finished_at = "running", None
     writer = RunWriter(folder, info)
     active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
+    active.runner.earlier = earlier
     active.tickets = active.runner.tickets(references)
     return active
 
