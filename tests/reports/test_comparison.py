@@ -1,0 +1,94 @@
+"""Run against run, and failures by kind."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from tui_eval.model import Attempt, Verdict
+from tui_eval.reports.comparison import compare, fisher_exact, mcnemar_exact
+from tui_eval.reports.failure_modes import assess, mode_of, text
+from tui_eval.store.summary import CaseSummary, wilson
+
+
+def case(
+    name: str, passed: int, attempts: int = 1, agent: str = "a", required: int | None = None
+) -> CaseSummary:
+    needed = attempts if required is None else required
+    outcome = "passed" if passed >= needed else "failed"
+    return CaseSummary(
+        f"s::{name}", name, "s", agent, None, outcome, attempts, attempts, passed, needed,
+        passed / attempts, wilson(passed, attempts), 0 < passed < attempts,
+    )  # fmt: skip
+
+
+def test_changes_worst_first() -> None:
+    before = [case("same", 1), case("worse", 1), case("better", 0), case("gone", 1), case("shaky", 2, 3)]
+    after = [case("same", 1), case("worse", 0), case("better", 1), case("new", 1), case("shaky", 1, 3)]
+    result = compare(before, after)
+    assert [(item.name, item.change) for item in result.cases] == [
+        ("worse", "regressed"), ("better", "fixed"), ("shaky", "flaky"), ("new", "new"), ("gone", "gone"),
+        ("same", "unchanged"),
+    ]  # fmt: skip
+    assert result.p_value == 1.0
+    assert result.pass_rates[0][0] == pytest.approx(3 / 5)
+
+
+def test_an_agent_against_another_is_joined_by_case() -> None:
+    result = compare([case("x", 1, agent="old")], [case("x", 0, agent="new")])
+    assert [item.change for item in result.cases] == ["regressed"]
+
+
+def test_columns_of_several_agents_stay_apart() -> None:
+    before = [case("x", 1, agent="a"), case("x", 0, agent="b")]
+    result = compare(before, [case("x", 0, agent="a"), case("x", 0, agent="b")])
+    assert sorted(item.change for item in result.cases) == ["regressed", "unchanged"]
+
+
+def test_exact_tests() -> None:
+    assert mcnemar_exact(0, 0) == 1.0
+    assert mcnemar_exact(5, 0) == pytest.approx(0.0625)
+    assert mcnemar_exact(1, 9) == pytest.approx(0.021484375)
+    assert fisher_exact(3, 0, 0, 3) == pytest.approx(0.1)
+    assert fisher_exact(8, 2, 1, 5) == pytest.approx(0.03496503496)
+    for a, b, c, d in itertools.product(range(4), repeat=4):
+        assert 0 < fisher_exact(a, b, c, d) <= 1 + 1e-12
+        assert math.isclose(fisher_exact(a, b, c, d), fisher_exact(c, d, a, b))
+
+
+def failed(*verdicts: Verdict, message: str = "", error: str | None = None) -> Attempt:
+    outcome = "error" if error else "failed"
+    return Attempt("s::x", 1, outcome, message=message, verdicts=list(verdicts), error=error)
+
+
+def test_attempts_that_fail_alike_are_one_mode() -> None:
+    missing = Verdict(
+        "should_contain", False, expected="79", reason="should_contain: '79' not found in response"
+    )
+    attempts = [
+        (1, failed(missing)),
+        (2, failed(missing)),
+        (3, failed(error="HTTP 500 from http://x: took 31 ms")),
+        (4, failed(error="HTTP 500 from http://x: took 77 ms")),
+        (5, failed(Verdict("value", False, target="sly_data.equals", turn=2, expected=3.0))),
+        (6, Attempt("s::x", 2, "passed")),
+        (7, Attempt("s::x", 3, "cancelled")),
+        (8, failed(missing)),
+    ]
+    assessment = assess(attempts)
+    assert (assessment.attempts, assessment.passed) == (7, 1)
+    assert [(mode.what, mode.count) for mode in assessment.modes] == [
+        ("should_contain: 79", 3),
+        ("error: HTTP N from http://x: took N ms", 2),
+        ("turn 2, value of sly_data.equals: expected 3.0", 1),
+    ]
+    assert assessment.modes[0].examples[0].attempt_ref == 1
+    shown = text(assessment)
+    assert "1/7 attempts passed." in shown and "3/6 failures (50.00%): should_contain: 79" in shown
+
+
+def test_an_attempt_without_telling_verdicts_has_a_mode_too() -> None:
+    assert mode_of(failed(message="something 12 odd")) == "something N odd"
+    assert mode_of(failed(Verdict("gist", None, reason="no judge"))) == "could not be judged: gist: no judge"

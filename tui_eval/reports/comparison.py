@@ -1,0 +1,140 @@
+"""Two runs against each other, case by case: what regressed, what is fixed, and how sure that is.
+
+Pure: takes summaries (`store.summary`), gives values that the command line and the app show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from tui_eval.store.summary import CaseSummary, wilson
+
+Change = Literal["regressed", "fixed", "flaky", "new", "gone", "unchanged"]
+CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "new", "gone", "unchanged")
+
+
+class CaseChange(msgspec.Struct):
+    """One case in both runs; `before` or `after` is None where a run does not have it.
+
+    `flaky`: its outcome is the same or not, but one of the runs passed it only sometimes, so that the
+    difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
+    None with a single attempt each, where it can tell nothing.
+    """
+
+    case_id: str
+    name: str
+    suite: str
+    change: Change
+    before: CaseSummary | None
+    after: CaseSummary | None
+    p_value: float | None = None
+
+
+class Comparison(msgspec.Struct):
+    """The cases by change, worst first, and the runs as wholes.
+
+    `pass_rates` are shares of cases passed with their Wilson 95 % intervals, before and after.
+    `p_value` is the exact McNemar test on cases that both runs have (two-sided): how probable at least
+    so uneven a split of changed cases is by chance alone.
+    """
+
+    cases: list[CaseChange]
+    pass_rates: tuple[tuple[float, float, float], tuple[float, float, float]]
+    p_value: float | None
+
+    def count(self, change: Change) -> int:
+        """How many cases changed so."""
+        return sum(case.change == change for case in self.cases)
+
+
+def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comparison:
+    """Join two runs by case id and agent; where only one agent each is left, by case id alone (an
+    agent against another)."""
+    old, new = _by_key(before, after)
+    cases = [_change(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old])]
+    cases.sort(key=lambda case: CHANGES.index(case.change))
+    both = [case for case in cases if case.before is not None and case.after is not None]
+    lost = sum(_passed(case.before) and not _passed(case.after) for case in both)
+    won = sum(_passed(case.after) and not _passed(case.before) for case in both)
+    return Comparison(
+        cases=cases,
+        pass_rates=(_rate(before), _rate(after)),
+        p_value=mcnemar_exact(lost, won) if both else None,
+    )
+
+
+def _by_key(
+    before: Iterable[CaseSummary], after: Iterable[CaseSummary]
+) -> tuple[dict[tuple[str, ...], CaseSummary], dict[tuple[str, ...], CaseSummary]]:
+    first = [item for item in before if item.outcome is not None]
+    second = [item for item in after if item.outcome is not None]
+    columns = [{(item.agent, item.model) for item in items} for items in (first, second)]
+    alone = all(len(column) <= 1 for column in columns) or not (columns[0] & columns[1])
+
+    def keyed(items: list[CaseSummary]) -> dict[tuple[str, ...], CaseSummary]:
+        if alone and len({item.case_id for item in items}) == len(items):
+            return {(item.case_id,): item for item in items}
+        return {(item.case_id, item.agent, item.model or ""): item for item in items}
+
+    return keyed(first), keyed(second)
+
+
+def _change(before: CaseSummary | None, after: CaseSummary | None) -> CaseChange:
+    present = after or before
+    assert present is not None
+    change: Change
+    p_value = None
+    if before is None or after is None:
+        change = "new" if before is None else "gone"
+    else:
+        was, now = _passed(before), _passed(after)
+        if before.attempts > 1 or after.attempts > 1:
+            p_value = fisher_exact(
+                before.passed, before.attempts - before.passed, after.passed, after.attempts - after.passed
+            )
+        if was and not now:
+            change = "regressed"
+        elif now and not was:
+            change = "fixed"
+        else:
+            change = "flaky" if before.flaky or after.flaky else "unchanged"
+    return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value)
+
+
+def _passed(item: CaseSummary | None) -> bool:
+    return item is not None and item.outcome == "passed"
+
+
+def _rate(items: Sequence[CaseSummary]) -> tuple[float, float, float]:
+    ended = [item for item in items if item.outcome is not None]
+    passed = sum(item.outcome == "passed" for item in ended)
+    low, high = wilson(passed, len(ended))
+    return (passed / len(ended) if ended else 0.0, low, high)
+
+
+def mcnemar_exact(lost: int, won: int) -> float:
+    """Two-sided exact McNemar test on paired outcomes: the binomial probability of a split at least as
+    uneven as `lost` to `won` when both are equally likely; 1 where nothing changed."""
+    total = lost + won
+    if total == 0:
+        return 1.0
+    tail = sum(math.comb(total, k) for k in range(min(lost, won) + 1)) / 2**total
+    return min(1.0, 2 * tail)
+
+
+def fisher_exact(passed_a: int, failed_a: int, passed_b: int, failed_b: int) -> float:
+    """Two-sided Fisher's exact test on two counts of attempts: the probability, at the same totals, of a
+    table at most as likely as this one."""
+    total_a, total_b, passed = passed_a + failed_a, passed_b + failed_b, passed_a + passed_b
+    whole = math.comb(total_a + total_b, passed)
+
+    def weight(k: int) -> int:
+        return math.comb(total_a, k) * math.comb(total_b, passed - k)
+
+    seen = weight(passed_a)
+    possible = range(max(0, passed - total_b), min(total_a, passed) + 1)
+    return min(1.0, sum(w for w in map(weight, possible) if w <= seen) / whole)
