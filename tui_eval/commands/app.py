@@ -17,6 +17,9 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
 
     Without a terminal that can show it, `tui-eval run` does the same job in plain lines.
     """
+    if local:
+        # Read when tui_eval.tui is first imported.
+        os.environ["TUI_EVAL_LOCAL"] = "1"
     for path in paths:
         if not Path(path).exists():
             raise CommandError(

@@ -11,6 +11,7 @@ from typing import Any
 
 from tui_eval.model import Suite
 from tui_eval.tui import themes
+from tui_eval.tui.beginning import Beginning
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.keys import remap
 from tui_eval.tui.leaving import Leaving
@@ -18,10 +19,11 @@ from tui_eval.tui.loading import Loader
 from tui_eval.tui.run_actions import RunActions
 from tui_eval.tui.running import RunDesk
 from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.state.case_tree import SORTS
 from tui_eval.tui.terminal_guard import on_signals, terminal_problem
 
 
-class EvalApp(RunActions, EditingActions, Leaving):
+class EvalApp(RunActions, EditingActions, Beginning, Leaving):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
     `editing_actions`, `leaving`; a further part is a class like these, named here."""
 
@@ -41,6 +43,9 @@ class EvalApp(RunActions, EditingActions, Leaving):
         screen = SuitesScreen()
         screen.view.folded = {str(key) for key in self._memory.get("folded", []) if isinstance(key, str)}
         screen.view.failures_first = bool(self._memory.get("failures_first", False))
+        screen.view.reverse = bool(self._memory.get("reverse", False))
+        if self._memory.get("sort") in SORTS:
+            screen.view.sort = str(self._memory["sort"])
         self.push_screen(screen)
         self.call_after_refresh(self._begin)
 

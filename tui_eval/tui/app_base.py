@@ -82,7 +82,13 @@ class AppBase(App[int], inherit_bindings=False):
         self._open_run = open_run
         self._trust_asked = False
         self._memory = memory.recall(self.state.root)
+        seen = self._memory.get("case_view")
+        self.case_view: dict[str, Any] = seen if isinstance(seen, dict) else {}
         self.settings = read_settings()
+        stored = self._memory.get("filters")
+        self.saved_filters: dict[str, str] = (
+            {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
+        )
         self._guard = TerminalGuard()
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
@@ -138,7 +144,8 @@ class AppBase(App[int], inherit_bindings=False):
     # -- saying things
 
     def say(self, text: str) -> None:
-        """A short notice."""
+        """A short notice; it can be read again in the log."""
+        self.log_line("note", text)
         self.notify(visible(clip(text, 300), newlines=False), timeout=3, markup=False)
 
     def problem(self, text: str) -> None:

@@ -114,7 +114,7 @@ class Navigation(AppBase):
         for at, level, text in reversed(self.log_lines):
             shown.append(("dim", time.strftime("%H:%M:%S", time.localtime(at))))
             shown.append(("bad" if level == "error" else "text", visible(clip(text, 4000))))
-        return shown or [("dim", "Nothing has gone wrong so far.")]
+        return shown or [("dim", "Nothing has been said so far.")]
 
     async def action_back(self) -> None:
         """One step back; never quits."""

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import RunRequest
+from tui_eval.tui.agent_asking import AgentAsking
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import RunChoice
 from tui_eval.tui.state import figures, filtering
@@ -29,6 +30,7 @@ class RunDesk:
         self.choice = RunChoice()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asked = False
+        self._agents = AgentAsking(app)
         self.starting = False
 
     def soon(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -129,13 +131,20 @@ class RunDesk:
         request = self.request(entries, choice)
         self._columns(request, entries)
         request.linked_to = linked_to or self._belongs(request, entries)
+
+        def send() -> None:
+            if request.agents:
+                self.send(request, show)
+            else:
+                self._agents.then(entries, lambda: self.send(request, show))
+
         cost = self.cost_of(entries, request)
         if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
 
             def answer(value: str | None) -> None:
                 if value == "run":
                     self._asked = True
-                    self.send(request, show)
+                    send()
 
             self._app.ask(
                 f"This will cost about {figures.cost(cost)}. Run it?",
@@ -143,7 +152,7 @@ class RunDesk:
                 answer,
             )
             return
-        self.send(request, show)
+        send()
 
     def once_more(self, pointer: CasePointer) -> None:
         """One more attempt of a case, beside those there are."""

@@ -67,6 +67,9 @@ class SuitesReading(Navigation):
         place = self.suites_screen
         if self._memory.get("filter"):
             place.set_filter(str(self._memory["filter"]))
+        marks = self._memory.get("marks")
+        if isinstance(marks, list):
+            place.case_list.marks = {str(mark) for mark in marks} & self.state.by_id.keys()
         cursor = self._memory.get("cursor")
         if isinstance(cursor, str) and cursor:
             place.case_list.go_to(cursor)
@@ -104,7 +107,7 @@ class SuitesReading(Navigation):
 
     def _remember(self) -> None:
         place = next((screen for screen in self.screen_stack if isinstance(screen, SuitesScreen)), None)
-        values: dict[str, Any] = {"theme": self.theme}
+        values: dict[str, Any] = {"theme": self.theme, "case_view": self.case_view}
         if place is not None and place.is_mounted:
             line = place.case_list.current_line
             values |= {
@@ -112,5 +115,9 @@ class SuitesReading(Navigation):
                 "filter": place.expression,
                 "folded": sorted(place.view.folded)[:2000],
                 "failures_first": place.view.failures_first,
+                "sort": place.view.sort,
+                "reverse": place.view.reverse,
+                "marks": sorted(place.case_list.marks)[:2000],
+                "filters": self.saved_filters,
             }
         memory.remember(self.state.root, values)

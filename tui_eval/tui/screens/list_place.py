@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 
@@ -18,6 +19,7 @@ from tui_eval.tui.state.case_tree import SORTS, Entry, Tree, View, build
 from tui_eval.tui.state.entries import failing, subject
 from tui_eval.tui.widgets.case_list import CaseList
 
+_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
 LIVE_FILTER_LIMIT = 20_000
 """Entries up to which the list is filtered while the person types."""
 
@@ -187,7 +189,33 @@ class ListPlace(Place, inherit_bindings=False):
 
     def action_filter(self) -> None:
         """Ask for a filter."""
-        self._ask("filter", self.expression, 'failed agent:x tag:y -suite:z "some text"')
+        names = " ".join(f"@{name}" for name in self._saved())
+        hint = 'failed agent:x tag:y -suite:z duration:>5s "some text"   name= saves'
+        self._ask("filter", self.expression, f"{names}   {hint}" if names else hint)
+
+    def _saved(self) -> dict[str, str]:
+        """Filters that have names: of the settings, and those saved here."""
+        app = self.eval_app
+        return {**app.settings.filters, **app.saved_filters}
+
+    def save_filter(self, text: str) -> str:
+        """`name=expression` keeps it under that name (`name=` alone: what is shown now, or forgets a
+        saved one where nothing is filtered); returns the expression to show."""
+        found = _NAMED.fullmatch(text.strip())
+        if found is None:
+            return text
+        name, expression = found.group(1), found.group(2).strip() or self._prompt_start[0]
+        app = self.eval_app
+        if expression:
+            try:
+                filtering.parse(filtering.expand(expression, self._saved()))
+            except filtering.FilterError:
+                return expression
+            app.saved_filters[name] = expression
+            app.say(f"saved as @{name}")
+        elif app.saved_filters.pop(name, None) is not None:
+            app.say(f"@{name} is forgotten")
+        return expression
 
     def action_clear_filter(self) -> None:
         """Show everything again."""
@@ -214,13 +242,13 @@ class ListPlace(Place, inherit_bindings=False):
     def set_filter(self, expression: str) -> bool:
         """Show what this expression asks for; False where it cannot be understood."""
         try:
-            parsed = filtering.parse(expression)
+            parsed = filtering.parse(filtering.expand(expression, self._saved()))
         except filtering.FilterError as error:
             self.filter_error = str(error)
             self.rebuilt()
             return False
         self.filter_error = ""
-        self.expression = parsed.expression
+        self.expression = expression.strip()
         self.view.accept = (lambda entry: parsed.matches(subject(entry))) if parsed.expression else None
         self.rebuild(entries=False)
         return True
@@ -257,7 +285,7 @@ class ListPlace(Place, inherit_bindings=False):
             return
         if self._timer is not None:
             self._timer.stop()
-        if len(self._entries) <= LIVE_FILTER_LIMIT:
+        if not _NAMED.fullmatch(event.text) and len(self._entries) <= LIVE_FILTER_LIMIT:
             self._timer = self.set_timer(0.15, lambda: self.set_filter(event.text))
 
     @on(Prompt.Left)
@@ -272,7 +300,7 @@ class ListPlace(Place, inherit_bindings=False):
                 self.found = ""
                 self.case_list.find("", 1)
                 self.case_list.show_cursor(cursor)
-        elif not self.set_filter(event.text if event.kept else expression):
+        elif not self.set_filter(self.save_filter(event.text) if event.kept else expression):
             return
         for prompt in self.query(Prompt):
             prompt.remove()

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
 
-from tui_eval.model import Suite
+from tui_eval.model import Problem, Suite
 from tui_eval.tui.keys import Key
 from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
@@ -74,8 +74,18 @@ class SuitesScreen(ListPlace):
         return suite_entries(self.eval_app.state)
 
     def list_suites(self) -> Iterable[Suite]:
-        """All suites."""
-        return self.eval_app.state.suites
+        """All suites, and the configuration where something is wrong in it."""
+        state = self.eval_app.state
+        by_file: dict[str, list[Problem]] = {}
+        for problem in state.problems:
+            by_file.setdefault(problem.path, []).append(problem)
+        known = {suite.path for suite in state.suites}
+        files = [
+            Suite(path=path, format="", name=path, problems=problems)  # type: ignore[arg-type]
+            for path, problems in by_file.items()
+            if path not in known
+        ]
+        return [*files, *state.suites] if files else state.suites
 
     def pointer_of(self, entry: Entry) -> CasePointer:
         """The case in the run that made its outcome."""
@@ -178,8 +188,12 @@ class SuitesScreen(ListPlace):
         else:
             empty = [
                 "No suites here.",
-                "tui-eval looks for nao tests, StartToAgent test_cases, promptfooconfig.* and neuro-san .hocon files.",
-                "Start it in another folder, name files, or make a first suite with `tui-eval init`.",
+                "tui-eval looks in this folder and below for:",
+                "- StartToAgent: *.yaml with test_cases:",
+                "- nao: tests/*.yaml with sql:",
+                "- promptfoo: promptfooconfig.yaml (.json .js .py)",
+                "- neuro-san: *.hocon with interactions",
+                "enter writes a first suite here (as `tui-eval init` does), or brings the samples.",
             ]
         if self.case_list.empty != empty:
             self.case_list.empty = empty
@@ -207,10 +221,19 @@ class SuitesScreen(ListPlace):
         event.stop()
         if event.line.entry is not None:
             self.eval_app.open_case(self.pointer_of(event.line.entry))
+        elif event.line.problem is not None:
+            self.eval_app.action_edit_case()
         else:
             self.set_class(True, "-detail")
             self._show_detail()
             self.query_one(LinesPane).focus()
+
+    @on(CaseList.Nothing)
+    def _nothing(self, event: CaseList.Nothing) -> None:
+        """Enter where there is nothing at all: begin."""
+        event.stop()
+        if not self.case_list.cases.lines and not self.eval_app.state.loading and not self.expression:
+            self.eval_app.first_suite()
 
     def action_pane(self, step: int) -> None:
         """To the other side; on a narrow screen, one side at a time."""

@@ -153,6 +153,9 @@ def subject(entry: Entry) -> Subject:
         (case.prompt or "") if case else "",
         tags,
         text,
+        entry.duration_ms / 1000 if entry.duration_ms is not None else None,
+        entry.cost,
+        entry.tokens,
     )
 
 

@@ -1,14 +1,16 @@
 """The filter expression of the case lists: `failed agent:support tag:refund -suite:old "two words"`.
 
 Terms are joined by *and*. A word that names an outcome or state asks for it; several such words are
-alternatives. `key:value` looks into one part of the case; `-` before a term turns it round; anything
+alternatives. `duration:>5s`, `cost:>0.01`, `tokens:<500` compare; `@name` stands for a saved
+expression. `key:value` looks into one part of the case; `-` before a term turns it round; anything
 else is looked for in name, path, messages and tags, without regard to case.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,9 @@ STATUSES = {
     "bad": ("failed", "error", "cancelled"),
 }
 KEYS = ("agent", "model", "suite", "tag", "format", "name", "id", "prompt")
+NUMBERS = ("duration", "cost", "tokens")
+_COMPARED = re.compile(r"(<=|>=|<|>|=)?\$?(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(slots=True)
@@ -47,6 +52,10 @@ class Subject:
     prompt: str
     tags: Callable[[], list[str]]
     text: Callable[[], str]
+    duration: float | None = None
+    """Seconds."""
+    cost: float | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,13 @@ def parse(expression: str) -> CaseFilter:
         if colon and key.lower() in KEYS:
             if value:
                 terms.append(Term(key.lower(), value.lower(), negative))
+        elif colon and key.lower() in NUMBERS:
+            if value:
+                if _COMPARED.fullmatch(value.lower()) is None:
+                    raise FilterError(
+                        f"{key}: wants a number, such as {key}:>{'5s' if key == 'duration' else '1'}"
+                    )
+                terms.append(Term(key.lower(), value.lower(), negative))
         elif (
             colon
             and key.isalpha()
@@ -111,10 +127,32 @@ def parse(expression: str) -> CaseFilter:
             and not value.startswith("//")
             and " " not in word
         ):
-            raise FilterError(f"no {key}: to filter by; there are {', '.join(f'{name}:' for name in KEYS)}")
+            raise FilterError(
+                f"no {key}: to filter by; there are {', '.join(f'{name}:' for name in (*KEYS, *NUMBERS))}"
+            )
         else:
             terms.append(Term("", body.lower(), negative))
     return CaseFilter(expression.strip(), frozenset(statuses), frozenset(excluded), tuple(terms))
+
+
+def expand(expression: str, saved: Mapping[str, str]) -> str:
+    """The expression with every `@name` replaced by what was saved under that name.
+
+    Raises:
+        FilterError: nothing was, or names stand for each other.
+    """
+    for _ in range(8):
+        words = expression.split()
+        if not any(len(word) > 1 and word.startswith("@") for word in words):
+            return expression
+        for word in words:
+            if len(word) > 1 and word.startswith("@") and word[1:] not in saved:
+                there = ", ".join(f"@{name}" for name in saved) or "none"
+                raise FilterError(f"no filter {word}; there are: {there}")
+        expression = " ".join(
+            saved[word[1:]] if len(word) > 1 and word.startswith("@") else word for word in words
+        )
+    raise FilterError("saved filters name each other in a circle")
 
 
 def tags_of(metadata: dict[str, Any]) -> list[str]:
@@ -151,6 +189,27 @@ def _matches(term: Term, subject: Subject) -> bool:
             return value in subject.prompt.lower()
         case "tag":
             return any(value == tag or ("=" not in value and value in tag) for tag in subject.tags())
+    if term.key in NUMBERS:
+        return _compares(getattr(subject, term.key), value)
     return (
         value in subject.name.lower() or value in subject.case_id.lower() or value in subject.text().lower()
     )
+
+
+def _compares(number: float | None, value: str) -> bool:
+    """`>5s`, `<=100`; a number alone asks for at least it. What is not known never matches."""
+    found = _COMPARED.fullmatch(value)
+    if number is None or found is None:
+        return False
+    sign, digits, unit = found.groups()
+    wanted = float(digits) * _SECONDS.get(unit or "s", 1.0)
+    match sign:
+        case "<":
+            return number < wanted
+        case "<=":
+            return number <= wanted
+        case ">":
+            return number > wanted
+        case "=":
+            return number == wanted
+    return number >= wanted

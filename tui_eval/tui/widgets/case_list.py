@@ -117,6 +117,9 @@ class CaseList(LineView):
             super().__init__()
             self.line = line
 
+    class Nothing(Message):
+        """Enter was pressed in an empty list."""
+
     class Folded(Message):
         """Something is to be folded or unfolded."""
 
@@ -241,6 +244,7 @@ class CaseList(LineView):
         """Open the case; fold or unfold what holds cases."""
         found = self.current_line
         if found is None:
+            self.post_message(self.Nothing())
             return
         if found.kind == "folder" or (found.kind == "suite" and (found.folded or self._has_children(found))):
             self.post_message(self.Folded(found.key, not found.folded))

@@ -1,0 +1,81 @@
+"""The first five minutes: a folder without suites gets a first one, or the samples."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import tui_eval
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.suites_reading import SuitesReading
+
+SAMPLES = "sample_suites"
+FORMATS = (
+    ("s", "start_to_agent", "a StartToAgent suite (YAML, test_cases)"),
+    ("n", "nao", "a nao suite (questions with the SQL of their answers)"),
+    ("p", "promptfoo", "a promptfoo suite"),
+    ("h", "neuro_san", "a neuro-san suite (.hocon)"),
+)
+
+
+def samples_folder() -> Path | None:
+    """The samples that came with the program, if they did."""
+    folder = Path(tui_eval.__file__).parent.parent / SAMPLES
+    return folder if folder.is_dir() else None
+
+
+class Beginning(SuitesReading):
+    """What enter does in an empty folder."""
+
+    def first_suite(self) -> None:
+        """Ask what to begin with, and write it."""
+        samples = samples_folder()
+        answers = [*FORMATS, ("esc", "", "nothing")]
+        if samples is not None:
+            answers.insert(4, ("m", SAMPLES, f"the samples, copied into {SAMPLES}/"))
+
+        def answer(value: str | None) -> None:
+            if not value:
+                return
+            if value == SAMPLES and samples is not None:
+                source = samples
+                run_in_thread(self, lambda: self._copy(source), self._begun, name="samples")
+            else:
+                run_in_thread(self, lambda: self._init(value), self._begun, name="init")
+
+        self.ask(
+            "Begin with what?",
+            answers,
+            answer,
+            ["", "Each is written into this folder with a scripted agent, so that it runs at once."],
+        )
+
+    def _begun(self, trouble: str) -> None:
+        if trouble:
+            self.problem(trouble)
+        else:
+            self.say("written; a runs it, e edits it")
+        self.state.loading = True
+        self.loader.load()
+
+    def _copy(self, samples: Path) -> str:
+        target = self.state.root / SAMPLES
+        if target.exists():
+            return f"{SAMPLES} is already there"
+        shutil.copytree(samples, target, ignore=shutil.ignore_patterns(".tui-eval", "__pycache__"))
+        return ""
+
+    def _init(self, case_format: str) -> str:
+        command = [sys.executable, "-m", "tui_eval", "init", str(self.state.root), "--format", case_format]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
+        return (done.stderr.strip() or f"init ended with {done.returncode}") if done.returncode else ""
