@@ -38,7 +38,7 @@ def load_paths(
 def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, trust: bool) -> int:
     """Print the cases; problems go to stderr, and readable cases print whatever the others are."""
     _, loaded, problems = load_paths(paths, config_file, trust)
-    cases = [case for suite in loaded for case in suite.cases]
+    cases = suites.all_cases(loaded)
     errors = report_problems(problems)
     if as_json:
         say_json([describe(case) for case in cases])

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+import msgspec
+
 from tui_eval.guard.text import storable, visible
 from tui_eval.model import Problem
 from tui_eval.reports.table import plain_letters
@@ -57,7 +59,14 @@ def counted(number: int, word: str) -> str:
 
 def say_json(value: Any) -> None:
     """Print one JSON document, ASCII."""
-    say(json.dumps(storable(value), indent=2, default=str))
+    try:
+        text = json.dumps(value, allow_nan=False, default=str)
+    except ValueError:
+        text = ""
+    if not text or "\\ud" in text:  # what is not storable as it is: NaN, half a surrogate pair
+        text = json.dumps(storable(value), default=str)
+    # The standard library indents in Python, which takes seconds for a hundred thousand cases.
+    say(msgspec.json.format(text, indent=2))
 
 
 def report_problems(problems: Iterable[Problem], notes: bool = False) -> int:

@@ -268,7 +268,7 @@ def _candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
         named = [case_id for case_id, _ in request.pairs]
     if named and (found := suites.with_ids(loaded, named)):
         return found
-    return [case for suite in loaded for case in suite.cases]
+    return suites.all_cases(loaded)
 
 
 def _check_judge(request: RunRequest, environment: Environment) -> None:

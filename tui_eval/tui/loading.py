@@ -94,5 +94,7 @@ class Loader:
 
 def _whole(suite: Suite) -> Suite:
     """A suite whose cases are all made, here in the thread rather than on the app's loop."""
-    suite.cases = list(suite.cases)
+    from tui_eval import suites
+
+    suite.cases = suites.all_cases([suite])
     return suite
