@@ -105,7 +105,8 @@ class Case(msgspec.Struct, omit_defaults=True):
     `prompt` is promptfoo's prompt label. `attempts` and `required` say how many executions are
     asked for and how many must pass. `timeout` is in seconds and covers all attempts where the
     format says so. `request_metadata` goes out with each request (neuro-san's `metadata`).
-    `content_hash` changes when anything in the case does. `order` is its place in the file.
+    `content_hash` changes when anything in the case does. `order` is its place in the file. `file` is the
+    file that `line` counts in, from the root, where it is not the suite's own (a table, a generator).
     """
 
     case_id: str
@@ -135,6 +136,7 @@ class Case(msgspec.Struct, omit_defaults=True):
     content_hash: str = ""
     order: int = 0
     problems: list[Problem] = []
+    file: str | None = None
 
 
 class Suite(msgspec.Struct, omit_defaults=True):

@@ -160,6 +160,7 @@ class CaseMaker:
             timeout=self.timeout,
             assertions=test.assertions,
             problems=list(test.problems),
+            file=test.path if test.path != self.reading.name else None,
         )
 
     def case(self, base: Case, test: Test, column: Column, values: dict[str, Any], case_id: str) -> Case:
@@ -197,6 +198,7 @@ class CaseMaker:
             timeout=base.timeout,
             assertions=base.assertions,
             problems=[*base.problems],
+            file=base.file,
         )
         case.content_hash = identity.content_hash(case)
         return case

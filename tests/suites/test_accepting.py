@@ -1,0 +1,256 @@
+"""Accepting an answer: the change to the suite file, comments and layout kept, in all four formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tui_eval import suites
+from tui_eval.config import load
+from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.engine.runs import prepare
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Reply, Verdict
+from tui_eval.store.reader import RunReader
+from tui_eval.suites.accepting import Proposal, propose, write
+from tui_eval.suites.yaml_edit import EditError
+
+
+def project(root: Path, answer: str, **files: str) -> Path:
+    script = f"default:\n  steps:\n    - {{call: search, arguments: {{query: price, top: 5}}, result: 1}}\n    - {{say: {answer!r}}}\n"
+    named = {"agent.script.yaml": script, **files}
+    named.setdefault("tui_eval.yaml", "agents: {helper: {type: scripted, script: agent.script.yaml}}\n")
+    for name, text in named.items():
+        (root / name).write_text(text, newline="")
+    return root
+
+
+async def judged(root: Path, recorded: Recorded | None = None) -> tuple[list[Case], list[Attempt], Recorded]:
+    active = prepare(RunRequest(paths=[str(root)], agents=["helper"], continue_from=recorded))
+    assert active.writer is not None
+    folder = active.writer.folder
+    await active.execute()
+    reader = RunReader(folder)
+    try:
+        refs = [row.id for row in reader.attempts()]
+        attempts = [reader.attempt(ref) for ref in refs]
+        cases = [reader.case(row.case_ref) for row in reader.attempts()]
+    finally:
+        reader.close()
+    return cases, [attempt for attempt in attempts if attempt is not None], Recorded(folder.name, refs[0])
+
+
+async def accepted(root: Path) -> Proposal:
+    """Run, accept, judge the recorded answer again: it has passed."""
+    cases, attempts, recorded = await judged(root)
+    assert attempts[0].outcome == "failed", attempts[0].message
+    proposal = propose(cases[0], attempts[0], root)
+    assert not proposal.unable
+    write(proposal)
+    _, again, _ = await judged(root, recorded)
+    assert again[0].outcome == "passed", again[0].message
+    return proposal
+
+
+GUIDE = """\
+# what we sell
+agent: helper   # ours
+test_cases:
+  - name: "price"      # asked daily
+    input: 'how much?'
+    expected:
+      should_contain:
+        - "the price is 79 euros"   # per year
+        - "euros"
+      should_not_contain: [ "sorry",  "price" ]
+      max_tool_calls: 0     # none
+
+      tools_used: [ lookup ]
+  # the rest
+  - {name: other, input: x}
+"""
+
+
+async def test_start_to_agent(tmp_path: Path) -> None:
+    root = project(tmp_path, "Well, the price is 89 euros.", **{"suite.yaml": GUIDE})
+    proposal = await accepted(root)
+    assert (root / "suite.yaml").read_text() == GUIDE.replace(
+        '"the price is 79 euros"', '"the price is 89 euros"'
+    ).replace('[ "sorry",  "price" ]', '[ "sorry" ]').replace("_calls: 0", "_calls: 1").replace(
+        "lookup", "search"
+    )
+    assert [(change.line, change.after) for change in proposal.changes] == [
+        (8, "the price is 89 euros"),
+        (10, "(left out)"),
+        (11, "1"),
+        (13, "search"),
+    ]
+    assert '-        - "the price is 79 euros"   # per year' in proposal.diff
+    assert '+        - "the price is 89 euros"   # per year' in proposal.diff
+
+
+PROMPTFOO = """\
+prompts: ["{{q}}"]
+providers: [echo]
+tests:
+  # first
+  - vars: {q: x}
+    assert:
+      - type: equals
+        value: >-
+          something
+          else
+      - {type: icontains, value: 'prize'}   # sic
+      - type: not-contains
+        value: price
+      - type: contains-all
+        value: [the, 'eurs']
+"""
+
+
+async def test_promptfoo_yaml(tmp_path: Path) -> None:
+    root = project(tmp_path, "the price is: 89 euros", **{"promptfooconfig.yaml": PROMPTFOO})
+    await accepted(root)
+    text = (root / "promptfooconfig.yaml").read_text()
+    assert "# first" in text and "value: 'price'}   # sic" in text and "not-contains" not in text
+    assert "          the price is: 89 euros\n" in text and 'value: ["the", "euros"]' in text
+
+
+CSV = (
+    "q,__expected1,note,__expected2\r\n"
+    '"first, ""row""\r\nin two lines",equals:a,"n, m",contains: a\r\n'
+    'second,the old answer,,"contains-any: one, ""two, three"""\r\n'
+)
+
+
+async def test_promptfoo_csv(tmp_path: Path) -> None:
+    config = "prompts: ['{{q}}']\nproviders: [echo]\ntests: tests.csv\n"
+    root = project(tmp_path, "the new answer, a", **{"promptfooconfig.yaml": config, "tests.csv": CSV})
+    cases, attempts, _ = await judged(root)
+    assert [case.file for case in cases] == ["tests.csv", "tests.csv"]
+    assert [case.line for case in cases] == [2, 4]
+    for case, attempt in zip(cases[:1], attempts[:1], strict=True):
+        proposal = propose(case, attempt, root)
+        assert not proposal.unable and len(proposal.changes) == 1
+        write(proposal)
+    assert (root / "tests.csv").read_bytes().decode() == CSV.replace(
+        "equals:a,", '"equals:the new answer, a",'
+    )
+    proposal = propose(cases[1], attempts[1], root)
+    assert proposal.changes[0].after == "the new answer, a" and proposal.unable
+
+
+HOCON = """\
+{
+    # the agent
+    "agent": "helper"
+    connections: [ http ]
+    interactions: [
+        {
+            text: "how much?"   // asked daily
+            response: { text: { keywords: [ "eighty", "euros" ] } }
+        }
+        { text = two, response { text { value: "what was it" } } }
+    ]
+}
+"""
+
+
+async def test_neuro_san(tmp_path: Path) -> None:
+    root = project(tmp_path, "it is eightyone euros", **{"case.hocon": HOCON.replace("eighty", "eightone")})
+    await accepted(root)
+    assert (root / "case.hocon").read_text() == HOCON.replace("eighty", "eightyone").replace(
+        "what was it", "it is eightyone euros"
+    )
+
+
+def test_neuro_san_says_where_it_is_ambiguous(tmp_path: Path) -> None:
+    text = '{agent: a, interactions: [{text: x, response: {text: {keywords: ["b", "b"]}}}]}\n'
+    (tmp_path / "case.hocon").write_text(text)
+    case = Case("c", "c", "case.hocon", "neuro_san")
+    verdict = Verdict("keywords", False, expected="b", actual="only this", turn=1, line=1)
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    assert not proposal.changes and "edit the case" in proposal.unable[0]
+
+
+NAO = """\
+name: revenue
+prompt: What was it?
+# by hand
+sql: |
+  select 1 as a   -- old
+  from t
+
+assertions:
+  - type: tool_call   # looks
+    tool: run_sql
+    args: {database: db, limit: 10}
+  - {type: tool_call, tool: run_sql, min_count: 3}
+"""
+
+
+def test_nao(tmp_path: Path) -> None:
+    (tmp_path / "t.yml").write_text(NAO)
+    case = Case("c", "c", "t.yml", "nao")
+    first = {"tool": "run_sql", "args": {"database": "db", "limit": 10}}
+    verdicts = [
+        Verdict("sql", False, target="rows", expected="select 1 as a", line=4),
+        Verdict("tool_call", False, expected=first, line=9),
+        Verdict("tool_call", False, expected={"tool": "run_sql", "min_count": 3}, line=12),
+    ]
+    call = Entry(1, "tool_call", name="run_sql", arguments={"database": "db", "limit": 20, "more": "x"})
+    attempt = Attempt("c", 1, "failed", verdicts=verdicts, transcript=[call])
+    attempt.data = DataDetails(verification_sql="select 2 as a\nfrom u: v")
+    proposal = propose(case, attempt, tmp_path)
+    assert not proposal.unable
+    write(proposal)
+    assert (tmp_path / "t.yml").read_text() == NAO.replace(
+        "  select 1 as a   -- old\n  from t\n", "  select 2 as a\n  from u: v\n"
+    ).replace("sql: |", "sql: |-").replace("limit: 10", "limit: 20").replace("count: 3", "count: 1")
+
+
+HOSTILE = 'say "\u202ehi\x1b[31m\x00 \u2028 # : {x} \'" & *b ! % @ `\ud800'
+
+
+@pytest.mark.parametrize("style", ['"x"', "'x'", "x", "|\n          x\n", ">-\n          x\n"])
+def test_any_answer_gives_a_file_that_reads_back(tmp_path: Path, style: str) -> None:
+    text = f"prompts: [p]\nproviders: [echo]\ntests:\n  - assert:\n      - type: equals\n        value: {style}\n"
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(text)
+    answer = HOSTILE.replace("\ud800", "") + "\n  two\n\n"
+    verdict = Verdict("equals", False, expected="x", actual=answer, line=5)
+    case = Case("c", "c", path.name, "promptfoo")
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    assert not proposal.unable
+    write(proposal)
+    suite = suites.load(path, load([tmp_path]), Trust())
+    assert not suite.problems
+    assert suite.cases[0].assertions[0].value == answer
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(GUIDE)
+    verdict = Verdict("max_tool_calls", False, expected=0, actual=4, line=11)
+    case = Case("c", "c", "suite.yaml", "start_to_agent")
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    path.write_text(GUIDE + "# more\n")
+    with pytest.raises(EditError, match="changed meanwhile"):
+        write(proposal)
+    assert path.read_text() == GUIDE + "# more\n"
+
+
+def test_what_needs_a_person_is_said(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text(GUIDE)
+    case = Case("c", "c", "suite.yaml", "start_to_agent")
+    verdict = Verdict("should_contain", False, expected="the price is 79 euros", line=8)
+    attempt = Attempt("c", 1, "failed", verdicts=[verdict], replies=[Reply(1, "zzz")], response_text="qqq")
+    proposal = propose(case, attempt, tmp_path)
+    assert not proposal.changes
+    assert proposal.unable == [
+        "should_contain: no part of the answer is near 'the price is 79 euros': edit the case (e)"
+    ]
+    gone = msgspec.structs.replace(case, suite="gone.yaml")
+    assert propose(gone, attempt, tmp_path).unable == ["gone.yaml: No such file or directory"]
