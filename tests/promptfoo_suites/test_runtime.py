@@ -395,3 +395,33 @@ async def test_the_configs_own_grader_judges(tmp_path: Path) -> None:
         (attempt,), _ = await run(root)
     assert attempt.outcome == "failed" and attempt.message == "rude"
     assert attempt.verdicts[0].judge is not None and attempt.verdicts[0].judge["model"] == "judge"
+
+
+PROVIDER = """
+import json
+
+def call_api(prompt, options, context):
+    return {"output": json.dumps({"keys": sorted(context), "test": context["test"], "prompt": context["prompt"]})}
+"""
+
+
+async def test_what_a_providers_context_holds(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: ['file://provider.py']
+        prompts: [{raw: '{{q}}', label: P}]
+        tests: [{description: d, vars: {q: a}, metadata: {m: 1}, assert: [{type: is-json}]}]
+        """,
+        provider_py=PROVIDER,
+    )
+    (attempt,), _ = await run(root)
+    seen = json.loads(attempt.response_text)
+    assert set(seen["keys"]) >= {"evaluationId", "prompt", "repeatIndex", "test", "vars"}
+    assert seen["prompt"] == {"raw": "a", "label": "P"}
+    assert seen["test"] == {
+        "vars": {"q": "a"},
+        "assert": [{"type": "is-json"}],
+        "description": "d",
+        "metadata": {"m": 1},
+    }

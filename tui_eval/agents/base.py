@@ -67,7 +67,8 @@ class Request:
 class SessionContext:
     """What a session is opened for. `session_id` is unique per attempt. `network` is the name of
     the neuro-san network of the case's file; `headers` its request metadata (None: it says nothing of
-    it), `use_direct` whether a network run by the library calls other networks within it."""
+    it), `use_direct` whether a network run by the library calls other networks within it. `test` and
+    `label` are the test and the prompt's label as promptfoo's providers see them."""
 
     case_id: str
     attempt: int
@@ -79,6 +80,8 @@ class SessionContext:
     use_direct: bool = False
     vars: dict[str, Any] = field(default_factory=dict)
     reference: bool = False
+    test: dict[str, Any] | None = None
+    label: str | None = None
 
 
 @dataclass(slots=True)

@@ -55,8 +55,8 @@ def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
     prompt = prompt_of(request)
     return {
         "vars": request.vars or context.vars,
-        "prompt": {"raw": prompt, "label": prompt},
-        "test": {"vars": request.vars or context.vars},
+        "prompt": {"raw": prompt, "label": context.label or prompt},
+        "test": context.test or {"vars": request.vars or context.vars},
         "repeatIndex": context.attempt - 1,
         "evaluationId": context.session_id,
     }

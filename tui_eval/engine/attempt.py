@@ -242,6 +242,8 @@ class _Running:
             use_direct=bool(case.options.get("use_direct")),
             vars=conversation.vars,
             reference=job.compat == "reference",
+            test=_test_of(case),
+            label=case.prompt,
         )
 
     async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
@@ -392,6 +394,15 @@ class _Running:
             return await extract(ask, (last.turn if last else 0) + 1, columns)
         except AgentError as error:
             return RowsAnswer(error=f"asking for the rows failed: {error}")
+
+
+def _test_of(case: Case) -> dict[str, Any] | None:
+    """The test as promptfoo's own providers get it."""
+    if case.format != "promptfoo":
+        return None
+    from tui_eval.suites.promptfoo.shape import test_of
+
+    return test_of(case)
 
 
 def _with_problems(judgement: Judgement, case: Case) -> Judgement:
