@@ -33,7 +33,17 @@ LONGEST_VALUE = 40
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _PLACE_ONLY = {"line"}
-_NOT_CONTENT = {"case_id", "suite", "line", "order", "problems", "content_hash", "turns", "assertions"}
+_NOT_CONTENT = {
+    "case_id",
+    "suite",
+    "file",
+    "line",
+    "order",
+    "problems",
+    "content_hash",
+    "turns",
+    "assertions",
+}
 _assertion_values = attrgetter(*(f for f in Assertion.__struct_fields__ if f not in _PLACE_ONLY))
 _turn_values = attrgetter(*(f for f in Turn.__struct_fields__ if f not in {"line", "assertions"}))
 _case_values = attrgetter(*(f for f in Case.__struct_fields__ if f not in _NOT_CONTENT))
