@@ -325,6 +325,28 @@ def export_command(run: str, output: Path) -> int:
     return export_run(run, output)
 
 
+@cli.command(name="compare")
+@click.argument("before")
+@click.argument("after", default="last")
+@click.option("--json", "as_json", is_flag=True)
+def compare_command(before: str, after: str, as_json: bool) -> int:
+    """Two runs against each other: regressions, fixes, flaky, new, gone; 1 on a regression."""
+    from tui_eval.commands.compare import compare_runs
+
+    return compare_runs(before, after, as_json)
+
+
+@cli.command(name="prune")
+@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="runs older than this")
+@click.option("--keep-size", type=click.FloatRange(0), metavar="MB", help="the oldest runs beyond this size")
+@click.option("-y", "--yes", is_flag=True, help="do not ask")
+def prune_command(older_than: float | None, keep_size: float | None, yes: bool) -> int:
+    """Delete old runs, by age or size; asks."""
+    from tui_eval.commands.prune import prune
+
+    return prune(older_than, keep_size, yes)
+
+
 @cli.command(name="init")
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
