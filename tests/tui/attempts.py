@@ -376,6 +376,25 @@ def multi_agent() -> Attempt:
     )
 
 
+def multi_agent_in_time() -> Attempt:
+    """The same network with times: two agents at work beside each other."""
+    attempt = multi_agent()
+    attempt.started_at = START
+    front, bags, fees = "airline_policy", "airline_policy.baggage", "airline_policy.fees"
+    attempt.transcript = [
+        Entry(1, "user", text="May I take my bike, and what does it cost?", started_at=START),
+        Entry(1, "hand_off", agent=front, name="baggage", started_at=START + 0.4),
+        Entry(1, "hand_off", agent=front, name="fees", started_at=START + 0.5),
+        Entry(1, "tool_call", agent=bags, name="find_rule", arguments={"item": "bike"}, call_id="a", started_at=START + 0.9),
+        Entry(1, "tool_call", agent=fees, name="fee_table", arguments={"year": 2026}, call_id="b", started_at=START + 1.0),
+        Entry(1, "tool_result", agent=fees, name="fee_table", error="no table of 2026", call_id="b", started_at=START + 1.3),
+        Entry(1, "tool_result", agent=bags, name="find_rule", result="special", call_id="a", started_at=START + 3.1),
+        Entry(1, "assistant", agent=bags, text="As special baggage.", started_at=START + 3.2, duration_ms=600),
+        Entry(1, "assistant", agent=front, text="Yes, as special baggage.", started_at=START + 3.9, duration_ms=1400),
+    ]  # fmt: skip
+    return attempt
+
+
 def judged() -> Attempt:
     """promptfoo: a rubric, a threshold and an assertion that threw."""
     return Attempt(

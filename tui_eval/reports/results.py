@@ -13,6 +13,7 @@ import msgspec
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.reports.metrics import by_model, pass_metrics, summary
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 from tui_eval.store.summary import summarise_run
@@ -82,13 +83,17 @@ def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
     done = [row for row in reader.attempts() if row.state == "done"]
     done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
     bodies: dict[int, Case] = {}
+    notes = Notes.beside(reader.folder).of_run(reader.folder.name)
     for row in done:
         attempt = reader.attempt(row.id)
         if attempt is None:
             continue
         if row.case_ref not in bodies:
             bodies = {row.case_ref: reader.case(row.case_ref)}
-        yield result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
+        made = result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
+        if row.id in notes:
+            made["note"] = _note(notes[row.id])
+        yield made
 
 
 def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> dict[str, Any]:
@@ -142,6 +147,11 @@ def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> 
         "transcript": [_entry(entry) for entry in attempt.transcript],
         "started_at": attempt.started_at,
     }
+
+
+def _note(note: HumanNote) -> dict[str, Any]:
+    """What a person said of the attempt; only where someone did."""
+    return {"verdict": note.verdict, "text": note.text, "star": note.star, "at": note.at}
 
 
 def _assertion(verdict: Verdict) -> dict[str, Any]:

@@ -30,12 +30,10 @@ class AssertionsTab(InspectorTab):
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's verdicts, from the one that decided on."""
-        attempt = content.attempt
-        blocks = (
-            build(attempt, rendered=self.rendered, only_failing=self.only, past=content.past)
-            if attempt
-            else []
-        )
+        attempt, past = content.attempt, content.past
+        if past is not None and content.row is not None:
+            past = past.without(content.run_id, content.row.id)
+        blocks = build(attempt, rendered=self.rendered, only_failing=self.only, past=past) if attempt else []
         self.text.set_blocks(blocks, keep=keep)
         if not keep and attempt is not None:
             self.to_deciding(content)

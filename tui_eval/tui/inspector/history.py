@@ -72,7 +72,6 @@ class HistoryTab(InspectorTab):
         """Show what is known of the case; nothing until it was read."""
         self._past = content.past
         none = content.past is None or not content.past.attempts
-        had_focus = self.text.has_focus or self.table.has_focus
         self.set_class(none, "-empty")
         if none:
             self.text.empty = (
@@ -87,8 +86,6 @@ class HistoryTab(InspectorTab):
             self.table.set_past(content.past, here, keep=keep)
             self._sized()
             self._detail()
-        if had_focus and not self.main.has_focus and not (keep and self.text.has_focus):
-            self.main.focus(scroll_visible=False)
 
     def _sized(self) -> None:
         """The plot takes up to a third of the tab, the attempts up to a third."""

@@ -8,6 +8,7 @@ from textual.containers import Vertical
 
 from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.entry_blocks import entry_block
 from tui_eval.tui.state.lines import pattern, plain
 from tui_eval.tui.state.tools_view import detail, rows
 from tui_eval.tui.state.waterfall import bars
@@ -103,7 +104,12 @@ class ToolsTab(InspectorTab):
         if attempt is None:
             self.text.set_blocks([], keep=False)
             return
-        row = self.table.call
+        row, bar = self.table.call, self.table.bar
+        if row is None and bar is not None and bar.entry >= 0:
+            entry = attempt.transcript[bar.entry]
+            block = entry_block(bar.entry, entry, {}, rendered=self.rendered, several=True)
+            self.text.set_blocks([block], keep=keep)
+            return
         blocks = detail(attempt, row, rendered=self.rendered, only_failing=self.only)
         self.text.set_blocks(blocks, keep=keep)
 

@@ -75,6 +75,7 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
         self._shown: set[int] = set()
         self._words = ""
         self._fresh = False
+        self._runs_seen: set[str] = set()
         self._reading_past: CasePointer | None = None
         self.query_text = ""
         self._timer: Timer | None = None
@@ -97,8 +98,12 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Show the tab that was open the last time and read the attempt."""
+        run = self.eval_app.state.run
+        if run is not None:
+            self._runs_seen.add(run.info.id)
         seen = getattr(self.app, "case_view", {})
-        self._active = min(max(int(seen.get("tab", 0)), 0), len(self._tabs) - 1)
+        tab = seen.get("tab", 0)
+        self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
         self.tab.add_class("-front")
         self.tab.set_class(bool(seen.get("zoomed")), "-zoomed")
         self._head()
@@ -197,6 +202,9 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
         if self._active in (ASSERTIONS, HISTORY):
             self._shown.add(self._active)
             self.tab.present(content, keep=self._active == ASSERTIONS)
+            if self._active == HISTORY:
+                # what was hidden cannot be focused before the styles are looked at again
+                self.call_after_refresh(self.focus_main)
 
     def noted(self) -> None:
         """The notes have changed: the head and the history show them."""
@@ -262,14 +270,18 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        run = self.eval_app.state.run
+        state = self.eval_app.state
+        run = state.run
+        if event.run_id and state.group is not None:
+            run = state.group.find_run(event.run_id)
         if run is None:
             return
         ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
         if ref is None:
             return
-        if event.opened and run.info.id != self.pointer.run_id:
+        if event.opened and run.info.id not in self._runs_seen and run.info.id != self.pointer.run_id:
             # The case was run again: the new attempt is what the person waits for.
+            self._runs_seen.add(run.info.id)
             self.pointer = CasePointer(
                 self.pointer.case_id, self.pointer.agent, self.pointer.model, run.info.id
             )
@@ -307,10 +319,11 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
         self._show_tab(keep=False)
         self._head()
         self.focus_main()
+        self._keep_view()
 
-    def on_unmount(self) -> None:
-        """Keep the tab and the zoom for the next case (`case_view` on the app, a plain mapping)."""
-        self.app.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}  # type: ignore[attr-defined]
+    def _keep_view(self) -> None:
+        """Keep the tab and the zoom for the next case, and the next time."""
+        self.eval_app.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}
 
     def action_pane(self, step: int) -> None:
         """The next or previous pane of the tab."""
@@ -410,6 +423,7 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, inherit_bindings=False):
         """The main pane alone, or beside its others."""
         self.tab.zoom()
         self.focus_main()
+        self._keep_view()
 
     def action_wrap(self) -> None:
         """Wrap lines or not."""

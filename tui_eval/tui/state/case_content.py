@@ -12,8 +12,8 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
-from tui_eval.tui.state.linked import Placed, stability
-from tui_eval.tui.state.past import CasePast, note_spans, note_words
+from tui_eval.tui.state.linked import Placed, stability, together
+from tui_eval.tui.state.past import CasePast, note_sign, note_spans
 from tui_eval.tui.state.transcript_view import facts_of
 from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
 
@@ -50,8 +50,8 @@ class CaseContent:
 
     @property
     def placed(self) -> list[Placed]:
-        """All attempts that belong together, oldest first."""
-        return self.family or [Placed(self.run_id, row) for row in self.rows]
+        """All attempts that count together, oldest first."""
+        return together(self.family, self.run_id) or [Placed(self.run_id, row) for row in self.rows]
 
     @property
     def note(self) -> HumanNote | None:
@@ -133,7 +133,9 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     tail = (*_attempts(content, width), *_note(content))
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
     room = width - width_of((outcome, *tail)) - 4
-    crumbs = _crumbs(content, room - (len(facts) + 2 if facts and width >= 100 else 0))
+    wanted = len(one_line(content.name)) + len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
+    beside = len(facts) + 2 if facts and width >= 100 and room - len(facts) - 2 >= wanted else 0
+    crumbs = _crumbs(content, room - beside)
     left: Line = (outcome, Span("  "), *crumbs, *tail)
     style = "" if state in ("passed", "") else outcome_style(state)
     why = one_line(" ".join(part.strip() for ((part, _),) in text_lines(content.why)))
@@ -185,7 +187,7 @@ def _attempts(content: CaseContent, room: int) -> Line:
 def _note(content: CaseContent) -> Line:
     """A person's verdict, short."""
     note = content.note
-    return note_spans(note, " · " + one_line(note_words(note), 40)) if note else ()
+    return note_spans(note, f" · {note_sign(note)}") if note else ()
 
 
 def _row_facts(row: AttemptRow | None) -> str:
@@ -220,17 +222,18 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
 def tab_line(active: int, attempt: Attempt | None, width: int) -> Line:
     """The strip of tabs; the active one is reversed as well as named. Where there is little room the
     names of the others are shortened."""
-    for short in (False, True):
-        line = _tab_line(active, attempt, short)
+    line: Line = ()
+    for length in (0, 6, 4):
+        line = _tab_line(active, attempt, length)
         if width_of(line) <= width:
             break
     return fit(line, width)
 
 
-def _tab_line(active: int, attempt: Attempt | None, short: bool) -> Line:
+def _tab_line(active: int, attempt: Attempt | None, length: int) -> Line:
     spans: list[Span] = []
     for index, (name, badge) in enumerate(zip(TABS, badges(attempt), strict=True)):
-        name = name[:6] if short and index != active else name
+        name = name[:length] if length and index != active else name
         style = "tab-active" if index == active else "tab"
         bad = " failed" if "✗" in badge or "!" in badge else ""
         spans += [Span(f" {index + 1} {name} ", style)]

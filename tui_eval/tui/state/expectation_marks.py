@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_eval.model import Verdict
 from tui_eval.tui.state.lines import Line, Mark, marked, one_line, plain
-from tui_eval.tui.state.text_difference import nearest
+from tui_eval.tui.state.text_difference import NearMiss, near_miss
 
 IGNORING_CASE = ("should_contain", "should_not_contain", "icontains", "icontains-any", "icontains-all")
 CASE_SENSITIVE = ("contains", "contains-any", "contains-all", "starts-with", "keywords")
@@ -80,13 +80,14 @@ class Expectations:
         for wanted in self._missing:
             if any(wanted.lower() in text.lower() for text in texts):
                 continue
-            best: tuple[float, int, tuple[int, int]] | None = None
+            best: tuple[NearMiss, int] | None = None
             for number, text in enumerate(texts[:500]):
-                place = nearest(wanted, text)
-                if place is not None:
-                    apart = abs((place[1] - place[0]) - len(wanted))
-                    if best is None or apart < best[0]:
-                        best = (apart, number, place)
+                miss = near_miss(wanted, text)
+                if miss is not None and (best is None or miss.distance < best[0].distance):
+                    best = (miss, number)
             if best is not None:
-                near.setdefault(best[1], []).append(Mark(*best[2], "hit-near"))
+                miss, number = best
+                found = near.setdefault(number, [])
+                found.append(Mark(miss.start, miss.end, "hit-near"))
+                found.extend(Mark(miss.start + a, miss.start + b, "added") for a, b in miss.found_marks)
         return near

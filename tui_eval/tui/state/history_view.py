@@ -21,9 +21,11 @@ from tui_eval.tui.state.past import (
 from tui_eval.tui.state.text_difference import difference
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
+NARROW = 70
+"""Columns of the screen below which a row has no outcome's word and no cost."""
 LABEL = 9
 """Columns of a plot's name."""
-SCALE = 24
+SCALE = 32
 """Columns for the numbers at a plot's right."""
 
 
@@ -46,16 +48,16 @@ def plots(past: CasePast, width: int, height: int) -> list[Line]:
         ("tokens", [one.tokens for one in shown], lambda value: f"{value:,.0f}"),
         ("cost", [one.row.cost for one in shown], cost),
     )
-    for name, values, show in kinds:
+    for name, values, show in kinds if len(shown) >= 3 else ():
         known = [float(value) for value in values if value is not None]
         if not known or (name == "cost" and height < 2 and max(known) == 0):
             continue
         found = usual(known)
-        words = (show(found.middle) if found else show(known[-1]), f"to {show(max(known))}")
+        words = (f"usually {show(found.middle if found else known[-1])}", f"most {show(max(known))}")
         for number, row in enumerate(columns(values, height)):
             text = (Span(row),)
             cells = marked(text, [Mark(i, i + 1, state) for i, state in enumerate(states)])
-            scale = " ".join(words) if height == 1 else words[number - height] if number >= height - 2 else ""
+            scale = ", ".join(words) if height == 1 else words[number - height] if number >= height - 2 else ""
             label = name if number == height - 1 else ""
             lines.append((Span(f"{label:<{LABEL}}", "label"), *cells, Span(f"  {scale}", "muted")))
     return [fit(line, width) for line in lines]
@@ -76,7 +78,7 @@ def row_line(one: PastAttempt, changed: str, width: int, *, here: bool = False) 
     state = one.row.outcome or "error"
     words: list[Span] = []
     if here:
-        words.append(Span("shown here ", "strong"))
+        words.append(Span("here ", "strong"))
     if changed:
         words.append(Span(f"{changed} changed ", "note"))
     words += note_spans(one.note, one_line(note_words(one.note)))
@@ -89,9 +91,10 @@ def row_line(one: PastAttempt, changed: str, width: int, *, here: bool = False) 
 
 
 def _columns(width: int, state: str, when: str, took: str, tokens: str, money: str, last: Line) -> Line:
+    money = f" {money:>8}" if width >= NARROW else ""
     line: Line = (
-        Span(f"{GLYPHS.get(state, ' ')} {state:<7}", state),
-        Span(f" {when:<12} {took:>10} {tokens:>8} {money:>8}  ", "muted"),
+        Span(f"{GLYPHS.get(state, ' ')} {state:<7}"[: 9 if width >= NARROW else 1], state),
+        Span(f" {when:<12} {took:>10} {tokens:>8}{money}  ", "muted"),
     )
     return (*line, *fit(last, max(width - width_of(line), 4)))
 

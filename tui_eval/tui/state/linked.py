@@ -52,6 +52,19 @@ def merged(own: Sequence[Placed], run_id: str, rows: Iterable[AttemptRow]) -> li
     return sorted([*others, *fresh], key=lambda one: one.run_id)
 
 
+def together(placed: Sequence[Placed], run_id: str) -> list[Placed]:
+    """Of all attempts of a family, those that count together with a run's: a run that begins at attempt 1
+    is a rerun and begins anew, one that begins later adds to the attempts before."""
+    groups: list[list[Placed]] = []
+    seen = ""
+    for one in placed:
+        if not groups or (one.run_id != seen and one.row.attempt == 1):
+            groups.append([])
+        seen = one.run_id
+        groups[-1].append(one)
+    return next((group for group in groups if any(one.run_id == run_id for one in group)), list(placed))
+
+
 def stability(states: Sequence[str]) -> str:
     """What several attempts come to: `2/3 flaky`, `0/3 broken`, `3/3 steady`; nothing where fewer than
     two have ended. Attempts that were cancelled or skipped say nothing."""

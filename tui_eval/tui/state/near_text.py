@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tui_eval.model import Verdict
 from tui_eval.tui.state.expectation_marks import SHORTEST_NEAR, content_texts
 from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
-from tui_eval.tui.state.text_difference import nearest
+from tui_eval.tui.state.text_difference import near_miss
 
 AROUND = 24
 """Characters of the reply shown before and after a place."""
@@ -17,48 +16,6 @@ MOST = 20
 """Texts of one assertion that are looked for."""
 LONGEST = 50_000
 """Characters of a reply that are looked through."""
-
-
-@dataclass(frozen=True, slots=True)
-class NearMiss:
-    """The place in a text most like the wanted one.
-
-    `start` and `end` are the place; `distance` the number of characters to insert, remove or replace;
-    `wanted_marks` and `found_marks` the differing characters, counted within each.
-    """
-
-    start: int
-    end: int
-    distance: int
-    wanted_marks: tuple[tuple[int, int], ...]
-    found_marks: tuple[tuple[int, int], ...]
-
-
-def near_miss(wanted: str, text: str, *, ignoring_case: bool = True) -> NearMiss | None:
-    """The nearest miss, None where nothing is alike. With `ignoring_case`, letters that differ in case
-    only count as the same."""
-    from rapidfuzz.distance import Levenshtein  # imported late: only failed text assertions need it
-
-    place = nearest(wanted, text)
-    if place is None:
-        return None
-    start, end = place
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    found = text[start:end]
-    left, right = (wanted.lower(), found.lower()) if ignoring_case else (wanted, found)
-    if len(left) != len(wanted) or len(right) != len(found):
-        left, right = wanted, found
-    steps = [step for step in Levenshtein.opcodes(left, right) if step.tag != "equal"]
-    return NearMiss(
-        start,
-        end,
-        Levenshtein.distance(left, right),
-        tuple((step.src_start, step.src_end) for step in steps if step.src_end > step.src_start),
-        tuple((step.dest_start, step.dest_end) for step in steps if step.dest_end > step.dest_start),
-    )
 
 
 def text_explained(verdict: Verdict, reply: str) -> Iterator[Line]:
@@ -75,7 +32,9 @@ def text_explained(verdict: Verdict, reply: str) -> Iterator[Line]:
         places = [match.span() for match in _pattern(wanted, ignoring_case).finditer(shown)]
         if places:
             yield from _found(wanted, places, shown, forbidden)
-        elif not forbidden:
+        elif forbidden:
+            yield (Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted"))
+        else:
             yield from _missing(wanted, shown, ignoring_case)
     if len(texts) > MOST:
         yield (Span(f"… and {len(texts) - MOST} more", "muted"),)

@@ -40,6 +40,11 @@ class CasePast:
     attempts: list[PastAttempt] = field(default_factory=list)
     agreement: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def without(self, run_id: str, attempt_ref: int) -> CasePast:
+        """The same without one attempt: what it is compared with."""
+        others = [one for one in self.attempts if (one.run_id, one.row.id) != (run_id, attempt_ref)]
+        return CasePast(others, self.agreement)
+
     def values(self, budget: str) -> list[float]:
         """The past numbers that a budget is about, passed and failed attempts alike, oldest first."""
         name = budget_of(budget)
@@ -154,6 +159,15 @@ def note_words(note: HumanNote | None) -> str:
         return ""
     said = " ".join(part for part in ("★" if note.star else "", note.verdict or "") if part)
     return f"{said}: {note.text}" if said and note.text else said or note.text
+
+
+def note_sign(note: HumanNote | None) -> str:
+    """A note in a few characters: `★ wrong …`, the ellipsis where it has a text."""
+    if note is None:
+        return ""
+    return " ".join(
+        part for part in ("★" if note.star else "", note.verdict or "", "…" if note.text else "") if part
+    )
 
 
 def note_spans(note: HumanNote | None, text: str) -> Line:

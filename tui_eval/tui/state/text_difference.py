@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from tui_eval.tui.state.lines import Line, Span, text_lines
@@ -88,3 +89,45 @@ def nearest(wanted: str, text: str) -> tuple[int, int] | None:
     while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
         end += 1
     return start, end
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """The place in a text most like the wanted one.
+
+    `start` and `end` are the place; `distance` the number of characters to insert, remove or replace;
+    `wanted_marks` and `found_marks` the differing characters, counted within each.
+    """
+
+    start: int
+    end: int
+    distance: int
+    wanted_marks: tuple[tuple[int, int], ...]
+    found_marks: tuple[tuple[int, int], ...]
+
+
+def near_miss(wanted: str, text: str, *, ignoring_case: bool = True) -> NearMiss | None:
+    """The nearest miss, None where nothing is alike. With `ignoring_case`, letters that differ in case
+    only count as the same."""
+    from rapidfuzz.distance import Levenshtein  # imported late: only failed text assertions need it
+
+    place = nearest(wanted, text)
+    if place is None:
+        return None
+    start, end = place
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    found = text[start:end]
+    left, right = (wanted.lower(), found.lower()) if ignoring_case else (wanted, found)
+    if len(left) != len(wanted) or len(right) != len(found):
+        left, right = wanted, found
+    steps = [step for step in Levenshtein.opcodes(left, right) if step.tag != "equal"]
+    return NearMiss(
+        start,
+        end,
+        Levenshtein.distance(left, right),
+        tuple((step.src_start, step.src_end) for step in steps if step.src_end > step.src_start),
+        tuple((step.dest_start, step.dest_end) for step in steps if step.dest_end > step.dest_start),
+    )

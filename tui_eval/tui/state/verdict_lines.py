@@ -13,6 +13,8 @@ from tui_eval.tui.state.text_difference import alike, difference
 
 LABEL = 10
 """Columns of `expected` and `actual` before their values."""
+SHORT = 60
+"""Characters of a passed verdict's reason that are worth showing beside what it found."""
 GLYPHS = {
     "passed": "✓",
     "failed": "✗",
@@ -116,12 +118,12 @@ def in_full(
     if verdict.line:
         facts.append(f"line {verdict.line}")
     yield (Span(one_line(verdict.type, 60), "strong"), Span("  " + " · ".join(facts), "muted"))
-    if verdict.reason:
+    lines = list(why()) if why is not None and rendered else []
+    if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
         yield from text_lines(verdict.reason, "" if verdict.passed else word_of(verdict))
     if about_rows(verdict) and not verdict.passed:
         yield (Span("d shows which cells differ", "muted"),)
     else:
-        lines = list(why()) if why is not None and rendered else []
         yield from lines
         if not lines:
             yield from _sides(verdict, rendered)

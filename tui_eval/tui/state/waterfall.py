@@ -18,7 +18,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 @dataclass(frozen=True, slots=True)
 class Bar:
     """A call, hand-off or reply. `start` and `end` are milliseconds from the attempt's beginning (None:
-    not known), `depth` how deep its agent stands, `call` its row in the table of calls (None: none)."""
+    not known), `depth` how deep its agent stands, `call` its row in the table of calls (None: none),
+    `entry` its place in the transcript."""
 
     label: str
     kind: str
@@ -28,6 +29,7 @@ class Bar:
     turn: int = 0
     failed: bool = False
     call: CallRow | None = None
+    entry: int = -1
 
 
 def bars(attempt: Attempt) -> list[Bar]:
@@ -49,19 +51,31 @@ def bars(attempt: Attempt) -> list[Bar]:
         made.append(
             (
                 place,
-                Bar(row.name, "tool_call", depths.get(entry.agent, 0), start, end, row.turn, failed, row),
+                Bar(
+                    row.name,
+                    "tool_call",
+                    depths.get(entry.agent, 0),
+                    start,
+                    end,
+                    row.turn,
+                    failed,
+                    row,
+                    place,
+                ),
             )
         )
     for index, entry in enumerate(entries):
         if entry.kind == "hand_off":
             start, end = _since(entry, zero), _hand_off_end(entries, index, zero)
             label = f"→ {one_line(entry.name or entry.text, 60)}"
-            made.append((index, Bar(label, "hand_off", depths.get(entry.agent, 0), start, end, entry.turn)))
+            depth = depths.get(entry.agent, 0)
+            made.append((index, Bar(label, "hand_off", depth, start, end, entry.turn, entry=index)))
         elif entry.kind == "assistant" and entry.duration_ms:
             start = _since(entry, zero)
             end = start + entry.duration_ms if start is not None else None
             label = one_line(entry.agent.rsplit(".", 1)[-1], 60) or "reply"
-            made.append((index, Bar(label, "assistant", depths.get(entry.agent, 0), start, end, entry.turn)))
+            depth = depths.get(entry.agent, 0)
+            made.append((index, Bar(label, "assistant", depth, start, end, entry.turn, entry=index)))
     known: float = 0.0
     order: list[tuple[float, int, Bar]] = []
     for place, bar in sorted(made, key=lambda item: item[0]):

@@ -38,6 +38,11 @@ class CallTable(LinePane):
             return self.bars[self.cursor].call
         return self.rows[self.cursor] if self.rows else None
 
+    @property
+    def bar(self) -> Bar | None:
+        """The bar under the cursor; None where calls are shown."""
+        return self.bars[self.cursor] if self.bars else None
+
     def move_to_call(self, index: int) -> None:
         """Put the cursor on a call."""
         if self.bars:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual.events import Resize
+
 from tui_eval.tui.state.lines import Line, fit, wrap
 from tui_eval.tui.widgets.line_pane import LinePane
 
@@ -19,6 +21,7 @@ class LineLabel(LinePane, can_focus=False):
         super().__init__(name=name, classes=classes)
         self._lines: list[Line] = []
         self._wrapped = wrapped
+        self._made_for = 0
 
     def set_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines; the same ones again cost nothing on the wire."""
@@ -29,8 +32,15 @@ class LineLabel(LinePane, can_focus=False):
 
     def relayout(self) -> None:
         """The width or the lines changed."""
+        self._made_for = self.size.width
         self._rows = self._laid_out()
         self.set_row_count(len(self._rows))
+
+    def on_resize(self, event: Resize) -> None:
+        """Lines may have been given while nothing was shown of it."""
+        super().on_resize(event)
+        if self.size.width != self._made_for:
+            self.relayout()
 
     def _laid_out(self) -> list[Line]:
         width = max(self.size.width, 1)
