@@ -148,6 +148,8 @@ class _Running:
             words = f"timed out: the case's {job.deadline_all or 0:g} s for all its attempts are over"
             if job.deadline_suite is not None:
                 words = f"timed out: the suite's {job.deadline_suite:g} s (maxEvalTimeMs) are over"
+        if limit <= loop.time() and not self.stepper:
+            raise _Failed(words)  # nothing is begun that could not end
         try:
             async with asyncio.timeout_at(None if self.stepper else limit):
                 return await self._converse_and_judge()
