@@ -67,7 +67,7 @@ def _display_option(function: Any) -> Any:
 def _output_option(function: Any) -> Any:
     return click.option(
         "-o", "--output", "outputs", multiple=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-        help="write results; the ending says which kind (.json, .jsonl, .promptfoo.json); repeatable",
+        help="write results; the ending says which kind (json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json); repeatable",
     )(function)  # fmt: skip
 
 
@@ -319,7 +319,7 @@ def cancel_command(run: str) -> int:
     "-o", "--output", "output", required=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
 )
 def export_command(run: str, output: Path) -> int:
-    """Write a run to a file; its ending says which kind (.json, .jsonl, .promptfoo.json)."""
+    """Write a run to a file; its ending says which kind: json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json."""
     from tui_eval.commands.runs import export_run
 
     return export_run(run, output)

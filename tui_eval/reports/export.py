@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tui_eval.reports import promptfoo, results
+from tui_eval.reports import junit, page, promptfoo, results, tabular
 from tui_eval.store.reader import RunReader
 
 Writer = Callable[[RunReader, Path], None]
@@ -16,6 +16,11 @@ KINDS: dict[str, Writer] = {
     ".json": results.write,
     ".jsonl": results.write_lines,
     ".promptfoo.json": promptfoo.write,
+    ".junit.xml": junit.write,
+    ".html": page.write,
+    ".csv": tabular.write_csv,
+    ".parquet": tabular.write_parquet,
+    ".md": tabular.write_markdown,
 }
 
 
