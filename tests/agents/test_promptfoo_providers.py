@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import shutil
@@ -377,3 +378,13 @@ def test_what_nothing_speaks_to_says_how_to_map_it() -> None:
 def test_specs_survive_the_store() -> None:
     spec = for_provider({"id": "sequence", "config": {}}, Config(Path("/")), "/", "echo")
     assert json.loads(msgspec.json.encode(spec))["options"]["target"]["type"] == "echo"
+
+
+async def test_a_program_cut_while_it_starts_is_killed() -> None:
+    agent = provider({"id": 'exec:sh -c "sleep 60"'})
+    task = asyncio.ensure_future(talk(agent, "hi"))
+    await asyncio.sleep(0)  # it is about to start
+    task.cancel()
+    async with asyncio.timeout(20):
+        with pytest.raises(asyncio.CancelledError):
+            await task

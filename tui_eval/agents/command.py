@@ -117,8 +117,8 @@ class CommandSession(Session):
 
     async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
         agent = self.agent
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -127,6 +127,14 @@ class CommandSession(Session):
                 env={**os.environ, **agent.env} if agent.env else None,
                 start_new_session=True,
             )
+        )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Cut while it starts, asyncio would wait for it, and for what it starts, to end by itself.
+            with suppress(OSError, ValueError):
+                os.killpg((await starting).pid, signal.SIGKILL)
+            raise
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise AgentError(f"cannot run {argv[0]}: {reason}") from None
