@@ -88,8 +88,8 @@ class YamlText:
         if getattr(node, "anchor", None):
             raise EditError(f"line {found.line} has an anchor (&{node.anchor}) that others use")
         start, end = self._span(node)
-        block = getattr(node, "style", None) in ("|", ">") and isinstance(value, str)
-        if (isinstance(value, str) and "\n" in value and (block or self._takes_block(found))) or block:
+        folded = getattr(node, "style", None) in ("|", ">") and isinstance(value, str)
+        if (isinstance(value, str) and "\n" in value and (folded or self._takes_block(found))) or folded:
             new = self._block(found, value)
         else:
             new = scalar(value, getattr(node, "style", None))
@@ -124,9 +124,14 @@ class YamlText:
             before += "\n"
         return before + item + self.text[end:]
 
-    def column(self, node: Any) -> int:
-        """The column at which a node begins."""
-        return node.start_mark.column
+    def start(self, node: Any) -> int:
+        """Where a node begins, in characters."""
+        return self._start(node)
+
+    def text_of(self, node: Any) -> str:
+        """A node as the file writes it."""
+        start, end = self._span(node)
+        return self.text[start:end]
 
     def _without_list(self, found: Found) -> str:
         owner = next((f for f in self.nodes() if f.node is found.parent), None)
@@ -166,8 +171,6 @@ class YamlText:
         return found.parent is not None and found.parent.id == "mapping" and not found.parent.flow_style
 
     def _block(self, found: Found, value: str) -> str:
-        if not re.fullmatch(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]*", value):
-            return scalar(value, '"')
         parent = found.parent
         indent = (parent.value[found.place][0].start_mark.column if parent.id == "mapping" else 0) + 2
         node = found.node
@@ -175,11 +178,21 @@ class YamlText:
             below = self.text[self._start(node) :].split("\n", 2)
             if len(below) > 1 and below[1].strip():
                 indent = len(below[1]) - len(below[1].lstrip(" "))
-        lines = value.rstrip("\n").split("\n")
-        if not lines[0].strip() or lines[0][0] == " " or any("\t" in line[:1] for line in lines):
-            return scalar(value, '"')
-        mark = "|" if value.endswith("\n") else "|-"
-        return mark + "\n" + "\n".join(" " * indent + line if line else "" for line in lines)
+        return block(value, indent)
+
+
+_UNPRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+
+
+def block(value: str, indent: int) -> str:
+    """A text as a literal block below its key; as one quoted line where a block cannot hold it."""
+    lines = value.removesuffix("\n").split("\n")
+    if _UNPRINTED.search(value) or not lines[0].strip() or lines[0][0] == " " or not lines[-1].strip():
+        return scalar(value, '"')
+    if any(line.startswith("\t") for line in lines):
+        return scalar(value, '"')
+    mark = "|" if value.endswith("\n") else "|-"
+    return mark + "\n" + "\n".join(" " * indent + line if line else "" for line in lines)
 
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./ -]*[A-Za-z0-9]|[A-Za-z]")

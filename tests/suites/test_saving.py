@@ -1,0 +1,164 @@
+"""A conversation saved as a new case: the file reads back without a problem, and it passes when run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui_eval import suites
+from tui_eval.config import load
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import prepare
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Case, Entry, Format, Reply, Turn
+from tui_eval.store.reader import RunReader
+from tui_eval.suites.accepting import replace_file
+from tui_eval.suites.saving import ENDINGS, facts, proposed_path, save, talk_of
+from tui_eval.suites.yaml_edit import EditError
+
+FORMATS: tuple[Format, ...] = ("start_to_agent", "nao", "promptfoo", "neuro_san")
+SCRIPT = """
+rules:
+  - match: {contains: revenue}
+    steps:
+      - {call: run_sql, arguments: {query: "select 79.5 as revenue", limit: 5}, result: 1}
+      - {say: 'The revenue is **79.50** euros.'}
+    reply: {}
+default: {say: "Hello {{message}}, I am \\"Ada\\"."}
+"""
+
+
+def talk(*asked: str, sql: str = "select 79.5 as revenue") -> tuple[Case, Attempt]:
+    case = Case("s::c", "what we earn", "suite.yaml", "start_to_agent", turns=[Turn(text) for text in asked])
+    attempt = Attempt("s::c", 1, "passed", agent="helper")
+    for number, text in enumerate(asked, 1):
+        said = "The revenue is **79.50** euros." if "revenue" in text else f'Hello {text}, I am "Ada".'
+        attempt.transcript.append(Entry(number, "user", text=text))
+        if "revenue" in text:
+            arguments = {"query": sql, "limit": 5}
+            attempt.transcript.append(Entry(number, "tool_call", name="run_sql", arguments=arguments))
+        attempt.transcript.append(Entry(number, "assistant", text=said))
+        attempt.replies.append(Reply(number, said))
+    return case, attempt
+
+
+async def run(root: Path, path: Path) -> list[Attempt]:
+    (root / "agent.script.yaml").write_text(SCRIPT.replace("    reply: {}\n", ""))
+    config = "agents: {helper: {type: scripted, script: agent.script.yaml}}\n"
+    (root / "tui_eval.yaml").write_text(config)
+    active = prepare(RunRequest(paths=[str(path)], agents=["helper"]))
+    assert active.writer is not None
+    folder = active.writer.folder
+    await active.execute()
+    reader = RunReader(folder)
+    try:
+        return [attempt for row in reader.attempts() if (attempt := reader.attempt(row.id)) is not None]
+    finally:
+        reader.close()
+
+
+def read(root: Path, path: Path):
+    suite = suites.load(path, load([root]), Trust())
+    return suite, [problem for problem in suite.problems if problem.level == "error"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("asked", [("what is the revenue?",), ("Bob", "and the revenue?")])
+async def test_a_new_file_of_each_format_is_clean_and_passes(
+    tmp_path: Path, form: Format, asked: tuple[str, ...]
+) -> None:
+    case, attempt = talk(*asked)
+    path = tmp_path / proposed_path(form, case, tmp_path)
+    old, text = save(form, path, talk_of(case, attempt, "saved"))
+    assert old is None
+    replace_file(path, old, text)
+    suite, problems = read(tmp_path, path)
+    assert not problems and suite.format == form and len(suite.cases) == 1
+    if form == "nao":  # its rows would be asked of a database
+        assert [one.type for one in suite.cases[0].assertions] == ["tool_call", "sql"]
+        return
+    attempts = await run(tmp_path, path)
+    assert [attempt.outcome for attempt in attempts] == ["passed"], attempts[0].message
+    assert attempts[0].verdicts
+
+
+async def test_a_nao_test_without_sql_runs(tmp_path: Path) -> None:
+    case, attempt = talk("what is the revenue?", sql="")
+    attempt.transcript[1].arguments = {"limit": 5}
+    path = tmp_path / "tests" / "x.yml"
+    replace_file(path, *save("nao", path, talk_of(case, attempt)))
+    assert (await run(tmp_path, path))[0].outcome == "passed"
+
+
+GUIDE = "# ours\nagent: helper  # the one\ntest_cases:\n\n  - name: a   # first\n    input: x\n\n  - {name: b, input: y}   # last\n# end\n"
+
+
+async def test_added_to_an_existing_suite_its_comments_stay(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(GUIDE)
+    case, attempt = talk("what is the revenue?")
+    replace_file(path, *save("start_to_agent", path, talk_of(case, attempt, "c")))
+    text = path.read_text()
+    assert text.startswith(GUIDE.removesuffix("# end\n")) and text.endswith("# end\n")
+    suite, problems = read(tmp_path, path)
+    assert not problems and [one.name for one in suite.cases] == ["a", "b", "c"]
+    assert (await run(tmp_path, path))[2].outcome == "passed"
+
+
+async def test_added_to_a_promptfoo_suite_with_its_own_variable(tmp_path: Path) -> None:
+    path = tmp_path / "promptfooconfig.yaml"
+    own = "prompts:\n- 'Q: {{ question }}'\nproviders: [helper]\ntests:\n- vars: {question: x}\n"
+    path.write_text(own)
+    case, attempt = talk("what is the revenue?")
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c")))
+    assert path.read_text().startswith(own)
+    assert [one.outcome for one in await run(tmp_path, path)] == ["passed", "passed"]
+    case, attempt = talk("one", "two")
+    with pytest.raises(EditError, match="take one message"):
+        save("promptfoo", path, talk_of(case, attempt))
+
+
+HOSTILE = 'a "b" \\ \u202e\x1b[31m\x07 {{ secret }} {% x %} # : \' & ${HOME} é 中\n\n  two\n'
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_texts_read_back_as_they_were(tmp_path: Path, form: Format) -> None:
+    case, attempt = talk("x")
+    attempt.transcript[0].text = HOSTILE
+    attempt.agent = "helper"
+    path = tmp_path / "tests" / f"{'promptfooconfig' if form == 'promptfoo' else 'x'}{ENDINGS[form]}"
+    replace_file(path, *save(form, path, talk_of(case, attempt, 'na"me\x1b: #\n{')))
+    suite, problems = read(tmp_path, path)
+    assert not problems and len(suite.cases) == 1
+    one = suite.cases[0]
+    if form == "promptfoo":
+        assert one.vars == {"message": "{% raw %}" + HOSTILE + "{% endraw %}"}
+    else:
+        assert one.turns[0].text == HOSTILE
+
+
+def test_an_existing_file_is_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.hocon"
+    path.write_text("{}")
+    case, attempt = talk("one")
+    with pytest.raises(EditError, match="one case"):
+        save("neuro_san", path, talk_of(case, attempt))
+    with pytest.raises(EditError, match="exists already"):
+        replace_file(path, None, "x")
+    with pytest.raises(EditError, match=r"must end in \.hocon"):
+        save("neuro_san", tmp_path / "x.yaml", talk_of(case, attempt))
+
+
+def test_what_is_proposed() -> None:
+    assert facts("It costs **79.50 euros** or 12% of 1,000") == ["79.50", "12%", "1,000"]
+    assert facts('The winner is "Ada Lovelace".') == ["Ada Lovelace"]
+    assert facts("It is magnificent indeed") == ["magnificent"]
+    assert facts("…") == []
+
+
+def test_nothing_to_save() -> None:
+    case, attempt = talk("x")
+    attempt.replies = []
+    with pytest.raises(EditError):
+        talk_of(case, attempt)
