@@ -189,6 +189,9 @@ def _promptfoo_options(function: Any) -> Any:
 @_output_option
 @_display_option
 @click.option("--report", type=click.Choice(["classic"]), help="the StartToAgent guide's console report")
+@click.option(
+    "--assess", is_flag=True, help="group the failures by what failed, named by the judge if there is one"
+)
 @click.option("--no-store", is_flag=True, help="keep nothing")
 @click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass")
 @click.option("--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost")

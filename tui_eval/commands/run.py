@@ -31,7 +31,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import ActiveRun, NothingToRun, prepare, resume
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
-from tui_eval.reports import results, table
+from tui_eval.reports import failure_modes, results, table
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
@@ -225,6 +225,8 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
     text = table.failures(cases, summaries, reasons, active.config.root, _again(active.request))
     if text:
         say(f"\n{text}")
+    if active.request.assess:
+        say(f"\n{failure_modes.text(reader.assessment())}")
     stopped = active.runner.stopped_because
     say(f"\n{table.totals(summaries, attempts, f'stopped: {stopped}' if stopped else '')}")
     return summaries

@@ -23,7 +23,8 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     `case_ids` None means every case of `paths`; `select` takes names, ids, stems and folders.
     `pairs` narrows to (case id, agent) columns (rerunning one cell). `threshold` (0–1) is the share
     of attempts that must pass; None: all, or what the case says. `timeout` in seconds, `max_cost`
-    in USD. `step`: a person decides on each turn. `continue_from`: a recorded attempt goes before. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
+    in USD. `step`: a person decides on each turn. `assess`:
+    failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
     `delay` is in seconds.
     """
@@ -64,5 +65,6 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     config_file: str | None = None
     first_attempt: int = 1
     step: bool = False
+    assess: bool = False
     continue_from: Recorded | None = None
     command: str = ""

@@ -127,6 +127,7 @@ class ActiveRun:
             return await self.runner.run(self.tickets)
         finally:
             await self._sum_up()
+            await self._assess()
             ended = await self.environment.hooks.end() if self.environment.hooks is not None else []
             await self.environment.close()
             if self.writer is not None:
@@ -140,6 +141,20 @@ class ActiveRun:
                 await asyncio.to_thread(writer.close)
                 if writer.folder.is_relative_to(Store(root).runs_folder):
                     await asyncio.to_thread(Index(root).record, writer.folder)
+
+    async def _assess(self) -> None:
+        """Failure modes of the run, kept with it, where they were asked for."""
+        if not self.request.assess or self.writer is None:
+            return
+        from tui_eval.engine.assessing import assess_run
+
+        ask, _ = self.environment.judge(self.request.judge)
+        await asyncio.to_thread(self.writer.flush)
+        reader = RunReader(self.writer.folder)
+        try:
+            self.writer.assessment(await assess_run(reader, ask))
+        finally:
+            reader.close()
 
     async def _sum_up(self) -> None:
         """Sums of promptfoo's columns, and what is derived from them, into the run's facts."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ import msgspec
 
 from tui_eval.model import Attempt, Case
 from tui_eval.store.encoding import unpack
+from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.runs import DATABASE, StoreError, is_alive
 from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, CaseRow, LiveRow, RunInfo
 
@@ -117,6 +119,21 @@ class RunReader:
         """The text that a finished attempt answered, without reading the rest of it; None as above."""
         row = self._one("SELECT body FROM bodies WHERE attempt_ref = ?", (attempt_ref,))
         return None if row is None else self._unpack(row[0], _Answer).response_text
+
+    def bodies(self) -> Iterator[tuple[int, Attempt]]:
+        """Every finished attempt with its id, in the order of case and attempt."""
+        for row in self.attempts():
+            attempt = self.attempt(row.id) if row.state == "done" else None
+            if attempt is not None:
+                yield row.id, attempt
+
+    def assessment(self) -> Assessment:
+        """How the run's attempts failed: as it was assessed with a judge, else grouped now."""
+        row = self._one("SELECT value FROM meta WHERE key = 'assessment'", ())
+        if row is not None:
+            with contextlib.suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(str(row[0]).encode(), type=Assessment)
+        return assess(self.bodies())
 
     def close(self) -> None:
         """Close the connection."""

@@ -18,6 +18,7 @@ import msgspec
 
 from tui_eval.model import Attempt, Case
 from tui_eval.store.encoding import encode_json, pack
+from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.runs import DATABASE, RunLock, StoreError, journal_mode
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState
 
@@ -206,6 +207,15 @@ class RunWriter:
         """Write `info` again after a change of its provenance."""
         info = msgspec.structs.replace(self.info)
         self._add(lambda connection: _write_info(connection, info))
+
+    def assessment(self, assessment: Assessment) -> None:
+        """Keep how the run's attempts failed, named by a judge."""
+        text = encode_json(assessment).decode()
+        self._add(
+            lambda connection: (
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('assessment', ?)", (text,)) and None
+            )
+        )
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until everything told so far is on disk; False when that took too long."""

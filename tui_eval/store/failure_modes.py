@@ -1,0 +1,125 @@
+"""How attempts fail: those that did not pass, grouped by what failed, most frequent first.
+
+No model is needed: a group is the assertion, its target and what differs in its words or cells,
+numbers and quoted agent text left out where they change from attempt to attempt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from tui_eval.model import Attempt, Verdict
+
+_EXAMPLES = 3
+_NUMBER = re.compile(r"\d[\d,.]*")
+_QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
+
+
+class FailedAttempt(msgspec.Struct):
+    """One attempt that did not pass, by its id in the run."""
+
+    attempt_ref: int
+    case_id: str
+    attempt: int
+    message: str
+
+
+class FailureMode(msgspec.Struct):
+    """Attempts that failed the same way.
+
+    `what` says it in one line, `share` is of all attempts that did not pass (0–1), `examples` are the
+    first few. `name` is a judge's sentence for the group, where one was asked.
+    """
+
+    what: str
+    count: int
+    share: float
+    cases: int
+    examples: list[FailedAttempt]
+    name: str | None = None
+
+
+class Assessment(msgspec.Struct):
+    """Failure modes of a run or a part of it. `attempts` counts those that ended, `passed` those that
+    passed; `note` says why groups have no names though a judge was asked."""
+
+    attempts: int
+    passed: int
+    modes: list[FailureMode]
+    note: str = ""
+
+
+def assess(attempts: Iterable[tuple[int, Attempt]]) -> Assessment:
+    """Group the attempts (id and body) that failed or erred; an attempt counts in the group of its first
+    telling verdict, so that the groups add up."""
+    total = passed = 0
+    groups: dict[str, list[FailedAttempt]] = {}
+    for ref, attempt in attempts:
+        if attempt.outcome in ("cancelled", "skipped"):
+            continue
+        total += 1
+        if attempt.outcome == "passed":
+            passed += 1
+            continue
+        failed = FailedAttempt(ref, attempt.case_id, attempt.attempt, attempt.message)
+        groups.setdefault(mode_of(attempt), []).append(failed)
+    failures = total - passed
+    modes = [
+        FailureMode(
+            what=what,
+            count=len(members),
+            share=len(members) / failures,
+            cases=len({member.case_id for member in members}),
+            examples=members[:_EXAMPLES],
+        )
+        for what, members in groups.items()
+    ]
+    modes.sort(key=lambda mode: (-mode.count, mode.what))
+    return Assessment(total, passed, modes)
+
+
+def mode_of(attempt: Attempt) -> str:
+    """What failed in an attempt, in words that are the same for attempts that fail alike."""
+    if attempt.error:
+        return f"error: {_general(attempt.error)}"
+    verdict = next((item for item in attempt.verdicts if item.passed is False), None)
+    if verdict is None:
+        verdict = next((item for item in attempt.verdicts if item.passed is None), None)
+        if verdict is None:
+            return _general(attempt.message) or attempt.outcome
+        return f"could not be judged: {verdict.type}: {_general(verdict.reason)}"
+    where = f"turn {verdict.turn}, " if verdict.turn else ""
+    return f"{where}{_named(verdict)}: {_difference(verdict, attempt)}"
+
+
+def _named(verdict: Verdict) -> str:
+    plain = verdict.target in ("", "text")
+    return verdict.type if plain else f"{verdict.type} of {verdict.target}"
+
+
+def _difference(verdict: Verdict, attempt: Attempt) -> str:
+    if verdict.type == "sql" and attempt.data is not None:
+        columns = _columns(attempt.data.comparison or "")
+        message = attempt.message.partition(":")[0] if ":" in attempt.message else attempt.message
+        return f"{_general(message)}{f' in {columns}' if columns else ''}"
+    expected = verdict.expected
+    if isinstance(expected, str) and expected and len(expected) <= 80:
+        return expected
+    if isinstance(expected, int | float | bool):
+        return f"expected {expected}"
+    return _general(verdict.reason)
+
+
+def _columns(comparison: str) -> str:
+    """Columns named in the text of a frame difference (`row …, column NAME: …`)."""
+    names = re.findall(r"column ['\"]?([^'\",:]+)['\"]?", comparison)
+    return ", ".join(dict.fromkeys(name.strip() for name in names[:5]))
+
+
+def _general(text: str) -> str:
+    """Without what changes from attempt to attempt: long quotations and figures."""
+    line = " ".join(text.split())
+    return _NUMBER.sub("N", _QUOTED.sub("'…'", line))[:160]
