@@ -6,8 +6,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
+from textual.timer import Timer
 
-from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.history_view import detail, plots, title
 from tui_eval.tui.state.past import CasePast, PastAttempt
@@ -40,6 +41,7 @@ class HistoryTab(InspectorTab):
     def __init__(self) -> None:
         super().__init__()
         self._past: CasePast | None = None
+        self._resting: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Plot, titles, attempts, detail."""
@@ -122,7 +124,10 @@ class HistoryTab(InspectorTab):
     def _moved(self, event: LinePane.Moved) -> None:
         event.stop()
         if isinstance(event.pane, HistoryTable):
-            self._detail()
+            # a key that is held costs its two rows; what stands below follows when it rests
+            if self._resting is not None:
+                self._resting.stop()
+            self._resting = self.set_timer(REST, self._detail)
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:

@@ -10,6 +10,9 @@ from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
+REST = 0.1
+"""Seconds for which a cursor rests before what stands below it is drawn."""
+
 
 class Said(Message):
     """A few words for the person (`no next turn`), shown for a moment at the foot."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.timer import Timer
 
-from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.entry_blocks import entry_block
 from tui_eval.tui.state.lines import pattern, plain
@@ -32,6 +35,7 @@ class ToolsTab(InspectorTab):
         super().__init__()
         self._content: CaseContent | None = None
         self.timed = False
+        self._resting: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Titles, calls, detail."""
@@ -117,7 +121,10 @@ class ToolsTab(InspectorTab):
     def _moved(self, event: LinePane.Moved) -> None:
         event.stop()
         if isinstance(event.pane, CallTable):
-            self._detail(keep=False)
+            # a key that is held costs its two rows; what stands below follows when it rests
+            if self._resting is not None:
+                self._resting.stop()
+            self._resting = self.set_timer(REST, partial(self._detail, keep=False))
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:
