@@ -18,6 +18,7 @@ from tui_eval.config import (
     default_agent_spec,
     rule_for,
 )
+from tui_eval.engine.analyst import analyst
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import choose
 from tui_eval.model import Attempt, Case, Compat
@@ -105,6 +106,9 @@ def _job(
     if case.format != "neuro_san":
         limit = limit or case.timeout
     compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
+    database = case.database or (rule.database if rule else None) or _only(config.databases)
+    if spec is not None:
+        spec = analyst(spec, case, database, config)
     return Job(
         case=case,
         agent=spec.name if spec else (case.agent or "?"),
@@ -116,7 +120,7 @@ def _job(
         base=(config.root / case.suite).parent,
         timeout=limit or config.run.timeout,
         comparison=_comparison(case, rule, config, compat),
-        database=case.database or (rule.database if rule else None) or _only(config.databases),
+        database=database,
         judge=request.judge or (rule.judge if rule else None),
         problem=problem,
         first_attempt=request.first_attempt,
