@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.events import Key
+from textual.widgets import Input
 
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.guard import trust_store
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
 from tui_eval.tui.screens.help import PaperScreen
+from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.widgets.case_list import CaseList
@@ -342,3 +345,12 @@ async def test_a_refusal_of_the_engine_is_said_and_logged(tmp_path):
         await until(lambda: app.log_lines, pilot)
         await pilot.press("l")
         await until(lambda: "nothing to run: [no] agent" in screen_text(app), pilot)
+
+
+async def test_keys_typed_ahead_of_a_prompt_are_its_text(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        for key in "farRX":  # posted at once, as a slow line brings them
+            app.post_message(Key(key, key))
+        await until(lambda: app.screen.query(Prompt), pilot)
+        await until(lambda: app.screen.query_one(Input).value == "arRX", pilot)
+        assert not app.engine.requests and isinstance(app.screen, SuitesScreen)

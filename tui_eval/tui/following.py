@@ -178,7 +178,7 @@ class Following(SuitesReading):
 
         def take(latest: dict[str, Any]) -> None:
             self.state.set_history(latest)
-            self.tell(SuitesChanged())
+            self.tell(SuitesChanged(wanted))
 
         run_in_thread(self, read, take, name="history")
 

@@ -6,6 +6,8 @@ hears nothing and redraws itself from the state when it is shown again (`ScreenR
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from textual.message import Message
 
 from tui_eval.store.schema import AttemptRow
@@ -32,4 +34,8 @@ class LiveText(Message, bubble=False):
 
 
 class SuitesChanged(Message, bubble=False):
-    """Suites were read, or their last outcomes."""
+    """Suites were read, or the last outcomes (of these cases only, where `case_ids` are given)."""
+
+    def __init__(self, case_ids: Collection[str] | None = None) -> None:
+        super().__init__()
+        self.case_ids = case_ids

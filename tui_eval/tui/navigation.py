@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from textual.events import Key
 from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.app_base import AppBase
@@ -18,6 +20,15 @@ from tui_eval.tui.screens.suites import SuitesScreen
 
 class Navigation(AppBase):
     """The way from place to place. A new screen's `action_show_…` belongs here."""
+
+    def on_key(self, event: Key) -> None:
+        """A character typed before the line that it was meant for had the focus (they come together on a
+        slow line, or pasted) goes into that line, never to an action."""
+        if isinstance(self.focused, Input) and event.is_printable and event.character:
+            # An input takes the characters that reach it; this one was aimed at what had the focus before.
+            event.stop()
+            event.prevent_default()
+            self.focused.insert_text_at_cursor(event.character)
 
     @property
     def suites_screen(self) -> SuitesScreen:
@@ -45,7 +56,7 @@ class Navigation(AppBase):
         self.action_show_suites()
         place = self.suites_screen
         if case_id not in {entry.case_id for entry in place.shown_entries()}:
-            place.set_filter("")
+            place.set_filter("", at_once=True)
         place.go_to(CasePointer(case_id))
         pointer = place.current()
         if pointer is not None:

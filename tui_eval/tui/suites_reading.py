@@ -66,7 +66,7 @@ class SuitesReading(Navigation):
     def _restore(self) -> None:
         place = self.suites_screen
         if self._memory.get("filter"):
-            place.set_filter(str(self._memory["filter"]))
+            place.set_filter(str(self._memory["filter"]), at_once=True)
         marks = self._memory.get("marks")
         if isinstance(marks, list):
             place.case_list.marks = {str(mark) for mark in marks} & self.state.by_id.keys()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from textual import on
 from textual.timer import Timer
+from textual.widgets import Input
 
 from tui_eval.model import Suite
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place
@@ -20,8 +23,8 @@ from tui_eval.tui.state.entries import failing, subject
 from tui_eval.tui.widgets.case_list import CaseList
 
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
-LIVE_FILTER_LIMIT = 20_000
-"""Entries up to which the list is filtered while the person types."""
+MANY = 20_000
+"""Entries from which on they are sorted and filtered in a thread, so that no key waits for it."""
 
 
 class ListPlace(Place, inherit_bindings=False):
@@ -38,6 +41,9 @@ class ListPlace(Place, inherit_bindings=False):
         self.found = ""
         self._entries: dict[str, Entry] = {}
         self._timer: Timer | None = None
+        self._arrangement = 0
+        self._changes = 0
+        self._token: object = None
 
     # -- for those derived
 
@@ -59,16 +65,49 @@ class ListPlace(Place, inherit_bindings=False):
 
     # -- the list
 
+    def prepare(self) -> bool:
+        """Before lines are made anew; says whether the cursor stays on its case."""
+        return True
+
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
         """Make the lines anew (and the entries from the state, where `entries`)."""
+        keep = self.prepare() and keep
         if entries or not self._entries:
+            self._token = self.eval_app.state.token
             self._entries = {entry.key: entry for entry in self.make_entries()}
         tree = build(self._entries.values(), self.list_suites(), self.view)
+        self._arrangement += 1
+        self._take(tree, keep)
+        return tree
+
+    def rearrange(self) -> None:
+        """The same entries under another filter or order; many of them in a thread."""
+        if len(self._entries) <= MANY:
+            self.rebuild(entries=False)
+            return
+        self._arrangement += 1
+        arrangement, changes, keep = self._arrangement, self._changes, self.prepare()
+        entries, suites = list(self._entries.values()), list(self.list_suites())
+        view = replace(self.view, folded=set(self.view.folded), kept_up=set(self.view.kept_up))
+
+        def take(tree: Tree) -> None:
+            if arrangement != self._arrangement or not self.is_mounted:
+                return
+            self._take(tree, keep)
+            if changes != self._changes and not view.flat:
+                self.set_timer(1.0, self.rearrange)  # cases went on meanwhile: the folders' counts
+
+        run_in_thread(self.eval_app, lambda: build(entries, suites, view), take, name="arranging")
+
+    def _take(self, tree: Tree, keep: bool) -> None:
         cases = self.case_list
         cases.most_attempts = max((len(entry.attempts) for entry in tree.shown), default=1) or 1
         cases.show(tree, keep=keep)
         self.rebuilt()
-        return tree
+
+    def up_to_date(self) -> bool:
+        """Whether nothing has changed since the entries were made."""
+        return bool(self._entries) and self._token == self.eval_app.state.token
 
     def replace_entries(self, fresh: Iterable[Entry]) -> bool:
         """Entries changed: redraw their lines. Says whether the order may have changed with them."""
@@ -82,6 +121,7 @@ class ListPlace(Place, inherit_bindings=False):
                 self._entries[new.key] = new
                 continue
             before = old.status
+            self._changes += 1
             new.variant = old.variant
             if before == new.status and not _differs(old, new):
                 continue
@@ -176,22 +216,22 @@ class ListPlace(Place, inherit_bindings=False):
             self.view.folded.discard(event.key)
         self.rebuild(entries=False)
 
-    def action_find(self) -> None:
+    async def action_find(self) -> None:
         """Ask what to find."""
-        self._ask("/", self.found, "find in names; enter keeps, n and N go on")
+        await self._ask("/", self.found, "find in names; enter keeps, n and N go on")
 
-    def action_find_next(self, step: int) -> None:
+    async def action_find_next(self, step: int) -> None:
         """The next match, or the one before."""
         if not self.found:
-            self.action_find()
+            await self.action_find()
         elif not self.case_list.find(self.found, step):
             self.eval_app.say(f"not found: {self.found}")
 
-    def action_filter(self) -> None:
+    async def action_filter(self) -> None:
         """Ask for a filter."""
         names = " ".join(f"@{name}" for name in self._saved())
         hint = 'failed agent:x tag:y -suite:z duration:>5s "some text"   name= saves'
-        self._ask("filter", self.expression, f"{names}   {hint}" if names else hint)
+        await self._ask("filter", self.expression, f"{names}   {hint}" if names else hint)
 
     def _saved(self) -> dict[str, str]:
         """Filters that have names: of the settings, and those saved here."""
@@ -225,21 +265,21 @@ class ListPlace(Place, inherit_bindings=False):
         """The next way to sort."""
         number = SORTS.index(self.view.sort) if self.view.sort in SORTS else 0
         self.view.sort = SORTS[(number + 1) % len(SORTS)]
-        self.rebuild(entries=False)
+        self.rearrange()
         self.eval_app.say(f"sorted by {self.view.sort}")
 
     def action_reverse(self) -> None:
         """The other way round."""
         self.view.reverse = not self.view.reverse
-        self.rebuild(entries=False)
+        self.rearrange()
 
     def action_failures_first(self) -> None:
         """Failures float up, or stay where they are."""
         self.view.failures_first = not self.view.failures_first
-        self.rebuild(entries=False)
+        self.rearrange()
         self.eval_app.say("failures first" if self.view.failures_first else "in the order of the files")
 
-    def set_filter(self, expression: str) -> bool:
+    def set_filter(self, expression: str, *, at_once: bool = False) -> bool:
         """Show what this expression asks for; False where it cannot be understood."""
         try:
             parsed = filtering.parse(filtering.expand(expression, self._saved()))
@@ -250,7 +290,10 @@ class ListPlace(Place, inherit_bindings=False):
         self.filter_error = ""
         self.expression = expression.strip()
         self.view.accept = (lambda entry: parsed.matches(subject(entry))) if parsed.expression else None
-        self.rebuild(entries=False)
+        if at_once:
+            self.rebuild(entries=False)
+        else:
+            self.rearrange()
         return True
 
     def back(self) -> bool:
@@ -271,10 +314,13 @@ class ListPlace(Place, inherit_bindings=False):
 
     # -- the prompt
 
-    def _ask(self, purpose: str, text: str, hint: str) -> None:
+    async def _ask(self, purpose: str, text: str, hint: str) -> None:
+        """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
         if not self.query(Prompt):
             self._prompt_start = (self.expression, self.case_list.cursor)
-            self.mount(Prompt(purpose, text, hint))
+            prompt = Prompt(purpose, text, hint)
+            await self.mount(prompt)
+            self.set_focus(prompt.query_one(Input), scroll_visible=False)
 
     @on(Prompt.Typed)
     def _typed(self, event: Prompt.Typed) -> None:
@@ -285,7 +331,7 @@ class ListPlace(Place, inherit_bindings=False):
             return
         if self._timer is not None:
             self._timer.stop()
-        if not _NAMED.fullmatch(event.text) and len(self._entries) <= LIVE_FILTER_LIMIT:
+        if not _NAMED.fullmatch(event.text):
             self._timer = self.set_timer(0.15, lambda: self.set_filter(event.text))
 
     @on(Prompt.Left)

@@ -21,7 +21,7 @@ from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of
-from tui_eval.tui.state.case_tree import Entry, Tree
+from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.describing import describe
 from tui_eval.tui.state.entries import failing, run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
@@ -136,7 +136,9 @@ class RunScreen(ListPlace, inherit_bindings=False):
         run = self.eval_app.state.run
         self.streams.follow_run(run)
         self.case_list.empty = (
-            ["No run yet.", "a runs all cases, r the one under the cursor; U goes to the suites."]
+            ["Starting."]
+            if run is None and self.eval_app.desk.starting
+            else ["No run yet.", "a runs all cases, r the one under the cursor; U goes to the suites."]
             if run is None
             else ["Nothing matches the filter.", "F clears it, f changes it."]
         )
@@ -156,15 +158,13 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self.rebuild()
         self._assign()
 
-    def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
-        """Where the person has not moved the cursor, it stays at the top, where failures float to."""
-        self._keep_up()
-        return super().rebuild(entries=entries, keep=keep and self.case_list.touched)
-
-    def _keep_up(self) -> None:
+    def prepare(self) -> bool:
+        """Failures stay where they are while they are rerun. Where the person has not moved the cursor,
+        it stays at the top, where failures float to."""
         group = self.eval_app.state.group
         if group is not None and len(group.runs) == 1:
             self.view.kept_up = {entry.key for entry in self._entries.values() if failing(entry)}
+        return self.case_list.touched
 
     def _layout_for_state(self) -> None:
         run = self.eval_app.state.run
@@ -182,16 +182,16 @@ class RunScreen(ListPlace, inherit_bindings=False):
         if run is None or group is None or run.info.id != self._shown_run:
             self._load()
             return
+        changed_run = group.find_run(event.run_id) if event.run_id else run
+        if changed_run is not None:
+            keys = (group.key_in(changed_run, row.case_ref) for row in event.changed)
+            self._dirty.update(key for key in keys if key is not None)
         if event.opened:
             self._layout_for_state()
             if len(group.cases) != len(self._entries):
                 self.rebuild()
             if not run.active:
                 self._flush(final=True)
-        changed_run = group.find_run(event.run_id) if event.run_id else run
-        if changed_run is not None:
-            keys = (group.key_in(changed_run, row.case_ref) for row in event.changed)
-            self._dirty.update(key for key in keys if key is not None)
         if self.streams.display:
             self.streams.changed()
             self._assign()
@@ -246,8 +246,10 @@ class RunScreen(ListPlace, inherit_bindings=False):
             line.entry is not None and line.key in keys
             for line in cases.cases.lines[cases.top : cases.top + cases.size.height]
         )
+        self._token = state.token
         if final:
-            self.rebuild()
+            self.rearrange()
+            self._show_facts()
             return
         if moved and self._order_timer is None:
             wait = max(0.0, self._order_at + REORDER - now())
@@ -265,7 +267,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         """Let failures float up, not too often."""
         self._order_timer = None
         self._order_at = now()
-        self.rebuild(entries=False)
+        self.rearrange()
 
     def _assign(self) -> None:
         """Panes come and go; look again when a finished one may give up its place."""
@@ -289,7 +291,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if self._shown_run:
+        if self._shown_run and not self.up_to_date():
             self._load()
 
     def rebuilt(self) -> None:

@@ -101,8 +101,12 @@ class SuitesScreen(ListPlace):
     # -- news
 
     @on(SuitesChanged)
-    def _suites_changed(self) -> None:
-        self.rebuild()
+    def _suites_changed(self, event: SuitesChanged) -> None:
+        if event.case_ids is None or not self._entries:
+            self.rebuild()
+            return
+        self._dirty.update(event.case_ids)
+        self._flush()
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
@@ -128,14 +132,15 @@ class SuitesScreen(ListPlace):
         moved = self.replace_entries(
             suite_entry(state.by_id[case_id], state.group) for case_id in ids if case_id in state.by_id
         )
+        self._token = state.token
         if moved:
-            self.rebuild(entries=False)
+            self.rearrange()
         else:
             self.rebuilt()
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if self._entries or self.eval_app.state.rows:
+        if (self._entries or self.eval_app.state.rows) and not self.up_to_date():
             self.rebuild()
 
     def rebuilt(self) -> None:

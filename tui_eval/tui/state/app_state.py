@@ -49,10 +49,21 @@ class AppState:
     """That run with those it is linked to."""
     problems: list[Problem] = field(default_factory=list)
     loading: bool = True
+    version: int = 0
+    """Grows with the suites and their past."""
     trusted: bool = False
     scripted: bool = False
     notes: dict[str, HumanNote] = field(default_factory=dict)
     """People's newest note on each case."""
+
+    @property
+    def token(self) -> object:
+        """Equal as long as nothing that lists show has changed."""
+        runs = self.group.runs if self.group is not None else ()
+        return (
+            self.version,
+            tuple((run.info.id, run.info.state, run.version, len(run.cases)) for run in runs),
+        )
 
     def set_suites(self, suites: Iterable[Suite]) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""
@@ -74,6 +85,7 @@ class AppState:
             for order, case in enumerate(suite.cases)
         ]
         self.by_id = {item.case_id: item for item in self.rows}
+        self.version += 1
 
     def set_note(self, case_id: str, note: HumanNote | None) -> None:
         """Take a case's newest note (None: it has none any more)."""
@@ -84,6 +96,7 @@ class AppState:
 
     def set_history(self, latest: dict[str, list[CaseHistory]]) -> None:
         """Take the results across runs (newest first per case)."""
+        self.version += 1
         for case_id, history in latest.items():
             item = self.by_id.get(case_id)
             if item is not None:

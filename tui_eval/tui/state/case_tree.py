@@ -117,7 +117,9 @@ def build(entries: Iterable[Entry], suites: Iterable[Suite], view: View) -> Tree
     chosen = [entry for entry in entries if accept(entry)] if accept else entries
     if view.flat:
         chosen = _sorted(chosen, view)
-        lines = [Line("case", entry.key, 0, entry.name, entry) for entry in chosen]
+        lines = [
+            Line("case", entry.key, 0, entry.name, entry, None, None, "", False, _NONE) for entry in chosen
+        ]
         index = {line.key: number for number, line in enumerate(lines)}
         return Tree(lines, chosen, len(entries), index, {})
     return _tree(chosen, suites, view, len(entries), filtered=accept is not None)
