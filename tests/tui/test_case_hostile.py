@@ -17,8 +17,10 @@ from textual.app import App
 from tests.tui.attempts import HOSTILE, agent_error, hostile
 from tests.tui.case_host import host, loaded, until
 from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui import clipboard
 from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.inspector.history import HistoryTab
 
 BAD = {chr(code) for code in CONTROL_TABLE}
 RAW = (
@@ -44,6 +46,9 @@ def strips_text(app: App) -> str:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_every_tab_shows_hostile_text_as_pictures(tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, hostile())
+    run_id = app.pointers[0].run_id
+    assert run_id is not None
+    Notes(tmp_path).put(HumanNote(run_id, 1, app.pointers[0].case_id, "wrong", HOSTILE, True))
     async with app.run_test(size=size) as pilot:
         screen = await loaded(pilot)
         for keys in (
@@ -61,10 +66,17 @@ async def test_every_tab_shows_hostile_text_as_pictures(tmp_path: Path, size: tu
             ["5"],
             ["y"],
             ["escape"],
+            ["6"],
+            ["z"],
+            ["z", "2", "s"],
+            ["m"],
+            ["escape"],
         ):
             await pilot.press(*keys)
             if isinstance(screen.tab, DataTab):
                 await until(pilot, lambda: screen.tab.view is not None)
+            if isinstance(screen.tab, HistoryTab):
+                await until(pilot, lambda: screen.tab.main.row_count > 0)
             for more in (["g", "enter"], ["ctrl+d", "w", "right"], ["G", "w"]):
                 await pilot.press(*more)
                 text = strips_text(app)
@@ -122,7 +134,7 @@ def test_no_raw_sequence_reaches_a_terminal(tmp_path: Path) -> None:
         read(8.0, 1.0)
         while b"failed" not in seen:
             read(1.0, 2.0)
-        for key in (b"2", b"\t", b"3", b"o", b"4", b"s", b"i", b"5", b"G", b"1", b"G", b"y"):
+        for key in (b"2", b"\t", b"3", b"o", b"4", b"s", b"i", b"5", b"G", b"6", b"2", b"s", b"1", b"G", b"m", b"s", b"y"):
             os.write(terminal, key)
             read(0.5, 5.0)
     finally:

@@ -16,12 +16,12 @@ from tui_eval.tui.state.past import note_words
 from tui_eval.tui.widgets.copy_bar import CopyBar
 
 CHOICES = {
-    "r": "the answer is right",
+    "r": "right answer",
     "w": "wrong",
     "u": "undecided",
     "s": "star",
     "n": "note",
-    "x": "take it all away",
+    "x": "take away",
 }
 
 

@@ -16,9 +16,9 @@ CHOICES: dict[str, str] = {
     "e": "expected",
     "p": "prompt",
     "t": "transcript",
-    "i": "case id",
-    "c": "command line",
-    "d": "difference",
+    "i": "id",
+    "c": "command",
+    "d": "diff",
 }
 
 
