@@ -249,13 +249,14 @@ def list_command(paths: tuple[str, ...], as_json: bool, config_file: str | None,
 
 @cli.command(name="check")
 @_paths
+@click.option("--vacuous", is_flag=True, help="also cases that pass against an agent that answers nothing")
 @_config_option
 @_trust_option
-def check_command(paths: tuple[str, ...], config_file: str | None, trust: bool) -> int:
+def check_command(paths: tuple[str, ...], vacuous: bool, config_file: str | None, trust: bool) -> int:
     """Every problem in the files, with line and cure."""
     from tui_eval.commands.listing import check
 
-    return check(paths, config_file, trust)
+    return check(paths, config_file, trust, vacuous)
 
 
 @cli.command(name="runs")

@@ -28,6 +28,7 @@ NAO_URL = "http://localhost:5005"
 
 AgentType = Literal[
     "openai", "anthropic", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
+    "silent",  # `check --vacuous`
     # Made from promptfoo's providers, not written by hand:
     "promptfoo-http", "javascript", "sequence", "simulated-user", "openai-responses", "litellm",
 ]  # fmt: skip

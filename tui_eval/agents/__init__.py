@@ -22,6 +22,7 @@ TYPES: dict[str, str] = {
     "python": "tui_eval.agents.python:PythonAgent",
     "command": "tui_eval.agents.command:CommandAgent",
     "echo": "tui_eval.agents.echo:EchoAgent",
+    "silent": "tui_eval.agents.silent:SilentAgent",
     "scripted": "tui_eval.agents.scripted:ScriptedAgent",
     "replay": "tui_eval.agents.replay:ReplayAgent",
     "promptfoo-http": "tui_eval.agents.promptfoo_http:PromptfooHttpAgent",

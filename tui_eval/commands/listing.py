@@ -57,9 +57,14 @@ def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, tru
     return EXIT_OK if cases else EXIT_NOTHING
 
 
-def check(paths: Sequence[str], config_file: str | None, trust: bool) -> int:
-    """Print every problem as `path:line: key: what is wrong, what to do`."""
+def check(paths: Sequence[str], config_file: str | None, trust: bool, without_answer: bool = False) -> int:
+    """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
+    cases that pass against an agent that answers nothing."""
     _, loaded, problems = load_paths(paths, config_file, trust)
+    if without_answer:
+        from tui_eval.commands.vacuous import vacuous
+
+        problems += vacuous(paths, config_file, trust)
     unique = list(dict.fromkeys(problems))
     for problem in unique:
         note = "" if problem.level == "error" else " (note)"

@@ -46,6 +46,8 @@ class Environment:
         self.masker = Masker(secrets(config))
         self.memory = Memory()
         self.hooks: SuiteHooks | None = None
+        self.asks_models = True
+        """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
         self._agents: dict[bytes, Agent] = {}
@@ -228,6 +230,8 @@ class Environment:
         """
         from tui_eval.agents.openai import OpenAIAgent
 
+        if not self.asks_models:
+            raise CannotJudge("no embedding model is asked here")
         try:
             if provider is not None:
                 entry = provider if isinstance(provider, dict) else {"id": provider}
@@ -250,6 +254,8 @@ class Environment:
     async def _ask(
         self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
     ) -> JudgeAnswer:
+        if not self.asks_models:
+            raise CannotJudge("no judge is asked here")
         try:
             agent = self.agent(spec)
         except ConfigError as error:
