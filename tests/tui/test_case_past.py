@@ -12,6 +12,7 @@ import pytest
 from tests.tui.attempts import START, case_for, missing_row, multi_agent, text_failure, wrong_cell
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tests.tui.test_case_why import past_attempt, said
+from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, DataDetails, Entry
 from tui_eval.reports import results
@@ -300,3 +301,35 @@ def test_exports_hold_the_notes(tmp_path: Path) -> None:
         "star": True,
         "at": 3.0,
     }
+
+
+class Desk:
+    """Remembers what it was asked to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[RunRequest] = []
+
+    def request(self, entries, choice) -> RunRequest:
+        """The request for the entries."""
+        return RunRequest(paths=[entry.suite for entry in entries], case_ids=[e.case_id for e in entries])
+
+    def send(self, request: RunRequest, show: bool) -> None:
+        """Remember it."""
+        assert not show
+        self.sent.append(request)
+
+
+async def test_the_recorded_answer_is_judged_again_and_a_case_run_from_a_turn(tmp_path: Path) -> None:
+    app = host(tmp_path, text_failure())
+    desk = Desk()
+    app.desk = desk  # type: ignore[attr-defined]
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        run_id = screen.content.run_id
+        await pilot.press("full_stop")
+        await until(pilot, lambda: len(desk.sent) == 1)
+        assert desk.sent[0].continue_from == Recorded(run_id, 1, None) and desk.sent[0].linked_to == run_id
+        assert desk.sent[0].case_ids == [screen.pointer.case_id] and desk.sent[0].attempts == 1
+        await pilot.press("left_curly_bracket", "B")
+        await until(pilot, lambda: len(desk.sent) == 2)
+        assert desk.sent[1].continue_from == Recorded(run_id, 1, 2)

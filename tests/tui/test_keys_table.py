@@ -13,6 +13,7 @@ from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.help import help_paragraphs
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.step import StepScreen
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
 from tui_eval.tui.widgets.case_list import CaseList
@@ -25,6 +26,7 @@ OWNERS = {
     "list": [CaseList],
     "screen": [SuitesScreen, RunScreen],
     "run": [RunScreen],
+    "step": [StepScreen],
 }
 
 
@@ -71,11 +73,11 @@ def test_help_lists_every_key_of_the_place():
 def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):
     file = tmp_path / "settings.yaml"
     file.write_text(
-        "theme: nord\ncolour: red\nkeys:\n  case.rerun: [f5, '.']\n  case.rerunn: x\n"
+        "theme: nord\ncolour: red\nkeys:\n  case.rerun: [f5, ';']\n  case.rerunn: x\n"
         "  run.all: q\n  list.sort: nokey\n  case.raw: '?'\n"
     )
     settings = read_settings(file)
-    assert settings.theme == "nord" and settings.keymap == {"case.rerun": "f5,full_stop"}
+    assert settings.theme == "nord" and settings.keymap == {"case.rerun": "f5,semicolon"}
     text = "\n".join(settings.problems)
     for part in (
         "colour: unknown",

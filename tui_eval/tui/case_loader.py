@@ -73,6 +73,7 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     content.case = reader.case(case_ref)
     column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
     content.agent, content.model = (column.agent, column.model) if column else (None, None)
+    content.options = reader.info().options
     content.name, content.suite = content.case.name, content.case.suite
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)

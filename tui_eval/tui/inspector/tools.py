@@ -96,7 +96,7 @@ class ToolsTab(InspectorTab):
         table = self.table
         most = self.size.height * 2 // 3 if table.bars else self.size.height // 3
         table.styles.height = max(1, min(table.row_count, most))
-        self.query_one(LineLabel).set_lines([self.table.title()])
+        self.query_one(LineLabel).set_lines([self.table.title(self.size.width)])
 
     def on_resize(self) -> None:
         """Titles depend on the width."""

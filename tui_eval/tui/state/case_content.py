@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.notes import HumanNote
@@ -26,7 +27,7 @@ class CaseContent:
 
     `rows` are all attempts of the case in its run, in order; `row` is the one looked at, `attempt`
     its body (None while it waits or runs). `family` holds these and those of the runs linked to it.
-    `agent` and `model` are the column of the run. `notes` are people's notes by run and attempt,
+    `agent` and `model` are the column of the run, `options` what the run was started with. `notes` are people's notes by run and attempt,
     `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
     started while the case was looked at. `problem` says what could not be read.
     """
@@ -43,6 +44,7 @@ class CaseContent:
     run_id: str = ""
     agent: str | None = None
     model: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
     family: list[Placed] = field(default_factory=list)
     notes: dict[tuple[str, int], HumanNote] = field(default_factory=dict)
     past: CasePast | None = None

@@ -79,12 +79,12 @@ class CallTable(LinePane):
         self._total = span_of(self.bars)
         self.set_row_count(len(self.bars) or len(self.rows))
 
-    def title(self) -> Line:
-        """The line above the rows."""
+    def title(self, width: int) -> Line:
+        """The line above the rows, at the width that the tab has."""
         if self.bars:
             return scale_line(self._total, self.text_width, self._label)
         return self._line(
-            "", "#", "turn", "tool", "time", "size", (Span("arguments", "muted"),), "muted", "muted"
+            "", "#", "turn", "tool", "time", "size", (Span("arguments", "muted"),), "muted", "muted", width
         )
 
     def row_line(self, row: int) -> Line:
@@ -117,8 +117,9 @@ class CallTable(LinePane):
         last: Line,
         outcome: str,
         weight: str,
+        width: int = 0,
     ) -> Line:
-        width = self.text_width
+        width = width or self.text_width
         name_span = fit((Span(name, weight),), self._name_width)
         pad = " " * (self._name_width - width_of(name_span))
         line: Line = (

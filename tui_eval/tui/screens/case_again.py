@@ -1,0 +1,46 @@
+"""`.` and `B` on the Case screen: the recorded answer judged again, or the case run from a turn on."""
+
+from __future__ import annotations
+
+from tui_eval.engine.request import Recorded
+from tui_eval.tui.screens.case_parts import CasePart
+from tui_eval.tui.screens.dialogs import RunChoice
+from tui_eval.tui.state.entries import Entry
+
+
+class CaseAgain(CasePart, inherit_bindings=False):
+    """Asks the engine for an attempt that takes a recorded one, or the beginning of it, as its own."""
+
+    def action_judge_again(self) -> None:
+        """Judge the recorded answer by the case as it is now; nothing is sent to the agent."""
+        if self._record(None):
+            self.say("judging the recorded answer again")
+
+    def action_from_turn(self) -> None:
+        """Run the case again from the turn under the cursor on; those before it are taken as recorded."""
+        block = self.tab.text.block if self.tab.text is not None else None
+        turn = block.turn if block is not None else 0
+        if turn < 1:
+            self.say("put the cursor on a turn first")
+        elif self._record(turn):
+            self.say(f"running again from turn {turn} on")
+
+    def _record(self, turn: int | None) -> bool:
+        """Ask for it; False where there is no finished attempt to begin from."""
+        content, app = self.content, self.eval_app
+        row = content.row
+        if row is None or row.state != "done" or content.attempt is None:
+            self.say("there is no finished attempt to begin from")
+            return False
+        desk = app.desk
+        case_id = content.pointer.case_id
+        request = desk.request([Entry(case_id, case_id, content.name, content.suite, "")], RunChoice())
+        request.attempts = 1
+        request.agents = [str(name) for name in content.options.get("agents") or []]
+        request.models = [str(name) for name in content.options.get("models") or []]
+        if len(request.agents) > 1 and content.agent:
+            request.pairs = [(case_id, content.agent)]
+        request.linked_to = content.run_id
+        request.continue_from = Recorded(content.run_id, row.id, turn)
+        desk.send(request, show=False)
+        return True
