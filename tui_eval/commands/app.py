@@ -13,7 +13,7 @@ from tui_eval.store.runs import DATABASE, StoreError
 
 
 def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, local: bool) -> int:
-    """The app on suites, or on a run whose folder is given.
+    """The app on suites, or on a run whose folder or results file is given.
 
     Without a terminal that can show it, `tui-eval run` does the same job in plain lines.
     """
@@ -27,6 +27,11 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
             )
     if len(paths) == 1 and (Path(paths[0]) / DATABASE).is_file():
         return _show(Path(paths[0]).resolve(), config_file=config_file, trust=trust, local=local)
+    if len(paths) == 1 and paths[0].lower().endswith(".json"):
+        from tui_eval.store.imported import is_results, open_results
+
+        if is_results(Path(paths[0])):
+            return _show(open_results(Path(paths[0])), config_file=config_file, trust=trust, local=local)
     if not _terminal():
         from tui_eval.commands.output import warn
         from tui_eval.commands.run import run

@@ -109,13 +109,17 @@ def read_env_files(names: Sequence[str]) -> None:
 
 
 def find_run(reference: str) -> Path:
-    """The folder of a run of the current project, or of a path.
+    """The folder of a run of the current project, or of a path, which may be a results file.
 
     Raises:
         StoreError: there is none.
     """
     from tui_eval.config import find_root
 
+    if reference.lower().endswith(".json") and Path(reference).is_file():
+        from tui_eval.store.imported import open_results
+
+        return open_results(Path(reference))
     root, _ = find_root([Path.cwd()])
     return Store(root).find(reference)
 

@@ -1,0 +1,103 @@
+"""Results files opened as runs: nao's, older ones, our own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tui_eval.store.imported import is_results, open_results
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import StoreError
+
+VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "nao_results").glob("*.json"))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_nao_files_come_back_as_they_were(cli: Cli, path: Path, tmp_path: Path) -> None:
+    given = json.loads(path.read_text())
+    written = tmp_path / "again.json"
+    assert cli("export", path, "-o", written).code == 0
+    again = json.loads(written.read_text())
+    assert {key: again["summary"][key] for key in given["summary"]} == given["summary"]
+    assert again["timestamp"][:19] == given["timestamp"][:19]
+    by_key = {(r["name"], r["model"], r["attempt"]): r for r in again["results"]}
+    for row in given["results"]:
+        other = by_key[row["name"], row["model"], row["attempt"]]
+        for key in ("passed", "tokens", "cost", "duration_ms", "tool_call_count", "error"):
+            assert other[key] == row[key], (row["name"], key)
+        details = {key: value for key, value in row["details"].items() if value is not None}
+        if details.get("tool_calls") == []:
+            del details["tool_calls"]
+        assert {key: other["details"][key] for key in details if key != "response_text"} == {
+            key: value for key, value in details.items() if key != "response_text"
+        }
+    assert again["pass_metrics"]["aggregate"] == given["pass_metrics"]["aggregate"]
+    shown = cli("show", path)
+    assert shown.code == int(given["summary"]["failed"] > 0) and path.stem in shown.out
+
+
+def test_compare_and_the_web_page(cli: Cli, tmp_path: Path) -> None:
+    one, other = VECTORS[0], VECTORS[-1]
+    assert cli("compare", one, one).code == 0
+    assert cli("compare", one, other).code in (0, 1)
+    assert cli("export", one, "-o", tmp_path / "x.html").code == 0
+    assert "total_revenue" in (tmp_path / "x.html").read_text()
+    # Without a terminal the app is plain lines.
+    assert "total_revenue" in cli(one).out
+
+
+def test_an_older_file_lacks_keys(cli: Cli, tmp_path: Path) -> None:
+    old = tmp_path / "results_old.json"
+    result = {"name": "t", "model": "openai:gpt-4", "passed": False, "message": "values differ", "tokens": None,
+              "details": {"actual_data": [{"n": 1}], "expected_data": [{"n": 2}]}}  # fmt: skip
+    broken = {"name": "u", "model": None, "passed": False, "error": "boom"}
+    old.write_text(json.dumps({"timestamp": "2025-01-02T03:04:05", "results": [result, broken]}))
+    shown = cli("show", old, "t")
+    assert shown.code == 0 and "values differ" in shown.out
+    reader = RunReader(open_results(old))
+    assert [row.outcome for row in reader.attempts()] == ["failed", "error"]
+    attempt = reader.attempt(1)
+    assert attempt is not None and attempt.data is not None and attempt.data.columns == ["n"]
+    reader.close()
+
+
+def test_our_own_file_brings_everything_back(cli: Cli, project: Path, cache: Path) -> None:
+    assert cli("run", ".", "--attempts", "2", "-o", "r.json").code == 1
+    given = json.loads(Path("r.json").read_text())
+    assert cli("export", "r.json", "-o", "again.json").code == 0
+    again = json.loads(Path("again.json").read_text())
+    assert again["results"] == given["results"]
+    assert again["cases"] == given["cases"] and again["summary"] == given["summary"]
+    assert again["run"]["id"] == given["run"]["id"]
+    assert list((cache / "tui-eval" / "results").iterdir())  # and only there
+    assert cli("show", "r.json", "costs").code == 0
+
+
+def test_other_files_are_refused_in_one_line(cli: Cli, project: Path) -> None:
+    for name, text in (("a.json", "{"), ("b.json", '{"results": {"results": []}}'), ("c.json", "[]")):
+        (project / name).write_text(text)
+        with pytest.raises(StoreError):
+            open_results(project / name)
+        assert not is_results(project / name)
+        told = cli("show", name)
+        assert told.code == 4 and name in told.err and told.err.count("\n") == 1
+
+
+def test_damaged_entries_do_not_raise(tmp_path: Path) -> None:
+    odd = {"name": 3, "passed": "yes", "details": 5, "transcript": [1, {"kind": "?"}], "assertions": [{}],
+           "usage": [], "attempt": "x", "cost": float("nan"), "named_scores": {"a": "b"}, "vars": []}  # fmt: skip
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({"results": [odd, {"passed": True}], "cases": [5], "run": {"state": 7}}))
+    reader = RunReader(open_results(path))
+    assert len(reader.attempts()) == 2
+    reader.close()

@@ -1,0 +1,239 @@
+"""The entries of a results file as cases and attempts; whatever is absent or odd in them is left open."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from tui_eval.model import (
+    OUTCOMES,
+    Assertion,
+    Attempt,
+    Case,
+    DataDetails,
+    Entry,
+    Outcome,
+    Reply,
+    Turn,
+    Usage,
+    Verdict,
+)
+
+NAO = "nao"
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Group:
+    """One case with one agent and model: its attempts in order, numbered without gaps."""
+
+    case: Case
+    agent: str
+    model: str | None
+    required: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Group]:
+    """The results of a document by case, agent and model, in the file's order. `started_at` (seconds
+    since the epoch) is for results that do not say it themselves."""
+    groups: dict[tuple[str, str, str | None], Group] = {}
+    required = _required(document.get("cases"))
+    for entry in document["results"]:
+        case = _case(entry)
+        agent = _text(entry.get("agent")) or NAO
+        model = _text(entry.get("model")) or None
+        key = (case.case_id, agent, model)
+        if key not in required and (case.case_id, agent, None) in required:
+            key = (case.case_id, agent, None)  # nobody asked for the model that the server named
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = Group(case, agent, key[2])
+        group.attempts.append(_attempt(entry, case, agent, model, started_at))
+    for key, group in groups.items():
+        asked = sorted(group.attempts, key=lambda one: one.attempt)
+        first = max(1, asked[0].attempt)
+        for number, attempt in enumerate(asked, first):
+            attempt.attempt = number
+        group.attempts = asked
+        group.required = required.get(key) or len(asked)
+        group.case.attempts, group.case.required = len(asked), group.required
+    return list(groups.values())
+
+
+def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:
+    found: dict[tuple[str, str, str | None], int] = {}
+    for item in cases if isinstance(cases, list) else []:
+        if isinstance(item, dict) and isinstance(item.get("required"), int):
+            key = (_text(item.get("case_id")), _text(item.get("agent")), _text(item.get("model")) or None)
+            found[key] = max(1, item["required"])
+    return found
+
+
+def _case(entry: dict[str, Any]) -> Case:
+    name = _text(entry.get("name")) or "unnamed"
+    details = _mapping(entry.get("details"))
+    suite = _text(entry.get("suite")) or "tests"
+    kind = entry.get("format")
+    case = Case(
+        case_id=_text(entry.get("case_id")) or f"{suite}::{name}",
+        name=name,
+        suite=suite,
+        format=kind if kind in ("nao", "start_to_agent", "promptfoo", "neuro_san") else "nao",
+        agent=_text(entry.get("agent")) or None,
+        prompt=_text(entry.get("prompt")) or None,
+        vars=_mapping(entry.get("vars")),
+        metadata=_mapping(entry.get("metadata")),
+    )
+    turns: dict[int, Turn] = {}
+    for item in _list(entry.get("transcript")):
+        turn = item.get("turn")
+        if item.get("kind") == "user" and isinstance(turn, int) and turn not in turns:
+            turns[turn] = Turn(text=_text(item.get("text")))
+    for item in _list(entry.get("assertions")):
+        assertion = Assertion(
+            _text(item.get("type")), item.get("expected"), _text(item.get("target")) or "text",
+            turn=item["turn"] if isinstance(item.get("turn"), int) else None,
+        )  # fmt: skip
+        place = turns.get(assertion.turn or 0)
+        (place.assertions if place is not None else case.assertions).append(assertion)
+    if not entry.get("assertions") and _text(details.get("reference_sql")):
+        case.assertions.append(Assertion("sql", _text(details["reference_sql"]), "rows"))
+    case.turns = [turns[number] for number in sorted(turns)]
+    expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
+    case.content_hash = hashlib.sha256(expected).hexdigest()[:16]
+    return case
+
+
+def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
+    details = _mapping(entry.get("details"))
+    passed, error = entry.get("passed") is True, _text(entry.get("error")) or None
+    outcome: Outcome = "passed" if passed else "error" if error else "failed"
+    if entry.get("outcome") in OUTCOMES:
+        outcome = entry["outcome"]
+    message = _text(entry.get("message")) or error or ("" if passed else "failed")
+    text = _text(details.get("response_text"))
+    transcript = _converted(entry.get("transcript"), Entry)
+    if not transcript:
+        transcript = _transcript(details, text, error)
+    verdicts = _converted(entry.get("assertions"), Verdict)
+    if not verdicts and case.assertions and not isinstance(entry.get("assertions"), list):
+        verdict = None if outcome == "error" else passed
+        verdicts = [Verdict("sql", verdict, "rows", score=float(passed), reason=message)]
+    number, score = entry.get("attempt"), _number(entry.get("score"))
+    return Attempt(
+        case_id=case.case_id,
+        attempt=number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 1,
+        outcome=outcome,
+        agent=agent,
+        model=model,
+        message=message,
+        score=float(passed) if score is None else score,
+        named_scores={k: v for k, v in _mapping(entry.get("named_scores")).items() if _number(v) is not None},
+        verdicts=verdicts,
+        transcript=transcript,
+        replies=_replies(transcript, text, details.get("output")),
+        usage=_usage(entry),
+        cost=_number(entry.get("cost")),
+        tool_call_count=_whole(entry.get("tool_call_count")),
+        started_at=_number(entry.get("started_at")) or started_at,
+        duration_ms=_number(entry.get("duration_ms")),
+        error=error,
+        data=_data(details),
+        response_text=text,
+        output=details.get("output"),
+        vars=case.vars,
+    )
+
+
+def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[Entry]:
+    """What nao's file tells of the conversation: calls with results, and the answer."""
+    entries: list[Entry] = []
+    for call in _list(details.get("tool_calls")):
+        name, number = _text(call.get("toolName")), _text(call.get("toolCallId")) or None
+        entries.append(Entry(1, "tool_call", name=name, arguments=call.get("args"), call_id=number))
+        if "result" in call:
+            entries.append(Entry(1, "tool_result", name=name, result=call["result"], call_id=number))
+    if text:
+        entries.append(Entry(1, "assistant", text=text))
+    if error:
+        entries.append(Entry(1, "error", text=error))
+    return entries
+
+
+def _replies(transcript: list[Entry], text: str, output: Any) -> list[Reply]:
+    said = {entry.turn: entry.text for entry in transcript if entry.kind == "assistant" and not entry.agent}
+    last = max((entry.turn for entry in transcript if entry.kind == "user"), default=max(said, default=1))
+    if text or output is not None:
+        said[last] = text
+    replies = [Reply(turn=turn, text=words) for turn, words in sorted(said.items())]
+    for reply in replies:
+        if reply.turn == last:
+            reply.output = output
+    return replies
+
+
+def _usage(entry: dict[str, Any]) -> Usage | None:
+    """Ours by kind; nao's only number stands for both."""
+    given = _mapping(entry.get("usage"))
+    counts = [_whole(given.get(f"{kind}_tokens")) for kind in ("input", "output", "cached")]
+    if any(count is not None for count in counts):
+        return Usage(*counts)
+    total = _whole(entry.get("tokens"))
+    return None if total is None else Usage(input_tokens=total)
+
+
+def _data(details: dict[str, Any]) -> DataDetails | None:
+    keys = ("expected_data", "actual_data", "comparison", "reference_sql", "verification_sql")
+    if all(details.get(key) is None for key in keys):
+        return None
+    expected, actual = (
+        None if not isinstance(details.get(key), list) else _list(details[key])
+        for key in ("expected_data", "actual_data")
+    )
+    return DataDetails(
+        expected=expected,
+        actual=actual,
+        columns=list(dict.fromkeys(str(name) for row in expected or actual or [] for name in row)),
+        comparison=_text(details.get("comparison")) or None,
+        reference_sql=_text(details.get("reference_sql")) or None,
+        verification_sql=_text(details.get("verification_sql")) or None,
+        settings={"truncated": True} if details.get("truncated") else {},
+    )
+
+
+def _converted(values: Any, kind: type[T]) -> list[T]:
+    """Those entries of a list that have the shape; nulls are what is not said."""
+    found: list[T] = []
+    for item in _list(values):
+        needed = {"passed", "expected", "actual", "result", "arguments"}
+        given = {key: value for key, value in item.items() if value is not None or key in needed}
+        try:
+            found.append(msgspec.convert(given, kind, strict=False))
+        except msgspec.ValidationError:
+            continue
+    return found
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else str(value)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
