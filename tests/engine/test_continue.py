@@ -74,7 +74,7 @@ def _text(message: dict) -> tuple[str, str]:
 async def test_neuro_san_goes_on_from_the_recorded_chat_context(project) -> None:
     suite = (
         "{agent: net, connections: http, interactions: [\n"
-        '{text: one, response: {text: {keywords: one}}},\n{text: two, response: {text: {keywords: two}}}]}\n'
+        "{text: one, response: {text: {keywords: one}}},\n{text: two, response: {text: {keywords: two}}}]}\n"
     )
     with NeuroSanServer() as server:
         config = f"agents:\n  net: {{type: neuro-san, url: '{server.url}'}}\n"

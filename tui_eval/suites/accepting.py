@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_cells import cell_changed
 from tui_eval.suites.accepted_texts import nearest
@@ -53,7 +55,7 @@ class Proposal(NamedTuple):
     @property
     def diff(self) -> str:
         """All changes as one unified diff."""
-        return "".join(_diff(name, old, new) for name, (old, new) in self.texts.items() if old != new)
+        return "".join(diff_of(name, old, new) for name, (old, new) in self.texts.items() if old != new)
 
 
 def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
@@ -76,8 +78,10 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
     newline = "\r\n" if "\r\n" in text else "\n"
     text = old = text.replace("\r\n", "\n")
     editor = _editor(path, case)
+    lines = _lines_now(case)
     # From the end, so that the lines before keep their numbers.
-    for verdict in sorted(attempt.verdicts, key=lambda verdict: -verdict.line):
+    placed = [msgspec.structs.replace(v, line=lines.get(_key(v), v.line)) for v in attempt.verdicts]
+    for verdict in sorted(placed, key=lambda verdict: -verdict.line):
         if verdict.passed is not False or verdict.type in ("assert-set", "suite"):
             continue
         try:
@@ -87,12 +91,28 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
             continue
         if new == text:
             continue
-        proposal.changes.append(Change(name, line, before, after, _diff(name, text, new)))
+        proposal.changes.append(Change(name, line, before, after, diff_of(name, text, new)))
         text = new
     proposal.changes.sort(key=lambda change: change.line)
     if text != old:
         proposal.texts[str(path)] = (old.replace("\n", newline), text.replace("\n", newline))
     return proposal
+
+
+def _lines_now(case: Case) -> dict[tuple[str, str, int | None], int]:
+    """Where the case's assertions stand now; the file may have changed since they were judged."""
+    found: dict[tuple[str, str, int | None], int] = {}
+    twice: set[tuple[str, str, int | None]] = set()
+    listed = [(None, one) for one in case.assertions]
+    listed += [(number, one) for number, turn in enumerate(case.turns, 1) for one in turn.assertions]
+    for number, one in listed:
+        key = (one.type, _shown(None if one.value is msgspec.UNSET else one.value), one.turn or number)
+        (twice.add(key) if key in found else found.__setitem__(key, one.line))
+    return {key: line for key, line in found.items() if key not in twice and line}
+
+
+def _key(verdict: Verdict) -> tuple[str, str, int | None]:
+    return verdict.type, _shown(verdict.expected), verdict.turn
 
 
 def write(proposal: Proposal) -> None:
@@ -161,7 +181,8 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _diff(name: str, old: str, new: str) -> str:
+def diff_of(name: str, old: str, new: str) -> str:
+    """What changes between two texts of a file, unified."""
     lines = difflib.unified_diff(
         old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}"
     )

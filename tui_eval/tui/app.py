@@ -12,6 +12,7 @@ from typing import Any
 from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.beginning import Beginning
+from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.keys import remap
 from tui_eval.tui.leaving import Leaving
@@ -23,7 +24,7 @@ from tui_eval.tui.state.case_tree import SORTS
 from tui_eval.tui.terminal_guard import on_signals, terminal_problem
 
 
-class EvalApp(RunActions, EditingActions, Beginning, Leaving):
+class EvalApp(DebuggingActions, RunActions, EditingActions, Beginning, Leaving):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
     `editing_actions`, `leaving`; a further part is a class like these, named here."""
 

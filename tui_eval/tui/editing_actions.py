@@ -6,9 +6,15 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
+from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
 from tui_eval.tui.suites_reading import SuitesReading
+
+if TYPE_CHECKING:
+    from tui_eval.config import AgentSpec
 
 
 class EditingActions(SuitesReading):
@@ -43,37 +49,60 @@ class EditingActions(SuitesReading):
         item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
         if item is None:
             return None, 0
-        return item.suite, item.case.line if item.case is not None else 0
+        if item.case is None:
+            return item.suite, 0
+        return item.case.file or item.suite, item.case.line
 
     def action_edit_agent(self) -> None:
         """The agent's files in the editor; its entry in tui_eval.yaml where it names none."""
         from tui_eval.tui.editing import edit
 
         pointer = self.pointer()
-        item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
-        name = (pointer.agent if pointer else None) or (item.agent if item else None)
+        files, line = self.files_of_agent(pointer)
         config = self.config
-        spec = config.agents.get(name) if config is not None and name else None
-        if config is None or spec is None:
-            if config is not None and config.file is not None:
-                edit(self, config.file)
-                self.loader.load()
-                return
-            self.say(f"agent {name or ''} has no entry in tui_eval.yaml")
-            return
-        base = Path(spec.base) if spec.base else config.root
-        files = [base / file for file in spec.files]
-        line = 0
-        if not files and config.file is not None:
-            files, line = [config.file], spec.line
+        entry_only = not files
+        if not files and config is not None and config.file is not None:
+            spec = self._agent_spec(pointer)
+            files, line = [config.file], spec.line if spec is not None else 0
         if not files:
-            self.say(f"agent {name} names no files")
+            self.say("the agent names no files, and there is no tui_eval.yaml")
             return
+        before = _stamps(map(str, files))
         trouble = edit(self, files[0], line, files[1:])
         if trouble:
             self.problem(trouble)
-        if config.file in files:
+        changed = [file for file, stamp in _stamps(map(str, files)).items() if stamp != before.get(file)]
+        if entry_only and changed:
             self.loader.load()
+        elif changed:
+            self.reload_suites(changed)
+
+    def files_of_agent(self, pointer: CasePointer | None) -> tuple[list[Path], int]:
+        """The files that the agent of a case is made of, and the line of its function in the first."""
+        item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
+        case = item.case if item is not None else None
+        spec = self._agent_spec(pointer)
+        if spec is not None:
+            files = agent_files(spec, self.state.root)
+            return files, function_line(files[0], function_of(spec)) if files else 0
+        if case is not None and case.provider is not None:
+            return provider_files(case.provider, (self.state.root / case.suite).parent), 0
+        return [], 0
+
+    def _agent_spec(self, pointer: CasePointer | None) -> AgentSpec | None:
+        """The entry of the agent that a case was run by, would be run by, or that is meant."""
+        if self.config is None or pointer is None:
+            return None
+        from tui_eval.config import default_agent_spec, rule_for
+
+        item = self.state.by_id.get(pointer.case_id)
+        rule = rule_for(self.config, item.suite) if item is not None else None
+        for name in (pointer.agent, item.agent if item is not None else None, rule.agent if rule else None):
+            if name and name in self.config.agents:
+                return self.config.agents[name]
+        if item is not None and item.case is not None:
+            return default_agent_spec(item.case.format, item.agent, self.config)
+        return None
 
 
 def _stamps(files: Iterable[str]) -> dict[str, tuple[int, int]]:

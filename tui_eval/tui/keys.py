@@ -2,7 +2,7 @@
 
 A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
 `moving` (every list and pane), `list` (lists of cases), `screen` (both screens with a
-list), `run` (the live run). The Case screen's rows are in `keys_case`.
+list), `run` (the live run), `step` (a case run step by step). The Case screen's rows are in `keys_case`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ _WRITTEN = {
     "colon": ":",
     "asterisk": "*",
     "full_stop": ".",
+    "exclamation_mark": "!",
     "escape": "esc",
     "backspace": "bksp",
     "pagedown": "pgdn",
@@ -96,6 +97,10 @@ KEYS: tuple[Key, ...] = (
     Key("case.previous", "K", "neighbour(-1)", "previous case", "everywhere"),
     Key("case.edit", "e", "edit_case", "edit the case in $EDITOR", "everywhere", "edit"),
     Key("agent.edit", "E", "edit_agent", "edit the agent's files", "everywhere"),
+    Key("case.step", "b", "step", "step: one turn at a time, each editable before it is sent", "everywhere"),
+    Key("watch", "W", "watch", "watch: on save judge again, then rerun, then off", "everywhere"),
+    Key("case.accept", "exclamation_mark", "accept", "the answer is right: change the case", "everywhere"),
+    Key("case.save", "C", "save_case", "save the conversation as a new case", "everywhere"),
     Key("place.run", "L", "show_run", "the live run", "everywhere"),
     Key("place.suites", "U", "show_suites", "all suites", "everywhere"),
     Key("log", "l", "show_log", "log: errors with details", "everywhere"),
@@ -133,6 +138,12 @@ KEYS: tuple[Key, ...] = (
     Key("stream.pin", "v", "pin", "pin the case's streaming pane", "run", "pin"),
     Key("stream.zoom", "z", "zoom", "zoom the pane", "run", "zoom"),
     Key("stream.follow", "t", "follow", "follow the tail", "run"),
+    # -- a case run step by step
+    Key("step.send", "enter", "send", "send the turn as it stands", "step", "send"),
+    Key("step.edit", "e", "edit", "edit the turn in place", "step", "edit"),
+    Key("step.edit_outside", "E", "edit_outside", "edit the turn in $EDITOR", "step", "$EDITOR"),
+    Key("step.skip", "s", "skip", "leave the turn out", "step", "skip"),
+    Key("step.run_on", "o", "run_on", "run on, without asking again", "step", "run on"),
 )
 
 

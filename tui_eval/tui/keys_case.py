@@ -41,7 +41,6 @@ CASE_KEYS: tuple[Key, ...] = (
     Key("case.sql", "s", "sql", "in Data: the SQL; in Tools: bars over time", "case"),
     Key("case.freeze", "v", "freeze", "in Data: the columns up to this one stay", "case"),
     Key("case.note", "m", "note", "your verdict, a note or a star on the attempt", "case"),
-    Key("case.continue", "u", "continue_here", "run again from this turn on", "case"),
     Key("case.pager", "p", "pager", "the pane's whole text in $PAGER", "case"),
     Key("case.copy", "y", "copy", "copy: then a e p t i c d", "case", "copy"),
     Key("case.write", "Y", "write", "the same to a file; in Data d is CSV", "case"),

@@ -65,7 +65,7 @@ class Cases(Provider):
 
 
 def _listed() -> Iterator[Key]:
-    return (key for key in KEYS if key.id not in UNLISTED and key.place != "moving")
+    return (key for key in KEYS if key.id not in UNLISTED and key.place not in ("moving", "step"))
 
 
 def _title(key: Key) -> str:

@@ -130,7 +130,7 @@ class RunDesk:
             return
         request = self.request(entries, choice)
         self._columns(request, entries)
-        request.linked_to = linked_to or self._belongs(request, entries)
+        request.linked_to = linked_to or self.belongs(request, entries)
 
         def send() -> None:
             if request.agents:
@@ -186,7 +186,11 @@ class RunDesk:
             request.first_attempt = 1 + (last.attempts if last else 0)
         self.send(request, show=False)
 
-    def _belongs(self, request: RunRequest, entries: Sequence[Entry]) -> str | None:
+    def choice_for_one(self) -> RunChoice:
+        """The last choice of agents and models, for a single attempt."""
+        return RunChoice(agents=self.choice.agents, models=self.choice.models)
+
+    def belongs(self, request: RunRequest, entries: Sequence[Entry]) -> str | None:
         """The run in front, where these cases are some of its and would be asked of the same agents: the
         list then keeps all of them, with what is run now in its place."""
         group, front = self._app.state.group, self._app.state.run

@@ -31,7 +31,6 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_again import CaseAgain
 from tui_eval.tui.screens.case_notes import CaseNoting
 from tui_eval.tui.screens.case_parts import CaseCopying, CaseFinding
-from tui_eval.tui.screens.case_steps import CaseContinuing
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
@@ -47,7 +46,7 @@ WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
 
 
-class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, CaseContinuing, inherit_bindings=False):
+class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
     TITLE = "Case"

@@ -92,13 +92,18 @@ class KeyHints(Widget):
         key_style = ink(self.get_component_rich_style("hints--key"))
         label_style = ink(self.get_component_rich_style("hints--label"))
         parts: list[tuple[str, Style]] = []
-        left = self.size.width
+        status = getattr(self.app, "watch_words", "")  # what is being watched
+        left = self.size.width - (cell_len(status) + 2 if status else 0)
         for key in self._keys:
             shown, label = key.shown, f" {key.label}   "
             if cell_len(shown + label) - 2 > left:
                 break
             left -= cell_len(shown + label)
             parts += [(shown, key_style), (label, label_style)]
+        if status:
+            used = sum(cell_len(text) for text, _ in parts)
+            gap = max(0, self.size.width - used - cell_len(status))
+            parts += [(" " * gap, label_style), (status, key_style)]
         return line(parts, self.size.width, self.rich_style)
 
 

@@ -1,0 +1,150 @@
+"""Step, go on from a turn, watch, accept and save as a case: the app on a real engine."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.tui.app_host import running_app, screen_text, until
+from tui_eval.engine.client import EngineClient
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.save_case import SaveDialog
+from tui_eval.tui.screens.step import Message, StepScreen
+
+SUITE = """\
+agent: helper
+test_cases:
+  # the one
+  - name: three
+    messages: ["one", "two", "three"]   # in order
+    expected: {should_contain: ["said thee"]}
+"""
+HOSTILE = "\\x1b]0;x\\x07 [/b] \\u202e"
+
+
+@asynccontextmanager
+async def app_on(root: Path, suite: str = SUITE, size: tuple[int, int] = (80, 24)):
+    (root / "suite.yaml").write_text(suite)
+    (root / "agent.script.yaml").write_text('default: {say: "you said {{message}}"}\nrate: 5000\n')
+    (root / "tui_eval.yaml").write_text("agents: {helper: {type: scripted, script: agent.script.yaml}}\n")
+    client = EngineClient(root)
+    try:
+        async with running_app(root, size, engine=client) as (app, pilot):
+            app.suites_screen.go_to(CasePointer("suite.yaml::three"))
+            await pilot.pause()
+            yield app, pilot
+    finally:
+        await client.shutdown()
+        await client.close()
+
+
+async def waiting(app, pilot, turn: int) -> None:
+    await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == turn, pilot, 20)
+    await pilot.pause()
+
+
+async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        assert app.screen.query_one(Message).text == "one" and "turn 1 would be sent" in screen_text(app)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        assert "you said one" in screen_text(app)
+        await pilot.press("e", "end", "!", "escape", "enter")
+        await waiting(app, pilot, 3)
+        assert "you said two!" in screen_text(app) and "edited" in screen_text(app)
+        await pilot.press("s")
+        await until(lambda: app.screen._view.done and app.screen._attempt, pilot, 20)
+        assert app.screen._attempt.outcome == "skipped"
+        await pilot.pause()
+        assert "by hand, no result" in " ".join(screen_text(app).split())
+        await pilot.press("C")
+        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        assert "two!" in screen_text(app)
+        await pilot.press("enter")
+        saved = tmp_path / "three_saved.yaml"
+        await until(saved.exists, pilot)
+        assert 'messages:\n      - "one"\n      - "two!"' in saved.read_text()
+
+
+async def test_running_on_and_stopping(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("o")
+        await until(lambda: app.screen._view.done, pilot, 20)
+        await pilot.press("escape", "b")
+        await waiting(app, pilot, 1)
+        await pilot.press("escape")
+        assert isinstance(app.screen, AskScreen)
+        await pilot.press("y")
+        await until(lambda: not app.state.run.active, pilot, 20)
+        assert next(iter(app.state.run.attempts.values())).message == "stopped by hand before turn 1"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+async def test_hostile_texts(tmp_path: Path, size: tuple[int, int]) -> None:
+    suite = SUITE.replace('"one"', f'"{HOSTILE}"')
+    async with app_on(tmp_path, suite, size) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        for strip in app.screen._compositor.render_strips():
+            assert not {"\x1b", "\x07", "\u202e"} & set(strip.text)
+        run = app.state.run
+        live = run.live[next(iter(run.attempts))]
+        assert next(p.text for p in live.pieces if p.kind == "user") == "\x1b]0;x\x07 [/b] \u202e"
+
+
+async def test_accept(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot, 20)
+        await pilot.press("!")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        assert '["said three"]' in screen_text(app)
+        await pilot.press("enter")
+        await until(lambda: "said three" in (tmp_path / "suite.yaml").read_text(), pilot)
+        assert (tmp_path / "suite.yaml").read_text() == SUITE.replace("said thee", "said three")
+
+
+async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot, 20)
+        await pilot.press("enter")
+        await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+        await pilot.press("}", "B")
+        await until(lambda: "cannot go on from turn" in screen_text(app), pilot, 20)
+
+
+async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot, 20)
+        first = app.state.run.info.id
+        await pilot.press("W")
+        await pilot.pause()
+        assert "watch: judge" in screen_text(app)
+        (tmp_path / "suite.yaml").write_text(SUITE.replace("said thee", "said three"))
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot, 20)
+        row = next(iter(app.state.run.attempts.values()))
+        assert (row.outcome, row.cost) == ("passed", 0.0)
+        second = app.state.run.info.id
+        await pilot.press("W")
+        await pilot.pause()
+        assert "watch: rerun" in screen_text(app)
+        (tmp_path / "agent.script.yaml").write_text('default: {say: "no"}\n')
+        await until(lambda: app.state.run.info.id != second and not app.state.run.active, pilot, 20)
+        assert next(iter(app.state.run.attempts.values())).outcome == "failed"
+        await pilot.press("W")
+        await pilot.pause()
+        assert "watch:" not in screen_text(app) and app._watcher is None

@@ -1,0 +1,297 @@
+"""Between a red case and a green one: step, go on from a turn, judge again, watch, accept, save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.model import Attempt, Case, Format
+from tui_eval.suites.accepting import Proposal, diff_of, propose, replace_file, write
+from tui_eval.suites.saving import proposed_path, save, talk_of
+from tui_eval.suites.yaml_edit import EditError
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.case_loader import Where, load
+from tui_eval.tui.editing_actions import EditingActions
+from tui_eval.tui.following import Following
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
+from tui_eval.tui.screens.step import StepScreen
+from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.watching import Watcher
+
+
+class DebuggingActions(EditingActions, Following):
+    """`b W ! C`."""
+
+    watch_mode = ""
+    """`judge`, `rerun` or empty."""
+    _watcher: Watcher | None = None
+    _watched: CasePointer | None = None
+
+    # -- requests
+
+    def _request(self, pointer: CasePointer) -> tuple[RunRequest, Entry] | None:
+        """One attempt of the case, by the agent it is shown with; says why where there is none."""
+        item = self.state.by_id.get(pointer.case_id)
+        if item is None:
+            self.say("put the cursor on a case of the suites first")
+            return None
+        entry = Entry(pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or "")
+        request = self.desk.request([entry], self.desk.choice_for_one())
+        request.attempts = 1
+        if pointer.agent and self.config is not None and pointer.agent in self.config.agents:
+            request.agents = [pointer.agent]
+        if pointer.model:
+            request.models = [pointer.model]
+        request.linked_to = self.desk.belongs(request, [entry])
+        return request, entry
+
+    # -- step
+
+    def action_step(self) -> None:
+        """Run the case one turn at a time."""
+        pointer = self.pointer()
+        made = self._request(pointer) if pointer is not None else None
+        if pointer is None or made is None:
+            if pointer is None:
+                self.say("put the cursor on a case first")
+            return
+        request, entry = made
+        request.step = True
+        self.desk.soon(self._begin_step(request, pointer, entry.name))
+
+    async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
+        started = await self.engine.run(request)
+        self.follow(started.folder)
+        self.push_screen(StepScreen(started.run_id, pointer, name))
+
+    # -- from a recorded attempt
+
+    def continue_from(self, pointer: CasePointer, turn: int | None) -> None:
+        """Run the case with the recorded turns before `turn`; None: judge the recorded answer again.
+        `pointer` names the attempt."""
+        made = self._request(pointer)
+        if made is None or pointer.run_id is None or pointer.attempt_ref is None:
+            return
+        request = made[0]
+        request.continue_from = Recorded(str(self.run_folder(pointer.run_id)), pointer.attempt_ref, turn)
+        self.desk.send(request, show=False)
+        self.say("judging the recorded answer again" if turn is None else f"running from turn {turn} on")
+
+    def judge_again(self, pointer: CasePointer) -> None:
+        """Judge the case's last recorded answer anew; nothing is sent to the agent."""
+
+        def take(content: CaseContent) -> None:
+            row = content.row
+            if row is None or row.state != "done":
+                self.say("there is no recorded answer to judge")
+                return
+            exact = CasePointer(pointer.case_id, content.agent, content.model, content.run_id, row.id)
+            self.continue_from(exact, None)
+
+        self._with_attempt(pointer, take)
+
+    def _with_attempt(self, pointer: CasePointer, take: Callable[[CaseContent], Any]) -> None:
+        """Read the attempt that a pointer means (its last one where it names none) in a thread."""
+        item = self.state.by_id.get(pointer.case_id)
+        run_id, run = pointer.run_id, self.state.run
+        here = run is not None and run.find(pointer.case_id, pointer.agent, pointer.model) is not None
+        if run_id is None and here and run is not None:
+            run_id = run.info.id
+        if run_id is None and item is not None and item.last is not None:
+            run_id = item.last.run_id
+        folder = self.run_folder(run_id) if run_id else None
+        where = Where(pointer, folder, None, item.case if item is not None else None, None)
+        run_in_thread(self, partial(load, where), take, name="attempt")
+
+    # -- watch
+
+    def action_watch(self) -> None:
+        """Off, judge again on save, rerun on save."""
+        modes = {"": "judge", "judge": "rerun", "rerun": ""}
+        pointer = self._watched if self.watch_mode else self.pointer()
+        if pointer is None or pointer.case_id not in self.state.by_id:
+            self.say("put the cursor on a case of the suites first")
+            return
+        self.watch_mode = modes[self.watch_mode]
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher = None
+        self._watched = pointer if self.watch_mode else None
+        name = self.state.by_id[pointer.case_id].name
+        if not self.watch_mode:
+            self.say("watching no more")
+        else:
+            files = self.watched_files()
+            self._watcher = Watcher(self.watched_files, self._saved)
+            self._watcher.start()
+            does = "judges again" if self.watch_mode == "judge" else "reruns"
+            self.say(f"watching {len(files)} file{'s' if len(files) != 1 else ''}: a save {does} {name}")
+        self._show_watch()
+
+    @property
+    def watch_words(self) -> str:
+        """What the status line says of it."""
+        return {"judge": "watch: judge", "rerun": "watch: rerun"}.get(self.watch_mode, "")
+
+    def _show_watch(self) -> None:
+        from tui_eval.tui.widgets.bars import KeyHints
+
+        for screen in self.screen_stack:
+            for hints in screen.query(KeyHints):
+                hints.refresh()
+
+    def watched_files(self) -> list[str]:
+        """The suite's files; for a rerun also those of the agent, and tui_eval.yaml."""
+        pointer = self._watched or self.pointer()
+        item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
+        if pointer is None or item is None:
+            return []
+        suite = next((suite for suite in self.state.suites if suite.path == item.suite), None)
+        files = {str(self.state.root / item.suite), *(suite.files if suite is not None else ())}
+        if self.watch_mode == "rerun":
+            found, _ = self.files_of_agent(pointer)
+            files |= {str(path) for path in found}
+            if self.config is not None and self.config.file is not None:
+                files.add(str(self.config.file))
+        return sorted(files)
+
+    def _saved(self, files: list[str]) -> None:
+        """In the watcher's thread."""
+        self.call_later(self._on_save, files)
+
+    def _on_save(self, files: list[str]) -> None:
+        pointer = self._watched
+        if pointer is None:
+            return
+        if any(self.desk.starting or row.state != "done" for row in self._rows_of(pointer)):
+            self.set_timer(0.5, partial(self._on_save, files))
+            return
+        self.reload_suites(files)
+        if self.watch_mode == "judge":
+            self.judge_again(pointer)
+            return
+        made = self._request(pointer)
+        if made is not None:
+            self.desk.send(made[0], show=False)
+
+    def _rows_of(self, pointer: CasePointer) -> list[Any]:
+        return self.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))
+
+    # -- accept
+
+    def action_accept(self) -> None:
+        """Show what would have to change in the case, then write it."""
+        pointer = self.pointer()
+        if pointer is None:
+            self.say("put the cursor on a case first")
+            return
+        item = self.state.by_id.get(pointer.case_id)
+
+        def take(content: CaseContent) -> None:
+            case = item.case if item is not None and item.case is not None else content.case
+            if content.attempt is None or case is None:
+                self.say(content.problem or "there is no finished attempt to accept")
+            elif content.attempt.outcome == "passed":
+                self.say("it has passed: there is nothing to change")
+            else:
+                work = partial(propose, case, content.attempt, self.state.root)
+                run_in_thread(self, work, partial(self._proposed, content.attempt), name="accept")
+
+        self._with_attempt(pointer, take)
+
+    def _proposed(self, attempt: Attempt, proposal: Proposal) -> None:
+        if not proposal.changes and not proposal.unable:
+            self.say("nothing of the case failed that a change would mend")
+            return
+        count = len(proposal.changes)
+        title = f"Accept the answer: {count} change{'s' if count != 1 else ''} to the case"
+
+        def answer(value: str | None) -> None:
+            if value == "edit":
+                self.action_edit_case()
+            if value == "write":
+                names = list(proposal.texts)
+                run_in_thread(
+                    self, partial(write, proposal), lambda _: self._written(names), self._not_written,
+                    name="accept",
+                )  # fmt: skip
+
+        self.push_screen(ChangeScreen(title, proposal.diff, proposal.unable, edits=True), answer)
+
+    def _written(self, names: list[str]) -> None:
+        self.reload_suites(names)
+        shown = ", ".join(Path(name).name for name in names)
+        self.say(f"written: {shown}; r runs it")
+
+    def _not_written(self, error: Exception) -> None:
+        self.problem(str(error))
+
+    # -- save as a case
+
+    def action_save_case(self) -> None:
+        """Ask for format, file and name, show the change, write it."""
+        pointer = self.pointer()
+        if pointer is None:
+            self.say("put the cursor on a case first")
+            return
+
+        def take(content: CaseContent) -> None:
+            if content.attempt is None or content.case is None:
+                self.say(content.problem or "there is no finished conversation to save")
+            else:
+                self._ask_where(content.case, content.attempt)
+
+        self._with_attempt(pointer, take)
+
+    def _ask_where(self, case: Case, attempt: Attempt) -> None:
+        root = self.state.root
+
+        def place(form: Format) -> str:
+            return proposed_path(form, case, root)
+
+        def answer(choice: SaveChoice | None) -> None:
+            if choice is not None:
+                work = partial(self._made, case, attempt, choice)
+                run_in_thread(self, work, self._show_saved, self._not_written, name="save")
+
+        choice = SaveChoice(case.format, place(case.format), f"{case.name} (saved)")
+        self.push_screen(SaveDialog(choice, place), answer)
+
+    def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> tuple[Path, str | None, str]:
+        """In a thread: the file as it is and will be.
+
+        Raises:
+            EditError: it cannot be.
+        """
+        path = self.state.root / choice.file
+        if not path.resolve().is_relative_to(self.state.root.resolve()):
+            raise EditError(f"{choice.file} is outside the project")
+        old, new = save(choice.form, path, talk_of(case, attempt, choice.name))
+        return path, old, new
+
+    def _show_saved(self, made: tuple[Path, str | None, str]) -> None:
+        path, old, new = made
+        name = path.relative_to(self.state.root).as_posix()
+
+        def answer(value: str | None) -> None:
+            if value == "write":
+                work = partial(replace_file, path, old, new)
+                run_in_thread(
+                    self, work, lambda _: self._saved_case(path, old), self._not_written, name="save"
+                )
+
+        title = f"{'A new file' if old is None else 'Added to'} {name}"
+        self.push_screen(ChangeScreen(title, diff_of(name, old or "", new)), answer)
+
+    def _saved_case(self, path: Path, old: str | None) -> None:
+        if old is None:
+            self.loader.load()
+        else:
+            self.reload_suites([path])
+        self.say(f"written: {path.name}")

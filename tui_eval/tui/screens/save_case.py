@@ -1,0 +1,132 @@
+"""Where a conversation is saved as a case: its format, file and name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import get_args
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.events import Key as KeyEvent
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from tui_eval.guard.text import visible
+from tui_eval.model import Format
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+@dataclass(slots=True)
+class SaveChoice:
+    """What the dialog asks for; `file` is from the project root."""
+
+    form: Format
+    file: str
+    name: str
+
+
+class FormatRow(Static, can_focus=True):
+    """One of the formats, changed by left and right or space."""
+
+    BINDINGS = [
+        Binding("left,h", "change(-1)", show=False),
+        Binding("right,l,space", "change(1)", show=False),
+        Binding("enter", "screen.save", show=False),
+    ]
+
+    def __init__(self, form: Format) -> None:
+        super().__init__("", markup=False)
+        self.form = form
+
+    def on_mount(self) -> None:
+        """Show it."""
+        self.update(Text(f"‹ {self.form} ›"))
+
+    def action_change(self, step: int) -> None:
+        """The next format."""
+        self.form = FORMATS[(FORMATS.index(self.form) + step) % len(FORMATS)]
+        self.update(Text(f"‹ {self.form} ›"))
+        screen = self.screen
+        if isinstance(screen, SaveDialog):
+            screen.format_changed(self.form)
+
+
+class SaveDialog(ModalScreen[SaveChoice | None]):
+    """Format, file and name; what will be written is shown as a change afterwards."""
+
+    BINDINGS = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("ctrl+s", "save", "save", show=False),
+    ]
+    DEFAULT_CSS = """
+    SaveDialog { align: center middle; background: $background 60%; }
+    SaveDialog > Vertical { width: 74; height: auto; max-height: 95%; padding: 1 2; background: $panel; border: round $primary; }
+    SaveDialog Horizontal { height: 1; }
+    SaveDialog .title { text-style: bold; margin-bottom: 1; }
+    SaveDialog .label { width: 10; color: $text-muted; }
+    SaveDialog FormatRow { width: 1fr; height: 1; }
+    SaveDialog FormatRow:focus { background: $surface-lighten-2; }
+    SaveDialog Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
+    SaveDialog Input:focus { background: $surface-lighten-2; }
+    SaveDialog .keys { color: $text-muted; margin-top: 1; height: auto; }
+    """
+
+    def __init__(self, choice: SaveChoice, place_for: Callable[[Format], str]) -> None:
+        """`place_for` proposes a file for a format."""
+        super().__init__()
+        self._choice = choice
+        self._place_for = place_for
+
+    def compose(self) -> ComposeResult:
+        """A line for each."""
+        with Vertical():
+            yield Static("Save the conversation as a case", classes="title", markup=False)
+            with Horizontal():
+                yield Static("format", classes="label", markup=False)
+                yield FormatRow(self._choice.form)
+            for label, value in (("file", self._choice.file), ("name", self._choice.name)):
+                with Horizontal():
+                    yield Static(label, classes="label", markup=False)
+                    entry = Input(value, compact=True, name=label, select_on_focus=False)
+                    entry.cursor_blink = False
+                    yield entry
+            words = "a file that exists gets the case added (start_to_agent, promptfoo)\n"
+            yield Static(
+                words + "enter shows the change   ← → format   tab next   esc leaves", classes="keys"
+            )
+
+    def on_mount(self) -> None:
+        """The file first: the format is the case's own."""
+        self.query(Input).first().focus()
+
+    def format_changed(self, form: Format) -> None:
+        """Another format has another kind of file."""
+        self._choice.form = form
+        self.query(Input).first().value = self._place_for(form)
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_save()
+
+    def on_key(self, event: KeyEvent) -> None:
+        """Up and down go from line to line too."""
+        if event.key in ("down", "up"):
+            event.stop()
+            (self.focus_next if event.key == "down" else self.focus_previous)("Input, FormatRow")
+
+    def action_save(self) -> None:
+        """Go on with what was typed."""
+        values = {str(entry.name): entry.value.strip() for entry in self.query(Input)}
+        if not values["file"] or not values["name"]:
+            self.query_one(".keys", Static).update(Text(visible("file and name are needed; esc leaves")))
+            return
+        self.dismiss(SaveChoice(self._choice.form, values["file"], values["name"]))
+
+    def action_leave(self) -> None:
+        """Save nothing."""
+        self.dismiss(None)

@@ -1,0 +1,86 @@
+"""What the Step screen shows: the turns so far, what would be sent next, the verdicts so far. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Attempt
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.stream_text import pieces_of
+
+WAITS = "step:"
+LONGEST = 20_000
+_STYLES = {"user": "label", "error": "bad", "reasoning": "dim", "note": "warn", "retry": "warn"}
+
+Paragraph = tuple[str, str]
+
+
+@dataclass(slots=True)
+class StepView:
+    """`waits` is the turn that waits for the person (0: none), `text` what would be sent then as the
+    engine has it, `paragraphs` what has been said, `done` whether the attempt has ended."""
+
+    waits: int = 0
+    text: str = ""
+    paragraphs: list[Paragraph] = field(default_factory=list)
+    done: bool = False
+    outcome: str = ""
+
+
+def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt | None = None) -> StepView:
+    """The view of an attempt that runs, or has ended."""
+    view = StepView()
+    pieces = live.pieces if live is not None else []
+    if attempt is not None:
+        pieces = pieces_of(attempt.transcript).pieces
+        view.done, view.outcome = True, attempt.outcome
+    elif row is not None and row.state == "done":
+        view.done, view.outcome = True, row.outcome or ""
+    for piece in pieces:
+        view.paragraphs += _paragraphs(piece)
+    if attempt is not None:
+        view.paragraphs.append(("text", ""))
+        for verdict in attempt.verdicts:
+            mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("!", "bad")}[verdict.passed]
+            words = verdict.reason or verdict.type
+            view.paragraphs.append((style, f"{mark} {_one(words)}"))
+        view.paragraphs.append(("title", f"{attempt.outcome}: {_one(attempt.message)}"))
+        return view
+    if row is not None and row.state != "done" and row.detail.startswith(WAITS):
+        last = next((piece for piece in reversed(pieces) if piece.kind == "step"), None)
+        turn = row.detail.rpartition(" ")[2]
+        if last is not None and last.name == turn and turn.isdecimal():
+            view.waits, view.text = int(turn), last.text
+    return view
+
+
+def _paragraphs(piece: LivePiece) -> list[Paragraph]:
+    text = clip(visible(piece.text), LONGEST)
+    name = _one(piece.name)
+    match piece.kind:
+        case "step":
+            return []
+        case "verdict":
+            return [_verdict(line) for line in text.split("\n")]
+        case "user":
+            return [("text", ""), ("label", f"> {text}")]
+        case "tool_call":
+            return [("code", f"▸ {name}({clip(text, 400)})")]
+        case "tool_result":
+            return [("dim", f"◂ {clip(text, 400)}")]
+        case "hand_off":
+            return [("code", f"→ {name or text}")]
+    speaker = f"{_one(piece.agent)}: " if piece.agent else ""
+    return [(_STYLES.get(piece.kind, "text"), f"{speaker}{text}")]
+
+
+def _verdict(line: str) -> Paragraph:
+    word, _, words = line.partition(": ")
+    mark, style = {"passed": ("✓", "good"), "failed": ("✗", "bad")}.get(word, ("◌", "dim"))
+    return style, f"  {mark} {words}"
+
+
+def _one(text: str) -> str:
+    return clip(visible(" ".join(text.split()), newlines=False), 400)

@@ -1,0 +1,62 @@
+"""Watching files: a daemon thread looks at their times, so that a save is seen without any help of the
+system. Nothing is sent to the terminal while nothing changes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+
+INTERVAL = 0.5
+"""Seconds between two looks."""
+
+
+def stamps(files: Iterable[str]) -> dict[str, tuple[int, int, int]]:
+    """Time, size and number of each file; one that is not there has zeros."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for file in files:
+        try:
+            status = os.stat(file)
+            found[file] = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except (OSError, ValueError):
+            found[file] = (0, 0, 0)
+    return found
+
+
+class Watcher:
+    """Calls `on_change` (in its thread) with the files that changed. A save of several files, or one in
+    several steps, is told once it has been quiet for one look."""
+
+    def __init__(
+        self,
+        files: Callable[[], Iterable[str]],
+        on_change: Callable[[list[str]], None],
+        interval: float = INTERVAL,
+    ) -> None:
+        """`files` is asked at each look."""
+        self._files = files
+        self._on_change = on_change
+        self._interval = interval
+        self._ended = threading.Event()
+        self._seen = stamps(files())
+        self._thread = threading.Thread(target=self._watch, name="tui-watch", daemon=True)
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more; returns at once."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        pending: set[str] = set()
+        while not self._ended.wait(self._interval):
+            now: dict[str, tuple[int, int, int]] = stamps(self._files())
+            changed = {file for file, stamp in now.items() if self._seen.get(file, stamp) != stamp}
+            self._seen = {**self._seen, **now}
+            pending |= changed
+            if pending and not changed:
+                told, pending = sorted(file for file in pending if now.get(file, (0, 0, 0))[2]), set()
+                if told and not self._ended.is_set():
+                    self._on_change(told)
