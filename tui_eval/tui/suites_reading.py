@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui import memory
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.loading import Loaded
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.navigation import Navigation
@@ -37,6 +39,8 @@ class SuitesReading(Navigation):
         if loaded.done:
             # Many cases stay for good: the garbage collector need not look at them at each key press.
             gc.freeze()
+            # The inspector's modules, so that the first case opened need not wait for them.
+            run_in_thread(self, lambda: import_module("tui_eval.tui.screens.case_screen"), name="imports")
             self._ask_trust(loaded.wanted)
 
     def take_some_suites(self, loaded: Loaded) -> None:
