@@ -81,6 +81,8 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         return suite
     case = Case(case_id="", name=Path(path).stem, suite=path, format="neuro_san")
     case.line = reading.places.at("interactions")
+    place = reading.places.file("interactions")
+    case.file = place if place != path else None
     reading.problems = case.problems
     reading.unknown_keys(root, ROOT_KEYS, ())
     connections = _connections(reading, root.get("connections"))

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tui_eval.suites.functions import function_line
 from tui_eval.suites.promptfoo import csv, generators, tables
-from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern, no_line
+from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.tests import Test, TestReader
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
@@ -113,7 +114,8 @@ class Sources:
             return csv.read(self.reading, name, self.reading.text(path))
         if kind == "py" or kind in JAVASCRIPT:
             values = generators.run(self.reading, path, function, self._config(config))
-            return self._values(values, name, no_line, listed=listed, depth=depth)
+            line = function_line(path, function or (generators.DEFAULT_FUNCTION if kind == "py" else ""))
+            return self._values(values, name, lambda *_: line, listed=listed, depth=depth)
         if kind in ("xlsx", "xls"):
             return tables.workbook(self.reading, path, function)
         if kind == "jsonl":

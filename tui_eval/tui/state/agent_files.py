@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config import AgentSpec
+from tui_eval.suites.functions import function_line
+
+__all__ = ["agent_files", "function_line", "function_of", "provider_files"]
 
 _NAMES = (
     "function",
@@ -23,7 +26,6 @@ _NAMES = (
     "code",
 )
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
-_LARGEST = 2_000_000
 
 
 def agent_files(spec: AgentSpec, root: Path) -> list[Path]:
@@ -43,22 +45,6 @@ def provider_files(provider: Any, base: Path) -> list[Path]:
     for value in config.values() if isinstance(config, dict) else ():
         listed += _named(value, base) if isinstance(value, str) and value.startswith("file://") else []
     return _existing(listed)
-
-
-def function_line(path: Path, name: str) -> int:
-    """The line at which a function begins in a Python or JavaScript file; 0 where it is not found."""
-    if not name:
-        return 0
-    try:
-        if path.stat().st_size > _LARGEST:
-            return 0
-        text = path.read_text("utf-8", errors="replace")
-    except OSError:
-        return 0
-    plain = re.escape(name.rpartition(".")[2])
-    pattern = rf"^[ \t]*(?:async[ \t]+)?(?:export[ \t]+)?(?:async[ \t]+)?(?:def|class|function)\*?[ \t]+{plain}\b|^[ \t]*(?:const|let|var)[ \t]+{plain}\b"
-    found = re.search(pattern, text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def function_of(spec: AgentSpec) -> str:

@@ -1,0 +1,103 @@
+"""The line (and file) at which `e` opens a case, in all four formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui_eval import suites
+from tui_eval.config import load
+from tui_eval.guard.trust import Trust
+from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
+
+FILES = {
+    "guide.yaml": "# a\nagent: x\ntest_cases:\n\n  - name: CASE one\n    input: a\n  - input: b   # CASE\n",
+    "tests/nao.yml": "# CASE\nname: n\nprompt: p\nsql: select 1\n",
+    "net.hocon": '# c\n{\n  agent: a\n  "interactions": [  # CASE\n {text: b}]\n}\n',
+    "part.hocon": "# x\ninteractions: [ {text: b} ] # CASE\n",
+    "whole.hocon": 'include "part.hocon"\nagent: a\n',
+}
+
+
+def places(root: Path, name: str) -> list[tuple[str, str]]:
+    (root / "tui_eval.yaml").write_text("{}\n")
+    suite = suites.load(root / name, load([root]), Trust(granted=True))
+    assert suite.cases, suite.problems
+    found = []
+    for case in suite.cases:
+        file = root / (case.file or case.suite)
+        found.append((case.file or case.suite, file.read_text().split("\n")[case.line - 1]))
+    return found
+
+
+@pytest.mark.parametrize("name", ["guide.yaml", "net.hocon"])
+def test_in_the_suite_itself(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(FILES[name])
+    found = places(tmp_path, name)
+    assert found and all(file == name and "CASE" in line for file, line in found)
+
+
+def test_a_nao_test_begins_at_its_top(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/nao.yml").write_text(FILES["tests/nao.yml"])
+    assert places(tmp_path, "tests/nao.yml") == [("tests/nao.yml", "name: n")]
+
+
+def test_interactions_of_an_included_file(tmp_path: Path) -> None:
+    for name in ("part.hocon", "whole.hocon"):
+        (tmp_path / name).write_text(FILES[name])
+    [(file, line)] = places(tmp_path, "whole.hocon")
+    assert file == "part.hocon" and "CASE" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", 'q,__expected\n"a\nb",CASE\nc,CASE 2\n'),
+        ("t.yaml", "# x\n- vars: {q: CASE}\n- description: CASE\n  vars: {q: a}\n"),
+        ("t.jsonl", '{"vars": {"q": "CASE"}}\n{"vars": {"q": "CASE 2"}}\n'),
+        ("t.json", '[\n {"vars": {"q": "CASE"}},\n {"vars": {"q": "CASE 2"}}\n]\n'),
+        ("t.py", "import os\n\nasync_ = 1\ndef make():  # CASE\n    return [{'vars': {'q': 'a'}}]\n"),
+    ],
+)
+def test_promptfoo_tests_of_another_file(tmp_path: Path, name: str, text: str) -> None:
+    reference = f"file://{name}:make" if name.endswith(".py") else f"file://{name}"
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: ['{{{{q}}}}']\nproviders: [echo]\ntests: {reference}\n"
+    )
+    (tmp_path / name).write_text(text)
+    found = places(tmp_path, "promptfooconfig.yaml")
+    assert len(found) == (1 if name.endswith(".py") else 2)
+    for file, line in found:
+        assert file == name
+        assert "CASE" in line or line == '"a'
+
+
+def test_the_files_of_an_agent(tmp_path: Path) -> None:
+    for name in ("a.py", "s.yaml", "sys.txt", "tools.py", "pkg/mod.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("import os\n\nasync def answer(x):\n    pass\n")
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n"
+        "  py: {type: python, function: 'a.py:answer', files: [sys.txt]}\n"
+        "  script: {type: scripted, script: s.yaml}\n"
+        "  api: {type: openai, base_url: 'http://x', model: m, system: 'file://sys.txt',\n"
+        "        tools: [{type: python, name: t, function: 'tools.py:answer'}]}\n"
+        "  module: {type: python, function: 'pkg.mod:answer'}\n"
+        "  cmd: {type: command, command: 'python a.py --x'}\n"
+    )
+    agents = load([tmp_path]).agents
+
+    def names(agent: str) -> list[str]:
+        return [path.relative_to(tmp_path).as_posix() for path in agent_files(agents[agent], tmp_path)]
+
+    assert names("py") == ["sys.txt", "a.py"]
+    assert names("script") == ["s.yaml"]
+    assert set(names("api")) == {"sys.txt", "tools.py"}
+    assert names("module") == ["pkg/mod.py"]
+    assert names("cmd") == ["a.py"]
+    assert function_line(tmp_path / "a.py", function_of(agents["py"])) == 3
+    assert provider_files("file://a.py", tmp_path) == [tmp_path / "a.py"]
+    assert provider_files({"id": "exec: python a.py"}, tmp_path) == [tmp_path / "a.py"]
+    assert provider_files("openai:gpt-4.1", tmp_path) == []
