@@ -308,6 +308,23 @@ def resume_command(run: str, outputs: tuple[Path, ...], display: str, **options:
     return resume_run(run, RunRequest(**options), display, outputs)
 
 
+@cli.command(name="rescore")
+@click.argument("run", default="last")
+@click.option("-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S")
+@click.option("--judge", metavar="NAME")
+@_trust_option
+@_output_option
+@_display_option
+def rescore_command(run: str, outputs: tuple[Path, ...], display: str, **options: Any) -> int:
+    """Judge the recorded answers of a run anew, calling no agent; a new run, linked to it."""
+    from tui_eval.commands.rescore import rescore
+    from tui_eval.engine.request import RunRequest
+
+    options["command"] = " ".join(sys.argv)
+    return rescore(run, RunRequest(**options), display, outputs)
+
+
 @cli.command(name="cancel")
 @click.argument("run", default="last")
 def cancel_command(run: str) -> int:

@@ -124,6 +124,11 @@ def find_run(reference: str) -> Path:
     return Store(root).find(reference)
 
 
+def execute_run(prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path]) -> int:
+    """Execute what another command has prepared, and keep it; the exit code is the run's."""
+    return _execute(prepare_run, progress, outputs, keep=True)
+
+
 def _execute(
     prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path], keep: bool
 ) -> int:

@@ -20,6 +20,7 @@ from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
 from tui_eval.engine.judging import judge_services
+from tui_eval.engine.masked import keep_masked
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.engine.stepping import Stepper
@@ -204,7 +205,9 @@ class _Running:
         if recorded.message.startswith(continuing.BY_HAND):
             self.by_hand.append(recorded.message.removeprefix(continuing.BY_HAND))
         self.spent_ms = recorded.duration_ms or 0.0
-        return await self._judge(None, msgspec.convert(_flags(agent), Reports))
+        judgement = await self._judge(None, msgspec.convert(_flags(agent), Reports))
+        keep_masked(judgement, recorded, self.environment.masker)
+        return judgement
 
     def _continue(self, session: Session, conversation: Conversation) -> list[Request]:
         """Give the session the recorded turns; the requests that are left."""

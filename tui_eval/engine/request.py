@@ -24,7 +24,8 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     `pairs` narrows to (case id, agent) columns (rerunning one cell). `threshold` (0–1) is the share
     of attempts that must pass; None: all, or what the case says. `timeout` in seconds, `max_cost`
     in USD. `step`: a person decides on each turn. `assess`:
-    failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
+    failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `rescores`
+    is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
     `delay` is in seconds.
     """
@@ -67,4 +68,5 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     step: bool = False
     assess: bool = False
     continue_from: Recorded | None = None
+    rescores: str | None = None
     command: str = ""

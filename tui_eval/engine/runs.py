@@ -229,10 +229,10 @@ def prepare(
         raise NothingToRun("the filters leave no case to run")
     if request.continue_from is not None:
         continuing.place(jobs, request.continue_from, store or Store(config.root))
-    _check_judge(request, environment)
+    check_judge(request, environment)
     linked = request.linked_to
     earlier = _recall(environment, config, linked, jobs) if linked is not None else []
-    writer = _new_writer(store or Store(config.root), config, request, jobs, environment)
+    writer = new_writer(store or Store(config.root), config, request, jobs, environment)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.runner.earlier = earlier
     active.tickets = active.runner.plan()
@@ -286,7 +286,7 @@ def _candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
     return suites.all_cases(loaded)
 
 
-def _check_judge(request: RunRequest, environment: Environment) -> None:
+def check_judge(request: RunRequest, environment: Environment) -> None:
     """Say before anything is asked, and paid for, that there is no such judge.
 
     Raises:
@@ -298,9 +298,14 @@ def _check_judge(request: RunRequest, environment: Environment) -> None:
         raise ConfigError(str(error).replace("--agent", "--judge", 1)) from None
 
 
-def _new_writer(
+def new_writer(
     store: Store, config: Config, request: RunRequest, jobs: list[Job], environment: Environment
 ) -> RunWriter:
+    """The folder of a new run with its facts.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
     run_id = new_run_id()
     info = RunInfo(
         id=run_id,
@@ -343,6 +348,11 @@ def resume(
     if not open_attempts:
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
     request = msgspec.convert(info.options, RunRequest)
+    if request.rescores:
+        raise SelectionError(
+            f"run {info.id} judges the answers of {request.rescores} again and asks no agent; do that anew: "
+            f"tui-eval rescore {request.rescores}"
+        )
     if overrides is not None:
         request.concurrency = overrides.concurrency or request.concurrency
         request.timeout = overrides.timeout or request.timeout
