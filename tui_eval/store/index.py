@@ -83,6 +83,17 @@ class Index:
             ).fetchall()
         return [CaseHistory(*row) for row in rows]
 
+    def figures(self) -> dict[str, tuple[float | None, int | None]]:
+        """Of every run in the index, by its id: the mean duration of its cases in ms and all their tokens
+        (None: not known)."""
+        with self._open() as connection:
+            if connection is None:
+                return {}
+            rows = connection.execute(
+                "SELECT run_id, avg(duration_ms), sum(tokens) FROM results GROUP BY run_id"
+            )
+            return {run_id: (latency, tokens) for run_id, latency, tokens in rows}
+
     def links(self) -> dict[str, str | None]:
         """Which run each run is linked to (None: to none), by run id; of those that have not ended
         only their facts are read."""

@@ -19,12 +19,13 @@ from tui_eval.tui.leaving import Leaving
 from tui_eval.tui.loading import Loader
 from tui_eval.tui.run_actions import RunActions
 from tui_eval.tui.running import RunDesk
+from tui_eval.tui.runs_actions import RunsActions
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.case_tree import SORTS
 from tui_eval.tui.terminal_guard import on_signals, terminal_problem
 
 
-class EvalApp(DebuggingActions, RunActions, EditingActions, Beginning, Leaving):
+class EvalApp(DebuggingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
     `editing_actions`, `leaving`; a further part is a class like these, named here."""
 

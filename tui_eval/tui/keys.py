@@ -2,7 +2,8 @@
 
 A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
 `moving` (every list and pane), `list` (lists of cases), `screen` (both screens with a
-list), `run` (the live run), `step` (a case run step by step). The Case screen's rows are in `keys_case`.
+list), `run` (the live run), `step` (a case run step by step). The Case screen's rows are in `keys_case`,
+those of Runs and Compare in `keys_runs`.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ KEYS: tuple[Key, ...] = (
     Key("case.save", "C", "save_case", "save the conversation as a new case", "everywhere"),
     Key("place.run", "L", "show_run", "the live run", "everywhere"),
     Key("place.suites", "U", "show_suites", "all suites", "everywhere"),
+    Key("place.runs", "H", "show_runs", "all runs: figures, search, compare", "everywhere"),
     Key("log", "l", "show_log", "log: errors with details", "everywhere"),
     Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
     Key("palette", "ctrl+p,colon", "command_palette", "palette: every action, case and place", "everywhere"),

@@ -23,6 +23,7 @@ from textual.keys import Keys
 
 from tui_eval.tui.keys import KEYS, Key, written
 from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.keys_runs import RUN_PLACES
 
 KNOWN = ("theme", "keys", "notify", "filters")
 _NAMES = frozenset(key.value for key in Keys)
@@ -30,6 +31,9 @@ _MODIFIED = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(.+)")
 _TOGETHER = (
     frozenset({"everywhere", "moving", "list", "screen", "run"}),
     frozenset({"everywhere", "moving", "case"}),
+    frozenset({"everywhere", "moving", "runs"}),
+    frozenset({"everywhere", "moving", "compare"}),
+    frozenset({"everywhere", "moving", "sides"}),
 )
 """Places whose keys work at the same time."""
 
@@ -88,7 +92,7 @@ def read_settings(file: Path | None = None) -> Settings:
         settings.filters = {str(name): str(text) for name, text in filters.items()}
     else:
         settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
-    settings.keymap, problems = check_keys(values.get("keys") or {}, (*KEYS, *CASE_KEYS))
+    settings.keymap, problems = check_keys(values.get("keys") or {}, (*KEYS, *CASE_KEYS, *RUN_PLACES))
     settings.problems += [f"{file}: keys: {problem}" for problem in problems]
     return settings
 

@@ -1,0 +1,39 @@
+"""Keys of the screens around whole runs: Runs, Compare, side by side, the search's results, the grid."""
+
+from __future__ import annotations
+
+from tui_eval.tui.keys import KEYS, Key
+
+RUNS_KEYS: tuple[Key, ...] = (
+    Key("runs.search", "slash", "search", "search all transcripts of the run", "runs", "search"),
+    Key("runs.mark", "space", "mark", "mark the run (two of them: c compares)", "runs", "mark"),
+    Key("runs.resume", "u", "take_up", "go on with an interrupted run", "runs", "resume"),
+    Key("runs.delete", "D", "delete", "delete the run, or the marked ones (asks)", "runs"),
+    Key("runs.prune", "O", "prune", "delete this run and all before it (asks)", "runs"),
+    Key("runs.plots", "v", "plots", "plots over all runs, large; or small again", "runs", "plots"),
+    Key("runs.linked", "i", "linked", "runs that add to others too, or only whole ones", "runs"),
+    Key("runs.pane", "tab,shift+tab", "pane", "the list, or the run's figures", "runs"),
+)
+"""Keys of the list of runs."""
+
+COMPARE_KEYS: tuple[Key, ...] = (
+    Key("compare.changed", "i", "changed", "only what changed, or everything", "compare", "only changed"),
+    Key("compare.swap", "s", "swap", "the other way round", "compare", "swap"),
+)
+"""Keys of a comparison."""
+
+SIDES_KEYS: tuple[Key, ...] = (
+    Key("sides.other", "tab,shift+tab", "other", "the other side (narrow), or both", "sides", "side"),
+    Key("sides.next", "right_curly_bracket,n", "difference(1)", "next difference", "sides", "difference"),
+    Key("sides.previous", "left_curly_bracket,N", "difference(-1)", "previous difference", "sides"),
+    Key("sides.later", "greater_than_sign", "attempt(1)", "against a later attempt", "sides", "attempt"),
+    Key("sides.earlier", "less_than_sign", "attempt(-1)", "against an earlier attempt", "sides"),
+    Key("sides.only", "i", "only", "only what differs, or everything", "sides", "only diff"),
+    Key("sides.pager", "p", "pager", "the whole text in $PAGER", "sides"),
+)
+"""Keys of two transcripts against each other."""
+
+RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS)
+
+_OPEN = ("list.open",)
+OPEN_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _OPEN)

@@ -1,0 +1,83 @@
+"""Reading the list of runs, a run's figures and search results; called in threads."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, StoreError, is_alive
+from tui_eval.store.search import search
+from tui_eval.tui.state.runs_view import RunFacts, RunLine
+from tui_eval.tui.state.search_view import Found
+
+MOST = 1_000
+"""Runs that are listed."""
+
+
+def load_runs(root: Path) -> list[RunLine]:
+    """The newest runs with their figures, newest first."""
+    index = Index(root)
+    runs = index.runs(MOST)
+    known = index.figures()
+    below = Counter(run.linked_to for run in runs if run.linked_to)
+    return [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
+
+
+def load_facts(folder: Path) -> RunFacts:
+    """What a run's own folder says."""
+    try:
+        with closing(RunReader(folder)) as reader:
+            rows = [row for row in reader.attempts() if row.state == "done"]
+            return RunFacts(
+                reader.info(),
+                [row.duration_ms for row in rows if row.duration_ms is not None],
+                [
+                    float((row.input_tokens or 0) + (row.output_tokens or 0))
+                    for row in rows
+                    if row.output_tokens is not None
+                ],
+                reader.assessment(),
+            )
+    except (StoreError, OSError) as error:
+        return RunFacts(problem=str(error))
+
+
+def find(folder: Path, words: str) -> list[Found]:
+    """Entries of the run's transcripts that hold all the words, best first.
+
+    Raises:
+        StoreError: the run cannot be read.
+    """
+    with closing(RunReader(folder)) as reader:
+        cases = {case.id: case for case in reader.cases()}
+        rows = {row.id: row for row in reader.attempts()}
+        found: list[Found] = []
+        for hit in search(reader, words):
+            row = rows.get(hit.attempt_ref)
+            case = cases.get(row.case_ref) if row is not None else None
+            if row is not None and case is not None:
+                found.append(Found(hit, case, row.attempt, row.outcome or ""))
+        return found
+
+
+def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
+    """Delete these runs; those that are being executed stay. Returns one line for each that stayed."""
+    store, index = Store(root), Index(root)
+    stayed: list[str] = []
+    for run_id in run_ids:
+        folder = store.runs_folder / run_id
+        if is_alive(folder):
+            stayed.append(f"{run_id}: is being executed, so it stays")
+            continue
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            stayed.append(f"{run_id}: {error.strerror or error}")
+            continue
+        index.forget(run_id)
+    return stayed

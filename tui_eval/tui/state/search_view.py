@@ -1,0 +1,57 @@
+"""Search results as lines: two for each, where it is and the words with what stands around them. Pure."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from tui_eval.store.schema import CaseRow
+from tui_eval.store.search import Hit
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.lines import Line, Span, fit, one_line
+from tui_eval.tui.state.verdict_lines import GLYPHS
+
+
+class Found(msgspec.Struct):
+    """A place in a transcript and the case it is in."""
+
+    hit: Hit
+    case: CaseRow
+    attempt: int
+    outcome: str
+
+
+_MARKED = re.compile("\x02([^\x02\x03]*)\x03")
+KINDS = {"tool_call": "call", "tool_result": "result", "hand_off": "hand-off"}
+"""Kinds of entries in a word."""
+
+
+def place_of(found: Found, run_id: str) -> CasePointer:
+    """Where a result is."""
+    case: CaseRow = found.case
+    return CasePointer(case.case_id, case.agent, case.model, run_id, found.hit.attempt_ref)
+
+
+def row_line(found: Found, line: int, width: int) -> Line:
+    """The first (0) or second (1) line of a result."""
+    if line:
+        return fit((Span("    "), *excerpt(found.hit)), width)
+    hit = found.hit
+    glyph = GLYPHS.get(found.outcome, " ")
+    place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
+    name = one_line(found.case.name)
+    head: Line = (Span(f"{glyph} ", found.outcome or "muted"), Span(name, "strong"), Span(place, "muted"))
+    return fit((*head, Span(f"  {one_line(found.case.suite)}", "muted")), width)
+
+
+def excerpt(hit: Hit) -> Line:
+    """The text around the words, the words marked."""
+    spans: list[Span] = []
+    at = 0
+    for found in _MARKED.finditer(hit.excerpt):
+        spans.append(Span(one_line(hit.excerpt[at : found.start()])))
+        spans.append(Span(one_line(found.group(1)), "hit"))
+        at = found.end()
+    spans.append(Span(one_line(hit.excerpt[at:])))
+    return tuple(span for span in spans if span.text)
