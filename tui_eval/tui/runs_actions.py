@@ -1,17 +1,24 @@
-"""Whole runs: the list of them, opening, going on."""
+"""Whole runs: the list of them, opening, going on, comparing."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard.text import visible
+from tui_eval.store.runs import Store
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.compare_loader import Half, Sides, columns, first_sides
 from tui_eval.tui.following import Following
+from tui_eval.tui.screens.compare import CompareScreen
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.sides import SidesScreen
 
 
 class RunsActions(Following):
-    """`H`, and what enter and `u` do in Runs."""
+    """`H c`, and what enter and `u` do in Runs."""
 
     def action_show_runs(self) -> None:
         """All runs."""
@@ -46,3 +53,71 @@ class RunsActions(Following):
         self.follow(started.folder)
         self.open_run(started.folder)
         self.say(f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
+
+    def action_compare(self) -> None:
+        """Two runs where one is in the list of runs, else two attempts of the case."""
+        screen = self.screen
+        if isinstance(screen, RunsScreen):
+            self._compare_runs(screen)
+            return
+        pointer = self.pointer()
+        if pointer is None:
+            self.say("put the cursor on a case first, or mark two runs in Runs (H)")
+            return
+
+        def take(sides: Sides | None) -> None:
+            if sides is None:
+                self.say("nothing to compare with: this case has one attempt so far")
+            elif self.screen is screen:
+                self.push_screen(SidesScreen(sides))
+
+        run = self.state.run
+        if pointer.run_id is None and run is not None and run.find(pointer.case_id) is not None:
+            pointer = type(pointer)(pointer.case_id, pointer.agent, pointer.model, run.info.id)
+        run_in_thread(self, partial(first_sides, self.state.root, pointer), take, name="compare")
+
+    def _compare_runs(self, screen: RunsScreen) -> None:
+        """The runs that are meant; where a run with several agents stands alone, what to compare it with
+        is asked."""
+        runs = Store(self.state.root).runs_folder
+        pair, one = screen.compared(), screen.chosen
+
+        def both() -> None:
+            if pair is None:
+                self.say("mark two runs with space, then c compares them")
+            else:
+                self.push_screen(CompareScreen(Half(runs / pair[0]), Half(runs / pair[1])))
+
+        if one is None or screen.marks:
+            both()
+            return
+        folder = runs / one.run.id
+
+        def take(found: list[tuple[str, str | None]]) -> None:
+            if self.screen is not screen:
+                return
+            if len(found) < 2:
+                both()
+                return
+            first, *others = found[:9]
+            answers = [
+                (str(number), str(number), f"{_column(first)} against {_column(other)}")
+                for number, other in enumerate(others, 1)
+            ]
+            if pair is not None:
+                answers.append(("b", "before", "the run before it against this one"))
+
+            def answer(value: str | None) -> None:
+                if value == "before":
+                    both()
+                elif value:
+                    other = found[int(value)]
+                    self.push_screen(CompareScreen(Half(folder, *first), Half(folder, *other)))
+
+            self.ask("Compare which?", answers, answer)
+
+        run_in_thread(self, partial(columns, folder), take, name="columns")
+
+
+def _column(column: tuple[str, str | None]) -> str:
+    return visible(", ".join(part for part in column if part) or "no agent", newlines=False)

@@ -97,6 +97,7 @@ class RunsScreen(Place, inherit_bindings=False):
         return [
             *keys_of("list.open"),
             *(own[name] for name in ("runs.search", "runs.mark")),
+            *keys_of("compare"),
             own["runs.plots"],
             *keys_of("help", "quit"),
         ]

@@ -1,0 +1,178 @@
+"""Reading what is compared: two runs' summaries, two attempts' bodies; called in threads."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_eval.model import Attempt
+from tui_eval.reports.comparison import CaseChange, Comparison, compare
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.schema import AttemptRow
+from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.tui.pointer import CasePointer
+
+RUNS = 40
+"""Runs of a case whose attempts can be chosen, the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One side of a comparison: a run, or one agent (and model) of it."""
+
+    folder: Path
+    agent: str | None = None
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        column = ", ".join(part for part in (self.agent, self.model) if part)
+        return f"{self.folder.name} {column}".strip()
+
+
+def load_half(half: Half) -> list[CaseSummary]:
+    """What a run says of each case (of this agent, where one is given).
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with closing(RunReader(half.folder)) as reader:
+        found = summarise_run(reader.cases(), reader.attempts())
+    return [
+        one
+        for one in found
+        if (half.agent is None or one.agent == half.agent) and (half.model is None or one.model == half.model)
+    ]
+
+
+def load_comparison(before: Half, after: Half) -> Comparison:
+    """Both runs against each other.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    return compare(load_half(before), load_half(after))
+
+
+def columns(folder: Path) -> list[tuple[str, str | None]]:
+    """The agents (with models) of a run, in its order.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with closing(RunReader(folder)) as reader:
+        return list(dict.fromkeys((case.agent, case.model) for case in reader.cases()))
+
+
+@dataclass(slots=True)
+class Choice:
+    """An attempt that can stand on a side."""
+
+    run_id: str
+    row: AttemptRow
+    agent: str
+    model: str | None
+
+    @property
+    def pointer(self) -> tuple[str, int]:
+        """What tells it from others."""
+        return self.run_id, self.row.id
+
+
+@dataclass(slots=True)
+class Sides:
+    """Two attempts of a case, and all that could stand at the left."""
+
+    case_id: str
+    choices: list[Choice] = field(default_factory=list)
+    """Oldest first."""
+    left: int = 0
+    right: int = 0
+    before: Attempt | None = None
+    after: Attempt | None = None
+
+
+def choices_of(root: Path, case_id: str, *more: str) -> list[Choice]:
+    """The finished attempts of a case in its newest runs (and in the runs `more`), oldest first."""
+    store = Store(root)
+    runs = sorted({one.run_id for one in Index(root).history(case_id)})[-RUNS:]
+    found: list[Choice] = []
+    for run_id in sorted({*runs, *more}):
+        try:
+            with closing(RunReader(store.runs_folder / run_id)) as reader:
+                for case in reader.cases_of(case_id):
+                    found += [
+                        Choice(run_id, row, case.agent, case.model)
+                        for row in reader.attempts(case.id)
+                        if row.state == "done" and row.outcome not in ("cancelled", "skipped", None)
+                    ]
+        except (StoreError, OSError):
+            continue
+    return found
+
+
+def first_sides(root: Path, pointer: CasePointer) -> Sides | None:
+    """The attempt pointed at against the last one before it that passed; else against the one before it,
+    or another; None where there is no other."""
+    choices = choices_of(root, pointer.case_id, *([pointer.run_id] if pointer.run_id else []))
+    right = _meant(choices, pointer)
+    if right is None or len(choices) < 2:
+        return None
+    agent = choices[right].agent
+    passed = [i for i, one in enumerate(choices) if one.row.outcome == "passed" and i != right]
+    before = [i for i in passed if i < right]
+    own = [i for i in before if choices[i].agent == agent]
+    others = [i for i in range(len(choices)) if i != right]
+    earlier = [i for i in others if i < right]
+    left = next(iter([*own[-1:], *before[-1:], *passed[-1:], *earlier[-1:], *others]))
+    return load_sides(root, Sides(pointer.case_id, choices, left, right))
+
+
+def _meant(choices: list[Choice], pointer: CasePointer) -> int | None:
+    of_run = [i for i, one in enumerate(choices) if pointer.run_id in (None, one.run_id)]
+    own = [i for i in of_run if not pointer.agent or choices[i].agent == pointer.agent] or of_run
+    if pointer.attempt_ref is not None:
+        exact = [i for i in own if choices[i].row.id == pointer.attempt_ref]
+        own = exact or own
+    bad = [i for i in own if choices[i].row.outcome != "passed"]
+    return next(iter(bad if pointer.run_id else []), own[-1] if own else None)
+
+
+def changed_sides(root: Path, before: Half, after: Half, change: CaseChange) -> Sides | None:
+    """The attempts that tell most of a change: of a run that passed the first that passed, of one that
+    did not the first that failed. None where only one run has the case."""
+    choices = choices_of(root, change.case_id, before.folder.name, after.folder.name)
+    left = _telling(choices, before.folder.name, change.before)
+    right = _telling(choices, after.folder.name, change.after)
+    if left is None or right is None or left == right:
+        return None
+    return load_sides(root, Sides(change.case_id, choices, left, right))
+
+
+def _telling(choices: list[Choice], run_id: str, summary: CaseSummary | None) -> int | None:
+    if summary is None:
+        return None
+    column = (summary.agent, summary.model)
+    own = [i for i, one in enumerate(choices) if one.run_id == run_id and (one.agent, one.model) == column]
+    wanted = summary.outcome
+    return next((i for i in own if choices[i].row.outcome == wanted), own[0] if own else None)
+
+
+def load_sides(root: Path, sides: Sides) -> Sides:
+    """Read both attempts.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    sides.before = _body(root, sides.choices[sides.left])
+    sides.after = _body(root, sides.choices[sides.right])
+    return sides
+
+
+def _body(root: Path, choice: Choice) -> Attempt | None:
+    with closing(RunReader(Store(root).runs_folder / choice.run_id)) as reader:
+        return reader.attempt(choice.row.id)

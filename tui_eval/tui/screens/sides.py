@@ -1,0 +1,160 @@
+"""Two attempts of a case side by side, with the words that differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+
+from tui_eval.tui import pager
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.compare_loader import Choice, Sides, load_sides
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_runs import SIDES_KEYS
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.amounts import duration
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.sides_view import as_text, pairs
+from tui_eval.tui.state.verdict_lines import GLYPHS
+from tui_eval.tui.widgets.bars import KeyHints
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.side_by_side import SideBySide
+
+WIDE = 100
+"""Columns from which both sides fit."""
+
+
+class SidesScreen(Place, inherit_bindings=False):
+    """The left side is the one to compare with (`> <` choose it), the right one the attempt looked at."""
+
+    TITLE = "Side by side"
+    BINDINGS: ClassVar = bindings("sides", SIDES_KEYS)
+    KEY_SECTIONS = (("Side by side", SIDES_KEYS), ("Moving", keys_in("moving")))
+    DEFAULT_CSS = """
+    SidesScreen LineLabel { height: 2; background: $panel; }
+    SidesScreen SideBySide { height: 1fr; }
+    """
+
+    def __init__(self, sides: Sides) -> None:
+        super().__init__()
+        self.sides = sides
+        self._pane = SideBySide()
+        self._side = 1
+        self._both: bool | None = None
+        self._generation = 0
+
+    def compose(self) -> ComposeResult:
+        """Names, both texts, keys."""
+        yield LineLabel()
+        yield self._pane
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Show what was read."""
+        self._pane.focus()
+        self._arrange()
+        self._show()
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys."""
+        own = {key.id: key for key in SIDES_KEYS}
+        names = ("sides.next", "sides.later", "sides.other", "sides.only")
+        return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
+
+    def current(self) -> CasePointer | None:
+        """The attempt looked at."""
+        one = self.sides.choices[self.sides.right]
+        return CasePointer(self.sides.case_id, one.agent, one.model, one.run_id, one.row.id)
+
+    def on_resize(self) -> None:
+        """Both sides where they fit."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        both = self._both if self._both is not None else self.size.width >= WIDE
+        self._pane.show_side(None if both else self._side)
+        self._head()
+
+    def _show(self) -> None:
+        before, after = self.sides.before, self.sides.after
+        if before is not None and after is not None:
+            self._pane.set_pairs(pairs(before, after))
+        self._head()
+
+    def _head(self) -> None:
+        width = self.size.width or 80
+        left, right = (_facts(self.sides.choices[i]) for i in (self.sides.left, self.sides.right))
+        name = one_line(self.sides.case_id.partition("::")[2] or self.sides.case_id)
+        if self._pane.side is None:
+            half = (width - 4) // 2
+            first = fit(left, half)
+            second = (*first, Span(" " * (half - width_of(first) + 3)), *fit(right, half))
+        else:
+            shown = (left, right)[self._pane.side]
+            word = ("compared with ", "looked at ")[self._pane.side]
+            second = (Span(word, "label"), *shown, Span("  tab: the other", "muted"))
+        differing = sum(pair.differs for pair in self._pane.pairs)
+        words = f"  {differing:,} of {len(self._pane.pairs):,} entries differ"
+        lines: list[Line] = [(Span(name, "strong"), Span(words, "muted")), second]
+        self.query_one(LineLabel).set_lines([fit(line, width) for line in lines])
+
+    # -- keys
+
+    def action_other(self) -> None:
+        """The other side; where both fit, one alone and then both again."""
+        if self._pane.side is None:
+            self._both, self._side = False, 0
+        elif self.size.width >= WIDE and self._side == 1:
+            self._both = None
+        else:
+            self._side = 1 - self._side
+        self._arrange()
+
+    def action_difference(self, step: int) -> None:
+        """To the next entry that differs."""
+        if not self._pane.step(step):
+            self.eval_app.say("no further difference")
+
+    def action_only(self) -> None:
+        """Only what differs."""
+        self.eval_app.say("only what differs" if self._pane.toggle_only() else "everything")
+
+    def action_attempt(self, step: int) -> None:
+        """Another attempt at the left: of this run or another, of this agent or another."""
+        sides = self.sides
+        at = sides.left + step
+        if at == sides.right:
+            at += step
+        if not 0 <= at < len(sides.choices):
+            self.eval_app.say("no later attempt" if step > 0 else "no earlier attempt")
+            return
+        self._generation += 1
+        fresh = Sides(sides.case_id, sides.choices, at, sides.right)
+        work = partial(load_sides, self.eval_app.state.root, fresh)
+        run_in_thread(self.app, work, partial(self._take, self._generation), name="sides")
+
+    def _take(self, generation: int, sides: Sides) -> None:
+        if generation == self._generation and self.is_mounted:
+            self.sides = sides
+            self._show()
+
+    def action_pager(self) -> None:
+        """Everything in the pager."""
+        words = pager.show(self.app, as_text(self._pane.pairs, ("before", "after")), "sides")
+        if words:
+            self.eval_app.say(words)
+
+
+def _facts(one: Choice) -> Line:
+    """An attempt in a line."""
+    outcome = one.row.outcome or "error"
+    when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))
+    who = ", ".join(one_line(part) for part in (one.agent, one.model) if part)
+    return (
+        Span(f"{GLYPHS.get(outcome, ' ')} {outcome}", outcome),
+        Span(f"  {when} · attempt {one.row.attempt} · {who} · {duration(one.row.duration_ms)}", "muted"),
+    )

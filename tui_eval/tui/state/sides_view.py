@@ -1,0 +1,172 @@
+"""Two transcripts against each other: entries that belong together, word by word. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from tui_eval.model import Attempt, Entry
+from tui_eval.store.encoding import encode_json
+from tui_eval.tui.state.lines import Line, Span, fit, plain, text_lines, width_of, wrap
+from tui_eval.tui.state.text_difference import difference
+
+ROLE = {
+    "user": "user",
+    "assistant": "assistant",
+    "reasoning": "thinking",
+    "tool_call": "call",
+    "tool_result": "result",
+    "hand_off": "hand-off",
+    "note": "note",
+    "error": "error",
+}
+LONGEST = 20_000
+"""Characters of one entry that are shown and compared."""
+
+
+class Pair(NamedTuple):
+    """Two entries that belong together, one of them None where the other has no counterpart.
+
+    `left` and `right` are their lines, differing words marked `removed` and `added`."""
+
+    turn: int
+    kind: str
+    label: str
+    left: list[Line] | None
+    right: list[Line] | None
+    differs: bool
+
+
+class SideRow(NamedTuple):
+    """One row of the screen: both halves, the pair it is of (-1: a rule between turns)."""
+
+    left: Line
+    right: Line
+    pair: int
+
+
+def pairs(before: Attempt, after: Attempt) -> list[Pair]:
+    """The entries of both transcripts, turn by turn, in their order; last, why each is judged as it is."""
+    found: list[Pair] = []
+    turns = sorted({entry.turn for entry in (*before.transcript, *after.transcript)})
+    for turn in turns:
+        old = [entry for entry in before.transcript if entry.turn == turn]
+        new = [entry for entry in after.transcript if entry.turn == turn]
+        found += [_pair(turn, a, b) for a, b in _aligned(old, new)]
+    if before.message or after.message:
+        found.append(
+            _texts(0, "note", "verdict", before.message or before.outcome, after.message or after.outcome)
+        )
+    return found
+
+
+def _aligned(old: Sequence[Entry], new: Sequence[Entry]) -> Iterable[tuple[Entry | None, Entry | None]]:
+    """Entries of the same kind and name belong together, in order."""
+    names = [[(entry.kind, entry.name) for entry in entries] for entries in (old, new)]
+    for what, i1, i2, j1, j2 in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+        if what == "equal":
+            yield from zip(old[i1:i2], new[j1:j2], strict=True)
+        else:
+            yield from ((entry, None) for entry in old[i1:i2])
+            yield from ((None, entry) for entry in new[j1:j2])
+
+
+def _pair(turn: int, a: Entry | None, b: Entry | None) -> Pair:
+    one = a or b
+    assert one is not None
+    return _texts(
+        turn, one.kind, ROLE.get(one.kind, one.kind), text_of(a) if a else None, text_of(b) if b else None
+    )
+
+
+def _texts(turn: int, kind: str, label: str, a: str | None, b: str | None) -> Pair:
+    a, b = (text[:LONGEST] if text is not None else None for text in (a, b))
+    if a is None or b is None:
+        left = _whole(a, "removed") if a is not None else None
+        right = _whole(b, "added") if b is not None else None
+        return Pair(turn, kind, label, left, right, True)
+    if a == b:
+        return Pair(turn, kind, label, _whole(a, ""), _whole(b, ""), False)
+    left, right = difference(a, b)
+    return Pair(turn, kind, label, left, right, True)
+
+
+def _whole(text: str, style: str) -> list[Line]:
+    return list(text_lines(text, style))
+
+
+def text_of(entry: Entry) -> str:
+    """What an entry says, in text."""
+    parts = [entry.name] if entry.name else []
+    for value in (entry.arguments, entry.result):
+        if value is not None:
+            parts.append(value if isinstance(value, str) else encode_json(value).decode())
+    parts += [part for part in (entry.text, f"error: {entry.error}" if entry.error else "") if part]
+    return "\n".join(parts)
+
+
+def layout(
+    found: Sequence[Pair], width: int, *, side: int | None = None, only_differing: bool = False
+) -> list[SideRow]:
+    """The rows at a width: both sides beside each other, or one (`side` 0 or 1) alone."""
+    half = width if side is not None else (width - 3) // 2
+    rows: list[SideRow] = []
+    turn = -1
+    for number, pair in enumerate(found):
+        if only_differing and not pair.differs:
+            continue
+        if pair.turn != turn:
+            turn = pair.turn
+            word = f"── turn {turn} " if turn else "── outcome "
+            rule = (Span(word, "label"), Span("─" * max(width - len(word), 0), "muted"))
+            rows.append(SideRow(rule, (), -1))
+        left, right = (_wrapped(pair, lines, half) for lines in (pair.left, pair.right))
+        if side is not None:
+            rows += [SideRow(line, (), number) for line in (left, right)[side]]
+            continue
+        for index in range(max(len(left), len(right))):
+            rows.append(
+                SideRow(
+                    left[index] if index < len(left) else (),
+                    right[index] if index < len(right) else (),
+                    number,
+                )
+            )
+    return rows
+
+
+def _wrapped(pair: Pair, lines: list[Line] | None, width: int) -> list[Line]:
+    """A label above the text; what is not there on this side is said."""
+    label: Line = (Span("▎", f"role-{pair.kind}"), Span(pair.label, f"role-{pair.kind}"))
+    if lines is None:
+        return [(*label, Span("  not on this side", "muted"))]
+    if pair.differs:
+        label = (*label, Span("  ≠", "differs"))
+    rows = [label]
+    for line in lines:
+        rows += [(Span("  "), *piece) for _, _, piece in wrap(line, max(width - 2, 8))]
+    return rows
+
+
+def joined(row: SideRow, width: int) -> Line:
+    """Both halves of a row beside each other."""
+    if row.pair < 0:
+        return fit(row.left, width)
+    half = (width - 3) // 2
+    left = fit(row.left, half)
+    return (*left, Span(" " * (half - width_of(left))), Span(" │ ", "muted"), *fit(row.right, half))
+
+
+def as_text(found: Sequence[Pair], names: tuple[str, str]) -> str:
+    """Everything as plain text, for the pager."""
+    parts: list[str] = []
+    for pair in found:
+        for name, lines, sign in ((names[0], pair.left, "-"), (names[1], pair.right, "+")):
+            if lines is None or (sign == "+" and not pair.differs):
+                continue
+            mark = sign if pair.differs else " "
+            text = "\n".join(f"{mark} {plain(line)}" for line in lines)
+            who = name if pair.differs else "both"
+            parts.append(f"[turn {pair.turn}, {pair.label}, {who}]\n{text}")
+    return "\n\n".join(parts) + "\n"
