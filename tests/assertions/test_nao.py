@@ -82,6 +82,7 @@ async def test_rows_match_beside_a_tool_call() -> None:
     assert found.data is not None
     assert (found.data.expected, found.data.actual) == ([{"x": 1}], [{"x": 1}])
     assert (found.data.reference_sql, found.data.verification_sql) == ("select 1 as x", "select 1")
+    assert found.verdicts[1].reason == "match (the verification query reads no table)"
     assert found.verdicts[1].expected == {"x": 1}
 
 

@@ -64,7 +64,7 @@ async def test_anthropic_too_and_without_rules(shop: Path) -> None:
         )
         await run(shop, "claude")
         body = server.requests[0].body
-        assert "data analyst" in str(body["system"]) and body["tools"][0]["name"] == "run_sql"
+        assert not body.get("system") and body["tools"][0]["name"] == "run_sql"
 
 
 async def test_an_agent_with_tools_of_its_own_is_left_alone(shop: Path) -> None:

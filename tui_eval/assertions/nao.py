@@ -139,6 +139,11 @@ async def _judge_sql(assertion: Assertion, evidence: Evidence, judgement: Judgem
     reason = comparison.message
     if not comparison.passed and comparison.text:
         reason += f": {comparison.text.splitlines()[0]}"
+    if comparison.passed and answer.sql and not evidence.reference:
+        from tui_eval.assertions.query import reads_no_table
+
+        if await asyncio.to_thread(reads_no_table, answer.sql):
+            reason += " (the verification query reads no table)"
     return verdict_of(
         assertion, comparison.passed, reason, actual=given, expected=summary
     ), comparison.message

@@ -16,15 +16,11 @@ from tui_eval.model import Case
 
 RULES = "RULES.md"
 _TYPES = ("openai", "anthropic")
-_SYSTEM = (
-    "You are a data analyst. Answer questions about the data from queries that you run on the database, "
-    "not from memory, and give the figures that they return."
-)
 
 
 def analyst(spec: AgentSpec, case: Case, database: str | None, config: Config) -> AgentSpec:
     """The spec with rules and a `sql` tool, where the case is nao's and the agent a model that has neither
-    a system text nor tools of its own; else the spec as it is.
+    a system text nor tools of its own (`tools: []` says that it has what it needs); else the spec as it is.
 
     `database` is the case's; where that is not configured under this name, the only one there is. With
     several and none named, each is a tool (`run_sql_NAME`).
@@ -34,8 +30,10 @@ def analyst(spec: AgentSpec, case: Case, database: str | None, config: Config) -
     if "system" in spec.options or "tools" in spec.options:
         return spec
     rules = rules_file(config)
-    # By its path: the text is not ours to look for `${NAME}` in.
-    options: dict[str, Any] = {**spec.options, "system": f"file://{rules}" if rules else _SYSTEM}
+    options: dict[str, Any] = dict(spec.options)
+    if rules is not None:
+        # By its path: the text is not ours to look for `${NAME}` in.
+        options["system"] = f"file://{rules}"
     names = [database] if database in config.databases else list(config.databases)
     if len(names) == 1:
         options["tools"] = [{"type": "sql", "database": names[0]}]
