@@ -87,6 +87,7 @@ async def test_start_to_agent(tmp_path: Path) -> None:
         (11, "1"),
         (13, "search"),
     ]
+    assert proposal.diff.startswith("--- a/suite.yaml\n+++ b/suite.yaml\n")
     assert '-        - "the price is 79 euros"   # per year' in proposal.diff
     assert '+        - "the price is 89 euros"   # per year' in proposal.diff
 

@@ -54,8 +54,8 @@ class Proposal(NamedTuple):
 
     @property
     def diff(self) -> str:
-        """All changes as one unified diff."""
-        return "".join(diff_of(name, old, new) for name, (old, new) in self.texts.items() if old != new)
+        """All changes as one unified diff; they are all in the case's own file."""
+        return "".join(diff_of(self.changes[0].path, old, new) for old, new in self.texts.values())
 
 
 def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from textual import on
@@ -146,7 +147,8 @@ class StepScreen(Place, inherit_bindings=False):
 
     def _keys(self) -> list[Key]:
         if self._view.done:
-            return [key for key in KEYS if key.id in ("step.send", "back", "case.save", "help")]
+            labels = {"step.send": "open", "case.save": "save as a case", "back": "back", "help": "help"}
+            return [replace(key, label=labels[key.id]) for key in KEYS if key.id in labels]
         return [*(key for key in KEYS if key.place == "step"), *keys_of("help")]
 
     def _read(self, run: RunView, row: AttemptRow) -> None:
