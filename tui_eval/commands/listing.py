@@ -60,7 +60,11 @@ def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, tru
 def check(paths: Sequence[str], config_file: str | None, trust: bool, without_answer: bool = False) -> int:
     """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
     cases that pass against an agent that answers nothing."""
-    _, loaded, problems = load_paths(paths, config_file, trust)
+    config, loaded, problems = load_paths(paths, config_file, trust)
+    if any(suite.format == "nao" and suite.cases for suite in loaded):
+        from tui_eval.commands.leakage import leaks
+
+        problems += leaks(loaded, config, trust_for(config.root, trust))
     if without_answer:
         from tui_eval.commands.vacuous import vacuous
 
