@@ -73,7 +73,7 @@ def test_help_lists_every_key_of_the_place():
 def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):
     file = tmp_path / "settings.yaml"
     file.write_text(
-        "theme: nord\ncolour: red\nkeys:\n  case.rerun: [f5, ';']\n  case.rerunn: x\n"
+        "theme: nord\ncolour: red\nkeymap:\n  case.rerun: [f5, ';']\n  case.rerunn: x\n"
         "  run.all: q\n  list.sort: nokey\n  case.raw: '?'\n"
     )
     settings = read_settings(file)
@@ -91,7 +91,7 @@ def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):
 
 def test_damaged_settings_are_a_problem_and_absent_ones_are_not(tmp_path):
     assert read_settings(tmp_path / "none.yaml") == Settings()
-    for text in ("[", "- a", "keys: 3"):
+    for text in ("[", "- a", "keymap: 3"):
         (tmp_path / "s.yaml").write_text(text)
         assert len(read_settings(tmp_path / "s.yaml").problems) == 1
 
@@ -99,7 +99,7 @@ def test_damaged_settings_are_a_problem_and_absent_ones_are_not(tmp_path):
 async def test_a_remapped_key_works_and_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "tui-eval").mkdir()
-    (tmp_path / "tui-eval" / "settings.yaml").write_text("keys: {case.rerun: f5}")
+    (tmp_path / "tui-eval" / "settings.yaml").write_text("keymap: {case.rerun: f5}")
     async with running_app(project(tmp_path)) as (app, pilot):
         assert "f5 run" in screen_text(app)
         app.screen.go_to(CasePointer("suites/support.yaml::greets by name"))

@@ -2,7 +2,7 @@
 
     theme: nord
     notify: notify-send "$TUI_EVAL_SUMMARY"
-    keys:
+    keymap:
       case.rerun: [r, f5]
       quit: ctrl+q
 
@@ -25,7 +25,7 @@ from tui_eval.tui.keys import KEYS, Key, written
 from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
 
-KNOWN = ("theme", "keys", "notify", "filters")
+KNOWN = ("theme", "keymap", "notify", "filters")
 _NAMES = frozenset(key.value for key in Keys)
 _MODIFIED = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(.+)")
 _TOGETHER = (
@@ -34,6 +34,7 @@ _TOGETHER = (
     frozenset({"everywhere", "moving", "runs"}),
     frozenset({"everywhere", "moving", "compare"}),
     frozenset({"everywhere", "moving", "sides"}),
+    frozenset({"everywhere", "moving", "grid"}),
 )
 """Places whose keys work at the same time."""
 
@@ -92,8 +93,8 @@ def read_settings(file: Path | None = None) -> Settings:
         settings.filters = {str(name): str(text) for name, text in filters.items()}
     else:
         settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
-    settings.keymap, problems = check_keys(values.get("keys") or {}, (*KEYS, *CASE_KEYS, *RUN_PLACES))
-    settings.problems += [f"{file}: keys: {problem}" for problem in problems]
+    settings.keymap, problems = check_keys(values.get("keymap") or {}, (*KEYS, *CASE_KEYS, *RUN_PLACES))
+    settings.problems += [f"{file}: keymap: {problem}" for problem in problems]
     return settings
 
 

@@ -57,5 +57,9 @@ def help_paragraphs(place: str, sections: Sequence[tuple[str, Sequence[Key]]]) -
         ("text", "✓ passed  ✗ failed  ! error  ⊘ cancelled  – skipped  ● running  ↻ retrying  ◌ waiting"),
         ("text", ""),
         ("dim", f"This is the help for: {place}. Select text with the mouse as in any terminal."),
+        ("text", ""),
+        ("title", "Names for keymap: in your settings.yaml"),
     ]
+    every = [key for _, keys in [*sections, ("", keys_in("everywhere"))] for key in keys]
+    shown.extend(("dim", f"{key.id}  {key.all_shown}") for key in every)
     return shown
