@@ -22,11 +22,11 @@ def reads_no_table(sql: str) -> bool:
     if _READS.search(bare) and not _NAMES_ROWS.search(bare):
         return False  # most queries: parsing them would cost a run its time
     import sqlglot
-    from sqlglot import exp
+    from sqlglot import errors, exp
 
     try:
         statements = [found for found in sqlglot.parse(sql, read="duckdb") if found is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError):
+    except (errors.SqlglotError, RecursionError):
         return False
     if not statements or not all(isinstance(found, exp.Query) for found in statements):
         return False

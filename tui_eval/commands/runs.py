@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -28,9 +29,12 @@ from tui_eval.reports.export import ExportError, export
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import StoreError
+from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.schema import CaseRow
 from tui_eval.store.summary import summarise_run
+from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 
+_BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
 _ENDED = ("finished", "cancelled", "interrupted")
 
 
@@ -71,17 +75,35 @@ def show(reference: str, case_name: str | None) -> int:
             some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
         for case in meant:
+            usual = _usual_tokens(case)
             for row in (row for row in attempts if row.case_ref == case.id):
                 attempt = with_reader.attempt(row.id)
                 if attempt is not None:
-                    say(attempt_text(attempt, case.name))
+                    say(attempt_text(attempt, case.name, usual))
         return EXIT_OK
     finally:
         with_reader.close()
 
 
-def attempt_text(attempt: Attempt, name: str) -> str:
-    """An attempt for reading: outcome, transcript, verdicts."""
+def _usual_tokens(case: CaseRow) -> dict[str, str]:
+    """By budget assertion, what the case usually takes with this agent; only where past runs tell."""
+    if case.format != "start_to_agent":
+        return {}
+    root, _ = find_root([Path.cwd()])
+    history = [
+        item
+        for item in Index(root).history(case.case_id)
+        if (item.agent, item.model) == (case.agent, case.model)
+    ]
+    found: dict[str, str] = {}
+    if len(history) > 1:
+        for budget, kind in _BUDGETS.items():
+            found[budget] = usual_text(usual_tokens(past_tokens(Store(root), history, kind)))
+    return found
+
+
+def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = None) -> str:
+    """An attempt for reading: outcome, transcript, verdicts; `usual` is said beside the verdicts of a type."""
     lines = [
         f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})",
         "",
@@ -103,7 +125,9 @@ def attempt_text(attempt: Attempt, name: str) -> str:
     lines.append("")
     for verdict in attempt.verdicts:
         word = {True: "✓", False: "✗", None: "!"}[verdict.passed]
-        lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}")
+        beside = (usual or {}).get(verdict.type)
+        more = f"  {beside}" if beside else ""
+        lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}{more}")
     if attempt.outcome != "passed":
         lines.extend(["", *reasons_of(attempt)])
     return "\n".join(lines) + "\n"
