@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,9 @@ HOSTILE = "\\x1b]0;x\\x07 [/b] \\u202e"
 
 
 @asynccontextmanager
-async def app_on(root: Path, suite: str = SUITE, size: tuple[int, int] = (80, 24)):
+async def app_on(
+    root: Path, suite: str = SUITE, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[Any, Any]]:
     (root / "suite.yaml").write_text(suite)
     (root / "agent.script.yaml").write_text('default: {say: "you said {{message}}"}\nrate: 5000\n')
     (root / "tui_eval.yaml").write_text("agents: {helper: {type: scripted, script: agent.script.yaml}}\n")
