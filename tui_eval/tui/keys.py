@@ -3,7 +3,7 @@
 A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
 `moving` (every list and pane), `list` (lists of cases), `screen` (both screens with a
 list), `run` (the live run), `step` (a case run step by step). The Case screen's rows are in `keys_case`,
-those of Runs and Compare in `keys_runs`.
+those of Runs, Compare and the grid in `keys_runs`.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ KEYS: tuple[Key, ...] = (
         "everywhere",
         "compare",
     ),
+    Key("place.grid", "M", "show_grid", "grid: tests by prompts and agents", "everywhere", "list"),
     Key("log", "l", "show_log", "log: errors with details", "everywhere"),
     Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
     Key("palette", "ctrl+p,colon", "command_palette", "palette: every action, case and place", "everywhere"),

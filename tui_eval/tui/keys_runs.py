@@ -33,7 +33,13 @@ SIDES_KEYS: tuple[Key, ...] = (
 )
 """Keys of two transcripts against each other."""
 
-RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS)
+GRID_KEYS: tuple[Key, ...] = (
+    Key("grid.next", "tab", "column(1)", "next column (→ too)", "grid", "column"),
+    Key("grid.previous", "shift+tab", "column(-1)", "previous column (← too)", "grid"),
+)
+"""Keys of the grid."""
+
+RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *GRID_KEYS)
 
 _OPEN = ("list.open",)
 OPEN_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _OPEN)

@@ -1,4 +1,4 @@
-"""Whole runs: the list of them, opening, going on, comparing."""
+"""Whole runs: the list of them, opening, going on, comparing, the grid."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.compare_loader import Half, Sides, columns, first_sides
 from tui_eval.tui.following import Following
 from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.runs import RunsScreen
 from tui_eval.tui.screens.sides import SidesScreen
 
 
 class RunsActions(Following):
-    """`H c`, and what enter and `u` do in Runs."""
+    """`H c M`, and what enter and `u` do in Runs."""
 
     def action_show_runs(self) -> None:
         """All runs."""
@@ -53,6 +54,16 @@ class RunsActions(Following):
         self.follow(started.folder)
         self.open_run(started.folder)
         self.say(f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
+
+    def action_show_grid(self) -> None:
+        """Tests down, prompts and agents across; or the list again."""
+        place = self.list_in_front
+        if isinstance(self.screen, GridScreen):
+            self.pop_screen()
+        elif place is not None:
+            while self.screen is not place:
+                self.pop_screen()
+            self.push_screen(GridScreen(place))
 
     def action_compare(self) -> None:
         """Two runs where one is in the list of runs, else two attempts of the case."""

@@ -63,3 +63,16 @@ class RowTable(LinePane):
     def cursor_line(self, row: int) -> bool:
         """No cursor in an empty list."""
         return bool(self.rows) and row == self.cursor
+
+    def action_unfold(self) -> None:
+        """Right: to the next column, where the screen has columns."""
+        self._sideways(1)
+
+    def action_fold(self) -> None:
+        """Left: to the previous column."""
+        self._sideways(-1)
+
+    def _sideways(self, step: int) -> None:
+        action = getattr(self.screen, "action_column", None)
+        if action is not None:
+            action(step)

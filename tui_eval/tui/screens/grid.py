@@ -1,0 +1,186 @@
+"""The grid: tests down, what they are run with across; beside the list one came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.timer import Timer
+
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_runs import GRID_KEYS, OPEN_KEYS
+from tui_eval.tui.messages import RunChanged, SuitesChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.list_place import ListPlace
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.grid_view import (
+    Grid,
+    Test,
+    grid,
+    metric_lines,
+    row_line,
+    title_line,
+    total_line,
+    widths,
+)
+from tui_eval.tui.state.lines import Line
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.run_table import RowTable
+
+FLUSH = 0.5
+"""Seconds between two redraws while a run goes on."""
+MOST_METRICS = 6
+"""Lines of named scores."""
+
+
+class GridScreen(Place, inherit_bindings=False):
+    """The cases shown in the list one came from; enter opens the case of the cell."""
+
+    TITLE = "Grid"
+    BINDINGS: ClassVar = bindings("grid", GRID_KEYS)
+    KEY_SECTIONS = (("The grid", (*OPEN_KEYS, *GRID_KEYS)), ("Moving", keys_in("moving")))
+    DEFAULT_CSS = """
+    GridScreen LineLabel { background: $panel; }
+    GridScreen .heads { height: 2; }
+    GridScreen .metrics { height: auto; }
+    GridScreen RowTable { height: 1fr; }
+    """
+
+    def __init__(self, place: ListPlace) -> None:
+        super().__init__()
+        self._place = place
+        self.grid = Grid([], [])
+        self.column = 0
+        self._first = 0
+        self._timer: Timer | None = None
+        self._seen: list[tuple] = []
+        self._table = RowTable(self._draw, lambda test: (test.suite, test.name), empty="No case is shown.")
+
+    def _draw(self, test: Test, width: int) -> Line:
+        here = self._table.current is test
+        return row_line(self.grid, test, width, self._first, self.column if here else -1)
+
+    def compose(self) -> ComposeResult:
+        """Facts, headings, tests, scores, keys."""
+        yield FactsBar()
+        yield LineLabel(classes="heads")
+        yield self._table
+        yield LineLabel(classes="metrics")
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Show it, the cursor on the case one came from."""
+        self._table.focus()
+        pointer = self._place.current()
+        self.renew()
+        if pointer is not None:
+            self.call_after_refresh(self.go_to, pointer)
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys."""
+        return [
+            *keys_of("list.open"),
+            *GRID_KEYS[:1],
+            *keys_of("failure.next", "case.rerun", "place.grid", "help", "quit"),
+        ]
+
+    def renew(self) -> None:
+        """Make the grid anew from the list's cases; nothing is repainted where none has changed."""
+        self._timer = None
+        entries = self._place.shown_entries()
+        seen = [(e.key, e.status, e.attempts, e.duration_ms, e.agent) for e in entries]
+        if seen == self._seen and seen:
+            return
+        self._seen = seen
+        self.grid = grid(entries)
+        self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
+        self._table.set_rows(self.grid.tests)
+        run = self.eval_app.state.run
+        lines = metric_lines(run.info.metrics if run is not None else [], max(self.size.width, 20))
+        box = self.query_one(".metrics", LineLabel)
+        box.styles.height = min(len(lines), MOST_METRICS)
+        box.set_lines(lines[:MOST_METRICS])
+        words = f"  {len(self.grid.tests):,} tests × {len(self.grid.columns):,}"
+        parts = [("title", "Grid"), ("dim", words)]
+        if not self.grid.worth_it:
+            parts.append(("dim", "  every test has one column: A runs with several agents"))
+        self.query_one(FactsBar).show(parts)
+        self._heads()
+
+    def _heads(self) -> None:
+        width = self._table.text_width
+        lines = [
+            title_line(self.grid, width, self._first, self.column),
+            total_line(self.grid, width, self._first),
+        ]
+        self.query_one(".heads", LineLabel).set_lines(lines)
+
+    def on_resize(self) -> None:
+        """The columns depend on the width."""
+        self.call_after_refresh(self.action_column, 0)
+
+    @on(RunChanged)
+    @on(SuitesChanged)
+    def _changed(self) -> None:
+        if self._timer is None:
+            self._timer = self.set_timer(FLUSH, self._again)
+
+    def _again(self) -> None:
+        """The list behind is brought up to date first."""
+        self._place.rebuild()
+        self.renew()
+
+    # -- the cell
+
+    @property
+    def cell(self) -> Entry | None:
+        """The case under the cursor."""
+        test: Test | None = self._table.current
+        if test is None or self.column >= len(self.grid.columns):
+            return None
+        return test.cells.get(self.grid.columns[self.column])
+
+    def current(self) -> CasePointer | None:
+        """The case under the cursor."""
+        cell = self.cell
+        return self._place.pointer_of(cell) if cell is not None else None
+
+    def go_to(self, pointer: CasePointer) -> None:
+        """Put the cursor on a case."""
+        for row, test in enumerate(self.grid.tests):
+            for column, cell in test.cells.items():
+                if cell.case_id == pointer.case_id and pointer.agent in (None, "", cell.agent):
+                    self.column = self.grid.columns.index(column)
+                    self.action_column(0)
+                    self._table.move_to(row)
+                    return
+
+    def action_column(self, step: int) -> None:
+        """The next (or previous) column."""
+        many = len(self.grid.columns)
+        before = (self.column, self._first)
+        self.column = min(max(self.column + step, 0), max(many - 1, 0))
+        _, _, fits = widths(self.grid, self._table.text_width, 0)
+        if self.column < self._first:
+            self._first = self.column
+        elif self.column >= self._first + fits:
+            self._first = self.column - fits + 1
+        if before[1] != self._first:
+            self._table.refresh()
+        elif before[0] != self.column:
+            self._table.refresh_row(self._table.cursor)
+        self._heads()
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        pointer = self.current()
+        if pointer is not None:
+            self.eval_app.open_case(pointer)
+        else:
+            self.eval_app.say("this test has no case in this column")

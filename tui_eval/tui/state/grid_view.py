@@ -1,0 +1,169 @@
+"""Cases as a grid: tests down, what they are run with (agent, model, prompt) across. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui_eval.tui.state.amounts import duration
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.trends import share
+from tui_eval.tui.state.verdict_lines import GLYPHS
+
+Column = tuple[str, str, str]
+"""Agent, model and prompt; empty where there is none."""
+
+ENDED = ("passed", "failed", "error")
+"""Statuses that count in a column's share."""
+
+
+def column_of(entry: Entry) -> Column:
+    """Where a case stands."""
+    return entry.agent, entry.model, (entry.case.prompt or "") if entry.case is not None else ""
+
+
+@dataclass(slots=True, eq=False)
+class Test:
+    """One test with its cells by column."""
+
+    name: str
+    suite: str
+    cells: dict[Column, Entry] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Grid:
+    """Tests and columns, each in the order they came in."""
+
+    columns: list[Column]
+    tests: list[Test]
+
+    @property
+    def worth_it(self) -> bool:
+        """Whether any test stands in more than one column."""
+        return any(len(test.cells) > 1 for test in self.tests)
+
+
+def grid(cells: Iterable[Entry]) -> Grid:
+    """Put cases of the same test (promptfoo: the same name, line and vars; else the same case) into one row."""
+    tests: dict[str, Test] = {}
+    columns: dict[Column, None] = {}
+    for cell in cells:
+        columns.setdefault(column_of(cell))
+        test = tests.setdefault(_test_key(cell), Test(cell.name, cell.suite))
+        test.cells.setdefault(column_of(cell), cell)
+    return Grid(list(columns), list(tests.values()))
+
+
+def _test_key(cell: Entry) -> str:
+    case = cell.case
+    if case is None or case.format != "promptfoo":
+        return cell.case_id
+    return json.dumps([case.suite, case.name, case.line, case.vars], sort_keys=True, default=str)
+
+
+def shared(columns: Sequence[Column]) -> Column:
+    """The parts that all columns have in common; they need not stand in every heading."""
+    parts = [{column[i] for column in columns} for i in range(3)]
+    agent, model, prompt = (next(iter(part)) if len(part) == 1 else "" for part in parts)
+    return agent, model, prompt
+
+
+def heading(column: Column, common: Column) -> str:
+    """What tells a column from the others."""
+    parts = [one_line(part) for part, same in zip(column, common, strict=True) if part and part != same]
+    return " · ".join(parts) or "case"
+
+
+def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
+    """Columns of the screen for the test's name and for each cell, and how many cells fit, from the
+    column `first`."""
+    left = max(min(width // 3, 40), 12)
+    many = max(len(found.columns) - first, 1)
+    each = max((width - left) // many, 14)
+    return left, min(each, 30), max(min((width - left) // min(each, 30), many), 1)
+
+
+def title_line(found: Grid, width: int, first: int, chosen: int) -> Line:
+    """The headings of the columns in sight; the one the cursor is in stands out."""
+    left, each, fits = widths(found, width, first)
+    common = shared(found.columns)
+    before = f"← {first} more" if first else "test"
+    line: Line = (Span(f"{before:<{left}}", "muted"),)
+    for index in range(first, min(first + fits, len(found.columns))):
+        text = fit((Span(heading(found.columns[index], common)),), each - 1)
+        words = "".join(span.text for span in text)
+        pad = " " * (each - width_of(text))
+        line = (*line, Span(words, "tab-active" if index == chosen else "strong"), Span(pad))
+    if first + fits < len(found.columns):
+        line = (*line, Span("→", "note"))
+    return fit(line, width)
+
+
+def total_line(found: Grid, width: int, first: int) -> Line:
+    """Tests passed per column."""
+    left, each, fits = widths(found, width, first)
+    line: Line = (Span(f"{f'{len(found.tests):,} tests':<{left}}", "muted"),)
+    for column in found.columns[first : first + fits]:
+        cells = [test.cells[column] for test in found.tests if column in test.cells]
+        ended = [cell for cell in cells if cell.status in ENDED]
+        passed = sum(cell.status == "passed" for cell in ended)
+        words = f"{passed}/{len(ended)} {share(passed / len(ended))}" if ended else "–"
+        line = (*line, Span(f"{words:<{each}}", "muted"))
+    return fit(line, width)
+
+
+def row_line(found: Grid, test: Test, width: int, first: int, chosen: int = -1) -> Line:
+    """One test: its name, then glyph, word and attempts of each cell; `chosen` is the cursor's column."""
+    left, each, fits = widths(found, width, first)
+    name = fit((Span(one_line(test.name)),), left - 1)
+    line: Line = (*name, Span(" " * (left - width_of(name))))
+    for index in range(first, min(first + fits, len(found.columns))):
+        text = fit(cell_line(test.cells.get(found.columns[index])), each - 1)
+        if index == chosen:
+            text = tuple(Span(span.text, f"{span.style} hit-here".strip()) for span in text)
+        line = (*line, *text, Span(" " * (each - width_of(text))))
+    return fit(line, width)
+
+
+def cell_line(cell: Entry | None) -> Line:
+    """A cell: glyph and word, attempts where there are several, duration."""
+    if cell is None:
+        return (Span("–", "muted"),)
+    if not cell.status:
+        return (Span("not run", "muted"),)
+    glyph = GLYPHS.get(cell.status, "●")
+    ended = sum(letter in "pfec" for letter in cell.attempts)
+    words = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
+    took = f" {duration(cell.duration_ms)}" if cell.duration_ms is not None else ""
+    style = cell.status if cell.status in GLYPHS else "running"
+    return (Span(f"{glyph} {cell.status}{words}", style), Span(took, "muted"))
+
+
+def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
+    """Named scores of promptfoo's columns (mean by weight) and what is derived from them, a line for each
+    column; `metrics` as in `RunInfo.metrics`."""
+    lines: list[Line] = []
+    for column in metrics:
+        named, weights = column.get("named_scores") or {}, column.get("named_weights") or {}
+        scores = [
+            f"{one_line(name, 40)} {_number(_mean(value, weights.get(name)))}" for name, value in named.items()
+        ]
+        scores += [
+            f"{one_line(name, 40)} = {_number(value)}" for name, value in (column.get("derived") or {}).items()
+        ]
+        if scores:
+            who = " · ".join(one_line(column[key], 40) for key in ("agent", "prompt") if column.get(key))
+            lines.append(fit((Span(f"{who or 'scores'}  ", "label"), Span(", ".join(scores))), width))
+    return lines
+
+
+def _mean(value: Any, weight: Any) -> Any:
+    return value / weight if isinstance(value, int | float) and weight else value
+
+
+def _number(value: object) -> str:
+    return f"{value:,.4g}" if isinstance(value, int | float) else one_line(value, 20)
