@@ -154,7 +154,7 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
     took = f", took {figures.clock(end - run.started_at)}" if end and run.started_at else ""
     when = time.strftime(WHEN, time.localtime(run.started_at))
     lines: list[Line] = [
-        (Span(f"{glyph} {run.state}", style), Span(f"  {run.id}", "strong")),
+        (Span(f"{glyph} {run.state}", style), Span(f"  {one_line(run.id)}", "strong")),
         (Span(f"{when}{took}", "muted"),),
         (Span(one_line(run.what)), Span(f" · {one_line(run.agents)}" if run.agents else "", "muted")),
     ]
@@ -173,7 +173,7 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
     if any(usage):
         lines.append((Span(" · ".join(word for word in usage if word), "muted"),))
     if run.linked_to:
-        lines.append((Span(f"↳ adds to run {run.linked_to}", "note"),))
+        lines.append((Span(f"↳ adds to run {one_line(run.linked_to)}", "note"),))
     if one.linked:
         lines.append((Span(f"{one.linked} run{'s' * (one.linked > 1)} add to it", "note"),))
     if info is not None and info.note:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from tui_eval.tui.state.amounts import cost, duration
@@ -118,7 +119,7 @@ class Bar(NamedTuple):
 
     low: float
     high: float
-    count: int
+    number: int
 
 
 def histogram(values: Sequence[float], buckets: int = BUCKETS) -> list[Bar]:
@@ -138,7 +139,7 @@ def histogram(values: Sequence[float], buckets: int = BUCKETS) -> list[Bar]:
 def percentile(values: Sequence[float], part: float) -> float:
     """The value below or at which this part (0–1) of the values lies (nearest rank)."""
     ordered = sorted(values)
-    return ordered[min(max(round(part * len(ordered) + 0.5) - 1, 0), len(ordered) - 1)]
+    return ordered[min(max(ceil(part * len(ordered)) - 1, 0), len(ordered) - 1)]
 
 
 def distribution_lines(
@@ -155,17 +156,17 @@ def distribution_lines(
     bars = histogram(values)
     if len(bars) == 1:
         return [fit(lines[0], width)]
-    most = max(bar.count for bar in bars)
+    most = max(bar.number for bar in bars)
     names = [f"{show(bar.low)} – {show(bar.high)}" for bar in bars]
     left = max(len(text) for text in names)
     room = max(width - left - len(f"{most:,}") - 5, 4)
     for text, bar in zip(names, bars, strict=True):
-        length = max(round(bar.count / most * room), 1) if bar.count else 0
+        length = max(round(bar.number / most * room), 1) if bar.number else 0
         lines.append(
             (
                 Span(f"  {text:>{left}} ", "muted"),
                 Span("█" * length, "code"),
-                Span(f" {bar.count:,}", "muted"),
+                Span(f" {bar.number:,}", "muted"),
             )
         )
     return [fit(line, width) for line in lines]

@@ -1,0 +1,240 @@
+"""Runs, Search, Compare and the grid in the app."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.tui.attempts import HOSTILE
+from tui_eval.engine.client import RunStarted
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.store.runs import Store
+from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.grid import GridScreen
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.search import SearchScreen
+from tui_eval.tui.screens.sides import SidesScreen
+
+NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
+BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+
+
+def write_runs(root, *outcomes, names=NAMES):
+    """Runs, each a second later by its id; oldest first."""
+    found = []
+    for number, of_run in enumerate(outcomes):
+        run = LiveRun(root, names)
+        run.all_done(of_run)
+        folder = run.folder.with_name(f"20260101-00000{number}-{run.folder.name[-4:]}")
+        run.folder.rename(folder)
+        import sqlite3
+
+        with sqlite3.connect(folder / "run.db") as connection:
+            connection.execute(
+                "UPDATE meta SET value = replace(value, ?, ?) WHERE key = 'info'", (run.info.id, folder.name)
+            )
+        found.append(folder)
+    return found
+
+
+async def to_runs(app, pilot) -> RunsScreen:
+    await pilot.press("H")
+    await until(lambda: isinstance(app.screen, RunsScreen) and app.screen._list.rows, pilot)
+    await pilot.pause()
+    return app.screen
+
+
+async def sees(app, pilot, *texts: str) -> None:
+    try:
+        await until(lambda: all(text in screen_text(app) for text in texts), pilot)
+    except AssertionError:
+        raise AssertionError(f"not on the screen: {texts}\n{screen_text(app)}") from None
+
+
+@SIZES
+async def test_runs_show_figures_and_open_an_example_of_a_failure(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"], ["failed", "failed", "passed"])
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await sees(app, pilot, "Runs  2", "33%", "$0.0300")
+        await pilot.press("tab")
+        await sees(app, pilot, "1 of 3 attempts passed", "how they failed", "over the runs")
+        row = next(i for i, row in enumerate(screen._detail.rows) if row.example is not None)
+        screen._detail.move_to(row)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        assert app.screen.content.attempt.outcome == "failed"
+        await pilot.press("escape", "escape", "v")
+        await sees(app, pilot, "pass rate")
+        await pilot.press("escape", "escape")
+        assert not isinstance(app.screen, RunsScreen)
+
+
+async def test_enter_opens_the_run_and_escape_comes_back(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        await pilot.press("escape")
+        assert isinstance(app.screen, RunsScreen)
+
+
+async def test_search_opens_the_case_at_the_turn(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("slash", *"hel", "enter")
+        await until(lambda: isinstance(app.screen, SearchScreen), pilot)
+        await sees(app, pilot, "3 places in 3 cases", "turn 1, user")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        await until(lambda: app.screen.tab.text and app.screen.tab.text._hits, pilot)
+        assert app.screen.tab.text.block.turn == 1
+        await pilot.press("escape", "escape", "slash", *"zzz", "enter")
+        await sees(app, pilot, "Nothing in this run holds")
+
+
+async def test_deleting_asks_and_only_marked_runs_go(tmp_path):
+    root = project(tmp_path)
+    folders = write_runs(root, ["passed"] * 3, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("j", "space", "D")
+        await sees(app, pilot, f"Delete run {folders[1].name}")
+        await pilot.press("n")
+        assert folders[1].exists()
+        await pilot.press("D", "y")
+        await until(lambda: not folders[1].exists() and len(screen.lines) == 2, pilot)
+        await pilot.press("g", "O", "y")
+        await until(lambda: not screen.lines, pilot)
+        await sees(app, pilot, "No run yet")
+        assert list(Store(root).run_folders()) == []
+
+
+async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_path):
+    class Engine(FakeEngine):
+        resumed = None
+
+        async def resume_run(self, folder):
+            self.resumed = folder
+            return RunStarted(folder.name, folder, 2, [])
+
+    root = project(tmp_path)
+    going_on = LiveRun(root, NAMES)
+    async with running_app(root, engine=Engine(root)) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await sees(app, pilot, "1 going on", "running")
+        await pilot.press("D", "u")
+        await pilot.pause()
+        assert not app.engine.resumed and going_on.folder.exists() and isinstance(app.screen, RunsScreen)
+        going_on.writer.close()  # the engine is gone, the run has not ended
+        screen.load()
+        await sees(app, pilot, "interrupted")
+        await pilot.press("u")
+        await until(lambda: app.engine.resumed == going_on.folder, pilot)
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+
+
+@SIZES
+async def test_two_marked_runs_are_compared_and_transcripts_stand_side_by_side(tmp_path, size):
+    root = project(tmp_path)
+    first, _, last = write_runs(
+        root, ["passed", "passed", "error"], ["passed"] * 3, ["failed", "passed", "passed"]
+    )
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("space", "G", "space", "c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        assert (app.screen.before.folder, app.screen.after.folder) == (first, last)
+        await sees(app, pilot, "1 regressed", "1 fixed", "may well be chance", "1/1 → 0/1")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        await sees(app, pilot, "1 of 3 entries differ", "case 0 went wrong")
+        await pilot.press("tab")
+        await sees(app, pilot, "compared with")
+        await pilot.press("i", "escape", "s")
+        await until(lambda: app.screen.before.folder == last, pilot)
+
+
+async def test_c_compares_a_case_with_its_last_passing_attempt(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await pilot.press("G", "c")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        sides = app.screen.sides
+        assert (sides.choices[sides.left].row.outcome, sides.right) == ("passed", 2)
+        await pilot.press("greater_than_sign")
+        await until(lambda: app.screen.sides.left == 1, pilot)
+        assert app.screen.current().run_id == sides.choices[2].run_id
+
+
+async def test_one_run_alone_has_nothing_to_compare(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        await until(lambda: any("mark two runs" in text for _, _, text in app.log_lines), pilot)
+        assert isinstance(app.screen, RunsScreen)
+
+
+@SIZES
+async def test_the_grid_shows_prompts_across(tmp_path, size):
+    config = (
+        "prompts: ['short {{x}}', 'long {{x}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: one, vars: {x: a}}\n  - {description: two, vars: {x: b}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    async with running_app(root, size) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        await sees(app, pilot, "2 tests × 2", "short {{x}}", "long {{x}}", "not run")
+        before = app.screen.current()
+        await pilot.press("tab", "j")
+        assert app.screen.current() != before
+        await pilot.press("M")
+        assert not isinstance(app.screen, GridScreen)
+
+
+async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "how they failed")
+        painted: list[object] = []
+        monkeypatch.setattr(type(app), "_display", lambda self, screen, update: painted.append(update))
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end:
+            await pilot.pause(0.05)
+        assert not painted
+
+
+@SIZES
+async def test_hostile_names_are_pictures_on_every_screen(tmp_path, size):
+    root = project(tmp_path)
+    name = HOSTILE.encode("utf-8", "replace").decode()
+    write_runs(root, ["passed"], ["failed"], names=[name])
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+
+        def clean() -> None:
+            assert not BAD & set(screen_text(app))
+
+        for keys in (["tab"], ["tab", "v"], ["v", "c"], ["enter"], ["tab"], ["escape", "escape"]):
+            await pilot.press(*keys)
+            await pilot.pause(0.3)
+            clean()
+        await pilot.press("slash", *"hello", "enter")
+        await pilot.pause(0.5)
+        clean()

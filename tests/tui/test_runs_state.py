@@ -1,0 +1,180 @@
+"""Runs without a screen: lines, plots, distributions, search results, the grid."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.attempts import HOSTILE
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.model import Case, Turn
+from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
+from tui_eval.store.schema import CaseRow, RunInfo, RunSummary
+from tui_eval.store.search import Hit
+from tui_eval.tui.keys import KEYS
+from tui_eval.tui.keys_runs import COMPARE_KEYS, GRID_KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
+from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.grid import GridScreen
+from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.grid_view import cell_line, grid, metric_lines, title_line
+from tui_eval.tui.state.grid_view import row_line as grid_row
+from tui_eval.tui.state.lines import plain, width_of
+from tui_eval.tui.state.runs_view import RunFacts, RunLine, action_of, detail_rows, points, row_line
+from tui_eval.tui.state.search_view import Found, excerpt
+from tui_eval.tui.state.search_view import row_line as found_line
+from tui_eval.tui.state.trends import (
+    Point,
+    distribution_lines,
+    histogram,
+    percentile,
+    share,
+    trend_lines,
+)
+from tui_eval.tui.widgets.plot import plot_lines
+
+NOW = 1_790_000_000.0
+BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
+
+
+def run(number: int = 1, state="finished", passed=8, failed=2, linked_to=None, what="suites (10 cases)"):
+    return RunLine(
+        RunSummary(
+            f"2026060{number}-120000-abcd", state, NOW - 3600 * (10 - number), NOW - 3600 * (10 - number) + 90,
+            what, "support", passed + failed, passed, failed, 0, 0, 0.0123, linked_to,
+        ),
+        1200.0,
+        4567,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "keys"), [
+    (RunsScreen, RUNS_KEYS), (CompareScreen, COMPARE_KEYS), (SidesScreen, SIDES_KEYS), (GridScreen, GRID_KEYS),
+])  # fmt: skip
+def test_every_key_has_an_action_and_no_clash(owner, keys):
+    for key in keys:
+        assert hasattr(owner, f"action_{key.action.partition('(')[0]}"), key.id
+    pressed = [part for key in keys for part in key.keys.split(",")]
+    taken = [part for key in KEYS if key.place in ("everywhere", "moving") for part in key.keys.split(",")]
+    assert len(set(pressed)) == len(pressed) and not set(pressed) & set(taken)
+    assert len({key.id for key in (*KEYS, *RUN_PLACES)}) == len(KEYS) + len(RUN_PLACES)
+
+
+@pytest.mark.parametrize("width", [60, 78, 120])
+def test_a_run_says_its_age_counts_rate_and_state_in_words(width):
+    text = plain(row_line(run(3), width, NOW))
+    assert len(text) <= width
+    for part in ("✓", "7h", "8", "2", "80%", "$0.0123", "suites"):
+        assert part in text
+    assert "interrupted" in plain(row_line(run(state="interrupted"), width, NOW))
+    assert plain(row_line(run(), width, NOW, [run().run.id])).startswith("*")
+    assert "↳" in plain(row_line(run(linked_to="x"), width, NOW))
+
+
+def test_what_can_be_done_with_a_run_depends_on_its_state():
+    assert "attaches" in action_of(run(state="running"), ())
+    assert "follows" in action_of(run(state="running"), {run().run.id})
+    assert "u goes on" in action_of(run(state="interrupted"), ())
+
+
+def test_a_share_is_never_rounded_to_all_or_nothing():
+    assert [share(v) for v in (0.0, 0.001, 0.5, 0.999, 1.0)] == ["0%", "1%", "50%", "99%", "100%"]
+
+
+def test_details_tell_interval_failures_and_distribution():
+    mode = FailureMode("should_contain: refund", 2, 1.0, 2, [FailedAttempt(7, "s::a", 1, "no")])
+    facts = RunFacts(
+        RunInfo("x"), [float(i * 100) for i in range(1, 11)], [10.0] * 10, Assessment(10, 8, [mode])
+    )
+    rows = detail_rows(run(3), facts, points([run(3), run(2), run(1)]), 60)
+    text = "\n".join(plain(row.line) for row in rows)
+    assert "8 of 10 attempts passed, 80% (49% to 94% at 95%)" in text
+    assert "2 100%  should_contain: refund in 2 cases" in text
+    assert "median 500 ms" in text and "▲" in text and "tokens" in text
+    assert all(width_of(row.line) <= 60 for row in rows)
+    assert [row.example.attempt_ref for row in rows if row.example] == [7]
+    assert "cannot" in plain(detail_rows(run(), RunFacts(problem="cannot be read"), [], 60)[-1].line)
+
+
+def test_linked_runs_are_not_points_of_their_own():
+    assert [p.run_id for p in points([run(3, linked_to="x"), run(2), run(1)])] == [
+        run(1).run.id,
+        run(2).run.id,
+    ]
+
+
+def test_a_pass_rate_has_its_scale_up_to_all():
+    lines = trend_lines([Point("a", 0, 0.5, None, None, None), Point("b", 1, 0.5, None, None, None)], 60, 2)
+    assert plain(lines[0])[10:18].strip() == "" and "to 100%" in plain(lines[0])
+    assert all(width_of(line) <= 60 for line in lines)
+    assert trend_lines([], 60, 2) == []
+
+
+def test_only_runs_that_fit_are_plotted_and_gaps_stay_gaps():
+    many = [Point(str(i), i, i / 500, None, None if i % 2 else 5.0, 3) for i in range(500)]
+    for line in [*trend_lines(many, 80, 3, "499"), *plot_lines(many, 80, 30, "499")]:
+        assert width_of(line) <= 80
+    assert "second run" in plain(plot_lines(many[:1], 80, 30)[0])
+
+
+def test_histograms_count_every_value_once():
+    values = [1.0, 2.0, 2.0, 9.0, 10.0]
+    bars = histogram(values, 3)
+    assert [bar.number for bar in bars] == [3, 0, 2] and bars[0].low == 1 and bars[-1].high == 10
+    assert histogram([]) == [] and histogram([4.0, 4.0])[0].number == 2
+    assert percentile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.5) == 5 and percentile(values, 0.9) == 10
+    assert all(width_of(line) <= 50 for line in distribution_lines("x", values, str, 50))
+
+
+def test_found_words_are_marked():
+    hit = Hit(3, 2, "tool_result", "the \x02refund\x03 policy\nsays")
+    assert [(span.text, span.style) for span in excerpt(hit)][1] == ("refund", "hit")
+    row = CaseRow(1, "s::a", "s", "a", "nao", "x", None, "h", 1, 1)
+    assert "attempt 2, turn 2, result" in plain(found_line(Found(hit, row, 2, "failed"), 0, 80))
+
+
+def promptfoo(name: str, prompt: str, agent: str = "echo", **facts) -> Entry:
+    case = Case(
+        f"{name}{prompt}", name, "p.yaml", "promptfoo", prompt=prompt, turns=[Turn("x")], vars={"n": name}
+    )
+    return Entry(
+        f"{name}{prompt}{agent}", case.case_id, name, "p.yaml", "promptfoo", agent=agent, case=case, **facts
+    )
+
+
+def test_one_test_with_several_prompts_and_agents_is_one_row():
+    entries = [promptfoo(n, p, a) for n in ("t1", "t2") for a in ("x", "y") for p in ("short", "long")]
+    found = grid(entries)
+    assert [test.name for test in found.tests] == ["t1", "t2"] and len(found.columns) == 4 and found.worth_it
+    assert "x · short" in plain(title_line(found, 120, 0, 0))
+    assert width_of(grid_row(found, found.tests[0], 60, 1)) <= 60
+    plain_case = grid(
+        [Entry("k", "s::a", "a", "s", "nao", agent="x"), Entry("l", "s::a", "a", "s", "nao", agent="y")]
+    )
+    assert len(plain_case.tests) == 1 and not grid([entries[0]]).worth_it
+
+
+def test_a_cell_says_outcome_and_attempts():
+    text = plain(cell_line(promptfoo("t", "p", status="failed", attempts="ppf", duration_ms=1200.0)))
+    assert text == "✗ failed 2/3 1.2 s" and plain(cell_line(None)) == "–"
+
+
+def test_named_scores_are_means_and_derived_ones_stand_beside():
+    column = {"agent": "x", "prompt": "p", "named_scores": {"tone": 3.0}, "named_weights": {"tone": 4},
+              "derived": {"f1": 0.5}}  # fmt: skip
+    assert plain(metric_lines([column, {"agent": "y"}], 80)[0]) == "x · p  tone 0.75, f1 = 0.5"
+
+
+def test_hostile_text_is_pictures_everywhere():
+    one = RunLine(RunSummary("i", "finished", NOW, NOW, HOSTILE, HOSTILE, 1, 0, 1, 0, 0, None, HOSTILE[:9]))
+    mode = FailureMode(HOSTILE, 1, 1.0, 1, [], HOSTILE)
+    facts = RunFacts(RunInfo("x", note=HOSTILE), [], [], Assessment(1, 0, [mode], HOSTILE))
+    lines = [row_line(one, 200, NOW), *(row.line for row in detail_rows(one, facts, [], 200))]
+    row = CaseRow(1, HOSTILE, HOSTILE, HOSTILE, "nao", HOSTILE, None, "h", 1, 1)
+    found = Found(Hit(1, 1, "user", HOSTILE + "\x02" + HOSTILE + "\x03"), row, 1, "failed")
+    lines += [found_line(found, 0, 300), found_line(found, 1, 300)]
+    bad = grid([promptfoo(HOSTILE, HOSTILE, HOSTILE, status="failed"), promptfoo(HOSTILE, "p")])
+    lines += [title_line(bad, 300, 0, 0), grid_row(bad, bad.tests[0], 300, 0)]
+    lines += metric_lines([{"agent": HOSTILE, "named_scores": {HOSTILE: 1}}], 300)
+    for line in lines:
+        assert not BAD & set(plain(line)), line
