@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 
-from tui_eval.reports.comparison import Comparison
+from tui_eval.reports.comparison import CHANGES, Comparison
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.compare_loader import Half, Sides, changed_sides, load_comparison
 from tui_eval.tui.keys import Key, bindings
@@ -22,6 +22,9 @@ from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.run_table import RowTable
+
+STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn"}
+"""Styles of the changes in the line at the top."""
 
 
 class CompareScreen(Place, inherit_bindings=False):
@@ -87,10 +90,10 @@ class CompareScreen(Place, inherit_bindings=False):
         elif not keep and len(found) > 1:
             self._table.move_to(1)
         parts = [("title", "Compare"), ("dim", f"  {len(comparison.cases):,} cases")]
-        for change, style in (("regressed", "bad"), ("fixed", "good"), ("flaky", "warn")):
+        for change in CHANGES[:3]:
             number = comparison.count(change)
             if number:
-                parts.append((style, f"  {number:,} {change}"))
+                parts.append((STYLES[change], f"  {number:,} {change}"))
         self.query_one(FactsBar).show(parts)
         lines = summary_lines(comparison, self.before.name, self.after.name, max(self.size.width - 2, 20))
         self.query_one(LineLabel).set_lines(lines)

@@ -133,7 +133,7 @@ def row_line(row: Row, width: int) -> Line:
     pad = Span(" " * max(room - width_of(name), 0))
     line: Line = (Span(f"  {glyph} ", style), *name, pad, *right)
     message = next((one.message for one in (after, before) if one and one.outcome != "passed"), "")
-    if message:
+    if message and width >= 100:
         line = (*line, Span(f" {one_line(message, 200)}", "muted"))
     return fit(line, width)
 

@@ -16,6 +16,8 @@ SCALE = 20
 """Columns for the numbers at a plot's right."""
 WIDEST = 4
 """Columns of one run where there are few."""
+HEADROOM = 1.15
+"""A plot's scale beyond its largest value, so that plots above each other do not touch."""
 BUCKETS = 6
 """Bars of a distribution."""
 
@@ -85,8 +87,7 @@ def trend_lines(points: Sequence[Point], width: int, height: int, here: str = ""
             row = "".join(step * wide for step in row)
             text: Line = (Span(row, "passed" if one.name == "pass rate" else "code"),)
             if at is not None:
-                style = "hit-here" if height == 1 else "strong note"
-                text = marked(text, [Mark(at * wide, (at + 1) * wide, style)])
+                text = marked(text, [Mark(at * wide, (at + 1) * wide, "strong note")])
             scale = (
                 " ".join(reversed(words))
                 if height == 1
@@ -109,9 +110,9 @@ def trend_lines(points: Sequence[Point], width: int, height: int, here: str = ""
 
 
 def _scaled(one: Series, height: int) -> list[str]:
-    if one.top is None:
-        return columns(one.values, height)
-    return [row[:-1] for row in columns([*one.values, one.top], height)]
+    known = [value for value in one.values if value is not None]
+    top = (one.top if one.top is not None else max(known)) * HEADROOM
+    return [row[:-1] for row in columns([*one.values, top], height)]
 
 
 class Bar(NamedTuple):

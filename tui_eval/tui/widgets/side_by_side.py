@@ -24,11 +24,11 @@ class SideBySide(LinePane):
         """Show other pairs, from the first that differs."""
         self.pairs = pairs
         self.cursor = 0
-        self._made_for = ()
+        self._rows, self._made_for = [], ()
         self.relayout()
         self.scroll_to(y=0, animate=False, immediate=True, force=True)
         first = next((i for i, row in enumerate(self._rows) if row.pair >= 0 and pairs[row.pair].differs), 0)
-        self.move_to(first)
+        self.move_to(first, top=True)
 
     def show_side(self, side: int | None) -> None:
         """Both, or one; the cursor stays on its entry."""
@@ -41,24 +41,24 @@ class SideBySide(LinePane):
         return self.only_differing
 
     def _keeping(self, *, side: int | None = -1, only: bool | None = None) -> None:
-        here = self._rows[self.cursor].pair if self.cursor < len(self._rows) else -1
         if side != -1:
             self.side = side
         if only is not None:
             self.only_differing = only
         self.relayout()
-        at = next((i for i, row in enumerate(self._rows) if row.pair == here), 0)
-        self.move_to(at, top=True)
 
     def relayout(self) -> None:
         """The width, the side or the pairs changed."""
         made_for = (self.text_width, self.side, self.only_differing, len(self.pairs))
-        if made_for != self._made_for:
-            self._made_for = made_for
-            self._rows = layout(
-                self.pairs, self.text_width, side=self.side, only_differing=self.only_differing
-            )
+        if made_for == self._made_for:
+            return
+        here = self._rows[self.cursor].pair if self._made_for and self.cursor < len(self._rows) else -1
+        self._made_for = made_for
+        self._rows = layout(self.pairs, self.text_width, side=self.side, only_differing=self.only_differing)
         self.set_row_count(max(len(self._rows), 1))
+        at = next((i for i, row in enumerate(self._rows) if row.pair == here), None)
+        if here >= 0 and at is not None:
+            self.move_to(at, top=True)
 
     def row_line(self, row: int) -> Line:
         """One row."""
