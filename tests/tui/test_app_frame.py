@@ -236,7 +236,7 @@ async def test_the_palette_finds_actions_and_cases(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("colon")
         await pilot.pause()
-        await pilot.press(*"calms")
+        await pilot.press(*"angry")
         await until(lambda: "calms an angry" in screen_text(app), pilot)
         await pilot.press("enter")
         await until(lambda: type(app.screen).__name__ == "CaseScreen", pilot)

@@ -52,7 +52,7 @@ def columns_for(kind: Literal["suites", "run"], width: int, most_attempts: int =
     """Which columns a list of this width has."""
     if kind == "run":
         attempts = min(10, most_attempts) if most_attempts > 1 else 0
-        if attempts and width < 36:
+        if attempts and width < 60:
             attempts = min(attempts, 5)
         return Columns(
             attempts=attempts,
@@ -61,8 +61,8 @@ def columns_for(kind: Literal["suites", "run"], width: int, most_attempts: int =
             cost=8 if width >= 110 else 0,
         )
     return Columns(
-        attempts=min(5, most_attempts) if most_attempts > 1 and width >= 60 else 0,
-        trend=12 if width >= 84 else 8 if width >= 44 else 0,
+        attempts=min(5, most_attempts) if most_attempts > 1 and width >= 84 else 0,
+        trend=12 if width >= 100 else 6 if width >= 44 else 0,
         age=4 if width >= 38 else 0,
         duration=6 if width >= 52 else 0,
         cost=8 if width >= 100 else 0,
