@@ -44,7 +44,8 @@ async def _take(width: int, height: int) -> None:
                 await pilot.press(*names)
                 await pilot.pause(0.4)
 
-            await _until(lambda: len(app.state.rows) > 40)
+            await _until(lambda: len(app.state.rows) >= 60)
+            await pilot.pause(1.0)
             await keys("a")
             await _until(lambda: app.state.run is not None and app.state.run.counts.done >= 12)
             if width < 100:
@@ -55,8 +56,8 @@ async def _take(width: int, height: int) -> None:
             await _until(lambda: app.state.run is not None and app.state.run.info.state == "finished")
             await picture("finished", 2.5)
             await _shot(app, pilot, CasePointer(_case_of(app, "remembers_the_allergy")), "1", "case", picture)
-            await _shot(app, pilot, CasePointer(_case_of(app, "revenue")), "4", "data", picture)
-            await keys("U")
+            await _shot(app, pilot, CasePointer(_case_of(app, "revenue_by_month")), "4", "data", picture)
+            await keys("U", "j", "j", "j")
             await picture("suites")
             await keys("question_mark")
             await picture("help")

@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"duckdb", "polars", "pyhocon", "jinja2", "sqlglot", "quickjs", "httpx", "aiohttp", "jsonschema", "html5lib"}
+HEAVY = {
+    "duckdb",
+    "polars",
+    "pyhocon",
+    "jinja2",
+    "sqlglot",
+    "quickjs",
+    "httpx",
+    "aiohttp",
+    "jsonschema",
+    "html5lib",
+}
 
 
 def test_import_rules_hold() -> None:
@@ -22,9 +33,13 @@ def test_import_rules_hold() -> None:
     assert "0 broken" in done.stdout
 
 
-@pytest.mark.parametrize("module", ["tui_eval.tui.app", "tui_eval.cli", "tui_eval.commands.app", "tui_eval.suites"])
+@pytest.mark.parametrize(
+    "module", ["tui_eval.tui.app", "tui_eval.cli", "tui_eval.commands.app", "tui_eval.suites"]
+)
 def test_start_imports_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(','.join(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     loaded = {name.partition(".")[0] for name in done.stdout.strip().split(",")}
     assert not loaded & HEAVY

@@ -134,7 +134,25 @@ def test_no_raw_sequence_reaches_a_terminal(tmp_path: Path) -> None:
         read(8.0, 1.0)
         while b"failed" not in seen:
             read(1.0, 2.0)
-        for key in (b"2", b"\t", b"3", b"o", b"4", b"s", b"i", b"5", b"G", b"6", b"2", b"s", b"1", b"G", b"m", b"s", b"y"):
+        for key in (
+            b"2",
+            b"\t",
+            b"3",
+            b"o",
+            b"4",
+            b"s",
+            b"i",
+            b"5",
+            b"G",
+            b"6",
+            b"2",
+            b"s",
+            b"1",
+            b"G",
+            b"m",
+            b"s",
+            b"y",
+        ):
             os.write(terminal, key)
             read(0.5, 5.0)
     finally:

@@ -57,6 +57,7 @@ class Watcher:
             self._seen = {**self._seen, **now}
             pending |= changed
             if pending and not changed:
-                told, pending = sorted(file for file in pending if now.get(file, (0, 0, 0))[2]), set()
+                told = sorted(file for file in pending if file in now and now[file][2])
+                pending = set()
                 if told and not self._ended.is_set():
                     self._on_change(told)

@@ -150,10 +150,12 @@ def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]
     for column in metrics:
         named, weights = column.get("named_scores") or {}, column.get("named_weights") or {}
         scores = [
-            f"{one_line(name, 40)} {_number(_mean(value, weights.get(name)))}" for name, value in named.items()
+            f"{one_line(name, 40)} {_number(_mean(value, weights.get(name)))}"
+            for name, value in named.items()
         ]
         scores += [
-            f"{one_line(name, 40)} = {_number(value)}" for name, value in (column.get("derived") or {}).items()
+            f"{one_line(name, 40)} = {_number(value)}"
+            for name, value in (column.get("derived") or {}).items()
         ]
         if scores:
             who = " · ".join(one_line(column[key], 40) for key in ("agent", "prompt") if column.get(key))

@@ -57,7 +57,9 @@ def plots(past: CasePast, width: int, height: int) -> list[Line]:
         for number, row in enumerate(columns(values, height)):
             text = (Span(row),)
             cells = marked(text, [Mark(i, i + 1, state) for i, state in enumerate(states)])
-            scale = ", ".join(words) if height == 1 else words[number - height] if number >= height - 2 else ""
+            scale = (
+                ", ".join(words) if height == 1 else words[number - height] if number >= height - 2 else ""
+            )
             label = name if number == height - 1 else ""
             lines.append((Span(f"{label:<{LABEL}}", "label"), *cells, Span(f"  {scale}", "muted")))
     return [fit(line, width) for line in lines]
