@@ -368,6 +368,15 @@ def prune_command(older_than: float | None, keep_size: float | None, yes: bool) 
     return prune(older_than, keep_size, yes)
 
 
+@cli.command(name="server")
+@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, metavar="N")
+def server_command(port: int) -> int:
+    """Results in a browser, for this machine only; needs the extra `web`."""
+    from tui_eval.commands.server import serve
+
+    return serve(port)
+
+
 @cli.command(name="init")
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option(

@@ -23,6 +23,7 @@ td.number { text-align: right; white-space: nowrap; } pre { white-space: pre-wra
 margin: .2rem 0; } details { margin: .4rem 0; } summary { cursor: pointer; } .passed { color: var(--passed); }
 .failed { color: var(--failed); } .error { color: var(--error); } .who { color: #888; }
 """
+_END = "</body></html>\n"
 _GLYPHS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
 
 
@@ -35,15 +36,26 @@ def write(reader: RunReader, path: Path) -> None:
     with open(path, "w", encoding="utf-8", errors="replace") as file:
         title = f"{passed} of {len(summaries)} cases passed"
         file.write(
-            "<!doctype html><html lang=en><head><meta charset=utf-8>"
-            "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-            f"<title>{_safe(title)}</title><style>{_STYLE}</style></head><body><h1>{_safe(title)}</h1>"
+            f"{_begin(title)}<h1>{_safe(title)}</h1>"
             f"<p>Run {_safe(info.id)}, {when}, {_safe(', '.join(info.agents))}, {_safe(info.state)}</p>"
         )
         file.write(_table(summaries))
         for row in results.rows(reader):
             file.write(_attempt(storable(row)))
-        file.write("</body></html>\n")
+        file.write(_END)
+
+
+def document(title: str, body: str) -> str:
+    """A page of its own in the same look; `body` is HTML."""
+    return f"{_begin(title)}{body}{_END}"
+
+
+def _begin(title: str) -> str:
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{_safe(title)}</title><style>{_STYLE}</style></head><body>"
+    )
 
 
 def _table(summaries: list[CaseSummary]) -> str:

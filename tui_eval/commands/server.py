@@ -1,0 +1,33 @@
+"""`tui-eval server`: results in a browser, on this machine only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui_eval.commands.output import EXIT_OK, CommandError, say
+from tui_eval.config import find_root
+from tui_eval.reports.web import HOST, PORT, application
+
+
+def serve(port: int = PORT) -> int:
+    """Serve the runs of the current project until Ctrl-C.
+
+    Raises:
+        CommandError: the extra is not installed, or the port is taken.
+    """
+    try:
+        import uvicorn
+
+        root, _ = find_root([Path.cwd()])
+        app = application(root, port)
+    except ImportError:
+        raise CommandError("the results page needs the extra `web`: pip install 'tui-eval[web]'") from None
+    say(f"results of {root} at http://{HOST}:{port} (Ctrl-C ends it)")
+    server = uvicorn.Server(uvicorn.Config(app, host=HOST, port=port, log_level="error", access_log=False))
+    try:
+        server.run()
+    except SystemExit:
+        raise CommandError(f"port {port} of {HOST} cannot be used; give another with --port") from None
+    if not server.started:
+        raise CommandError(f"port {port} of {HOST} cannot be used; give another with --port")
+    return EXIT_OK
