@@ -19,6 +19,7 @@ from tui_eval.engine import continuing
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, last_reply, verified
+from tui_eval.engine.finished import finished, mask
 from tui_eval.engine.judging import judge_services
 from tui_eval.engine.masked import keep_masked
 from tui_eval.engine.plan import Job, spec_for
@@ -26,7 +27,7 @@ from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.engine.stepping import Stepper
 from tui_eval.events import Event, Note
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Attempt, Case, Outcome, Reply, Verdict
+from tui_eval.model import Attempt, Case, Reply, Verdict
 from tui_eval.scripting.python_host import ScriptError, printed
 from tui_eval.store import frames
 from tui_eval.store.encoding import encode_json
@@ -76,7 +77,7 @@ async def execute(
     duration = (time.perf_counter() - clock) * 1000 - run.prepared_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
-    attempt = _attempt(job, number, run, collector, judgement, error)
+    attempt = finished(job, number, run.conversation, collector, judgement, error)
     if run.by_hand:
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(run.by_hand)}"
@@ -437,72 +438,3 @@ async def _session(agent: Agent, context: SessionContext):
 def _flags(agent: Agent) -> dict[str, bool]:
     flags = agent.capabilities
     return {name: getattr(flags, name) for name in ("tokens", "tools", "metadata", "sly_data", "structure")}
-
-
-def _attempt(
-    job: Job, number: int, run: _Running, collector: Collector, judgement: Judgement | None, error: str | None
-) -> Attempt:
-    usage, cost = collector.usage()
-    outcome: Outcome = "error" if judgement is None else judgement.outcome
-    last = collector.replies[-1] if collector.replies else None
-    judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
-    asked = run.conversation.requests[-1].turn if run.conversation else len(job.case.turns or [None])
-    answered = [reply for reply in collector.replies if reply.turn <= asked]
-    response = answered[-1] if answered else last
-    return Attempt(
-        case_id=job.case.case_id,
-        attempt=number,
-        outcome=outcome,
-        agent=job.agent,
-        model=job.model or (last.model if last else None),
-        message=judged.message or (error or ""),
-        score=judged.score,
-        named_scores=judged.named_scores,
-        named_weights=judged.named_weights,
-        verdicts=judged.verdicts,
-        transcript=collector.entries,
-        replies=collector.replies,
-        exchanges=collector.exchanges,
-        usage=usage,
-        cost=cost,
-        tool_call_count=_tool_calls(collector),
-        error=error,
-        data=judged.data,
-        response_text=judged.response_text
-        if judged.response_text is not None
-        else (response.text if response else ""),
-        output=judged.output if judged.output is not None else (response.output if response else None),
-        vars=run.conversation.own_vars if run.conversation else job.case.vars,
-        prompt_sent=run.conversation.prompt if run.conversation else None,
-        stdout=collector.stdout,
-        retries=collector.retries,
-    )
-
-
-def _tool_calls(collector: Collector) -> int:
-    """Calls seen in the transcript, else those a reply's metadata counts (the guide's contract)."""
-    if collector.tool_calls:
-        return collector.tool_calls
-    counts = [
-        reply.metadata.get("tool_call_count")
-        for reply in collector.replies
-        if isinstance(reply.metadata, dict)
-    ]
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
-
-
-def mask(attempt: Attempt, environment: Environment) -> Attempt:
-    """Take secrets out of everything that is kept. Cheap where there are none in it."""
-    masker = environment.masker
-    if not masker:
-        return attempt
-    body = encode_json(attempt).decode()
-    masked = masker.text(body)
-    if masked == body:
-        return attempt
-    try:
-        return msgspec.json.decode(masked, type=Attempt)
-    except msgspec.MsgspecError:
-        # A secret that was a bare number leaves no JSON behind: mask value by value.
-        values: Any = masker.value(msgspec.json.decode(body))
-        return msgspec.convert(values, Attempt)

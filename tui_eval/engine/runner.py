@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tui_eval.engine.attempt import execute, mask
+from tui_eval.engine.attempt import execute
 from tui_eval.engine.columns import Columns, Ended, compared, open_attempt
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.finished import mask
 from tui_eval.engine.plan import Job
 from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.engine.stepping import Stepper

@@ -1,0 +1,91 @@
+"""What is kept of an attempt once it has ended, secrets taken out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tui_eval.assertions.evidence import Judgement
+from tui_eval.engine.collector import Collector
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.plan import Job
+from tui_eval.engine.prompts import Conversation
+from tui_eval.model import Attempt, Outcome
+from tui_eval.store.encoding import encode_json
+
+
+def finished(
+    job: Job,
+    number: int,
+    conversation: Conversation | None,
+    collector: Collector,
+    judgement: Judgement | None,
+    error: str | None,
+) -> Attempt:
+    """The attempt as it is kept; its times are the caller's to set. `conversation` is None where it never
+    began, `judgement` where it could not be judged."""
+    usage, cost = collector.usage()
+    outcome: Outcome = "error" if judgement is None else judgement.outcome
+    last = collector.replies[-1] if collector.replies else None
+    judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
+    asked = conversation.requests[-1].turn if conversation else len(job.case.turns or [None])
+    answered = [reply for reply in collector.replies if reply.turn <= asked]
+    response = answered[-1] if answered else last
+    return Attempt(
+        case_id=job.case.case_id,
+        attempt=number,
+        outcome=outcome,
+        agent=job.agent,
+        model=job.model or (last.model if last else None),
+        message=judged.message or (error or ""),
+        score=judged.score,
+        named_scores=judged.named_scores,
+        named_weights=judged.named_weights,
+        verdicts=judged.verdicts,
+        transcript=collector.entries,
+        replies=collector.replies,
+        exchanges=collector.exchanges,
+        usage=usage,
+        cost=cost,
+        tool_call_count=_tool_calls(collector),
+        error=error,
+        data=judged.data,
+        response_text=judged.response_text
+        if judged.response_text is not None
+        else (response.text if response else ""),
+        output=judged.output if judged.output is not None else (response.output if response else None),
+        vars=conversation.own_vars if conversation else job.case.vars,
+        prompt_sent=conversation.prompt if conversation else None,
+        stdout=collector.stdout,
+        retries=collector.retries,
+    )
+
+
+def _tool_calls(collector: Collector) -> int:
+    """Calls seen in the transcript, else those a reply's metadata counts (the guide's contract)."""
+    if collector.tool_calls:
+        return collector.tool_calls
+    counts = [
+        reply.metadata.get("tool_call_count")
+        for reply in collector.replies
+        if isinstance(reply.metadata, dict)
+    ]
+    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
+
+
+def mask(attempt: Attempt, environment: Environment) -> Attempt:
+    """Take secrets out of everything that is kept. Cheap where there are none in it."""
+    masker = environment.masker
+    if not masker:
+        return attempt
+    body = encode_json(attempt).decode()
+    masked = masker.text(body)
+    if masked == body:
+        return attempt
+    try:
+        return msgspec.json.decode(masked, type=Attempt)
+    except msgspec.MsgspecError:
+        # A secret that was a bare number leaves no JSON behind: mask value by value.
+        values: Any = masker.value(msgspec.json.decode(body))
+        return msgspec.convert(values, Attempt)
