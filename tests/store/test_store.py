@@ -228,3 +228,29 @@ def test_statistics() -> None:
     assert case_outcome(["error", "passed"], 2) == "error"
     assert case_outcome(["error", "failed"], 1) == "failed"
     assert case_outcome([], 1) is None
+
+
+def test_an_index_that_many_open_at_once_is_made_once(project: Path) -> None:
+    writer, refs = start(project, 1, 1)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    writer.state("finished", 2000.0)
+    writer.close()
+    errors: list[BaseException] = []
+    gate = threading.Barrier(8)
+
+    def read() -> None:
+        try:
+            gate.wait()
+            assert len(Index(project).runs()) == 1
+            assert "suite.yaml::c0" in Index(project).latest()
+        except BaseException as error:
+            errors.append(error)
+
+    for _ in range(5):
+        Index(project).path.unlink(missing_ok=True)
+        threads = [threading.Thread(target=read) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not errors

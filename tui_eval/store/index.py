@@ -168,16 +168,34 @@ class Index:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=10, isolation_level=None)
         try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version != _VERSION:
-                if version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    raise sqlite3.DatabaseError("another version's index")
-                connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                _create(connection)
             connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
         except sqlite3.Error:
             connection.close()
             raise
         return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Make the tables, unless another thread or process did so in the meantime.
+
+    Raises:
+        sqlite3.DatabaseError: another version's index.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise sqlite3.DatabaseError("another version's index")
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:

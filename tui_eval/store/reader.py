@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.runs import DATABASE, StoreError, is_alive
 from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, CaseRow, LiveRow, RunInfo
 
+_AGAIN = (0.01, 0.03, 0.1)  # seconds before a statement that failed is tried again
 _CASE_COLUMNS = "id, case_id, suite, name, format, agent, model, content_hash, attempts, required"
 _ATTEMPT_COLUMNS = (
     "id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms, input_tokens,"
@@ -146,10 +148,20 @@ class RunReader:
             raise StoreError(f"{self.folder / DATABASE}: damaged: {error}") from None
 
     def _all(self, statement: str, values: tuple) -> list[tuple]:
-        try:
-            return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.folder / DATABASE}: {error}") from None
+        """Rows of a statement. Another connection that closes takes the write-ahead log's files away
+        under this one's feet: such an error passes when the database is opened again."""
+        for wait in (*_AGAIN, None):
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if wait is None:
+                    raise StoreError(f"{self.folder / DATABASE}: {error}") from None
+                time.sleep(wait)
+                self._connection.close()
+                self._connection = _open(self.folder / DATABASE)
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.folder / DATABASE}: {error}") from None
+        return []
 
     def _one(self, statement: str, values: tuple) -> tuple | None:
         rows = self._all(statement, values)
