@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tui_eval.frames.numbers import reference_value
@@ -115,11 +116,10 @@ def _infer(cells: list[Any]) -> _Column:
             nan, has_float = (True, has_float) if math.isnan(cell) else (nan, True)
         elif isinstance(cell, int):
             has_int = True
-            if not null:  # once a null was seen, pandas no longer looks at the size
-                unsigned = unsigned or _INT64_MAX < cell <= _UINT64_MAX
-                negative = negative or cell < 0
-                if (unsigned and negative) or cell > _UINT64_MAX or cell < _INT64_MIN:
-                    return _Column("object", cells)
+            unsigned = unsigned or _INT64_MAX < cell <= _UINT64_MAX
+            negative = negative or cell < 0
+            if (unsigned and negative) or cell > _UINT64_MAX or cell < _INT64_MIN:
+                return _Column("object", cells)
         elif isinstance(cell, str):
             text = True
         else:
@@ -156,11 +156,22 @@ def _rounded(value: float, decimals: int) -> float:
     """numpy's rounding: scaled, half to even, scaled back."""
     if math.isnan(value) or math.isinf(value):
         return value
-    scale = 10.0**decimals
+    scale = _power_of_ten(decimals)
     scaled = value * scale
+    if math.isinf(scale):  # numpy divides infinity by infinity
+        return _NAN
     if math.isinf(scaled):
         return scaled
     return math.copysign(float(round(scaled)), value) / scale
+
+
+@cache
+def _power_of_ten(exponent: int) -> float:
+    """numpy's scale: exact to 1e8, by repeated multiplication above, infinite beyond what floats hold."""
+    scale = 10.0 ** min(exponent, 8)
+    for _ in range(8, min(exponent, 400)):
+        scale *= 10.0
+    return scale
 
 
 def _is_null(value: Any) -> bool:
