@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_eval.config import AgentSpec, Config, ConfigError, database, rule_for
+from tui_eval.commands.expected_sql import ExpectedSql, sql_of
+from tui_eval.config import AgentSpec, Config, ConfigError, rule_for
 from tui_eval.engine.analyst import RULES, rules_file
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Problem, Suite
 
-_SQL_SECONDS = 10.0
 _ROWS = 200  # of an expected result that are looked for
 _SHORTEST_TEXT = 4
 _LEAST_DIGITS = 3
@@ -32,14 +32,17 @@ class _Place:
     line: int = 1
 
 
-def leaks(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Problem]:
+def leaks(
+    loaded: Sequence[Suite], config: Config, trust: Trust, expected: ExpectedSql | None = None
+) -> list[Problem]:
     """A note for each nao test whose expected values stand in what its agent is told. Tests whose SQL
-    cannot be executed here are passed over: what is wrong with it is said when it is run."""
+    cannot be executed here are passed over: `unjudgeable` says what is wrong with it."""
+    expected = expected or ExpectedSql(config, trust)
     shared: dict[str, list[_Place]] = {}
     notes: list[Problem] = []
     for suite in loaded:
         for case in suite.cases if suite.format == "nao" else ():
-            values = _expected(case, config, trust)
+            values = _expected(case, expected)
             if not values:
                 continue
             agent = _agent(case, config)
@@ -52,7 +55,8 @@ def leaks(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Problem
 
 
 def _notes(case: Case, values: list[str | float], places: list[_Place]) -> Iterable[Problem]:
-    line = next((one.line for one in case.assertions if one.type == "sql"), case.line)
+    asserted = sql_of(case)
+    line = asserted.line if asserted is not None else case.line
     for place in places:
         found = [hit for value in values if (hit := _find(value, place)) is not None]
         if not found:
@@ -92,22 +96,15 @@ def _readings(text: str) -> set[float]:
     return found
 
 
-def _expected(case: Case, config: Config, trust: Trust) -> list[str | float]:
+def _expected(case: Case, expected: ExpectedSql) -> list[str | float]:
     """The values of the expected rows that are distinctive; none where every one is common."""
-    from tui_eval.frames.sql import SqlError, execute, rows
+    from tui_eval.frames.sql import SqlError, rows
 
-    query = next((one.value for one in case.assertions if one.type == "sql"), None)
-    if not isinstance(query, str):
-        return []
-    rule = rule_for(config, case.suite)
-    name = case.database or (rule.database if rule else None)
-    if name not in config.databases:
-        name = None  # nao takes its only database whatever the test calls it
     try:
-        result = execute(database(config, name, trust), query, timeout=_SQL_SECONDS)
+        result = expected.rows_of(case)
     except (SqlError, ConfigError, NeedsTrust, OSError):
         return []
-    cells = (cell for row in rows(result, _ROWS) for cell in row.values())
+    cells = (cell for row in rows(result, _ROWS) for cell in row.values()) if result is not None else ()
     return list(dict.fromkeys(value for cell in cells if (value := _distinctive(cell)) is not None))
 
 

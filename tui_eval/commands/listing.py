@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import suites
+from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.output import (
     EXIT_NOTHING,
     EXIT_OK,
@@ -18,6 +19,7 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
+from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.config import Config, load
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
@@ -61,10 +63,13 @@ def check(paths: Sequence[str], config_file: str | None, trust: bool, without_an
     """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
     cases that pass against an agent that answers nothing."""
     config, loaded, problems = load_paths(paths, config_file, trust)
+    trusted = trust_for(config.root, trust)
+    expected = ExpectedSql(config, trusted)
+    problems += unjudgeable(loaded, expected)
     if any(suite.format == "nao" and suite.cases for suite in loaded):
         from tui_eval.commands.leakage import leaks
 
-        problems += leaks(loaded, config, trust_for(config.root, trust))
+        problems += leaks(loaded, config, trusted, expected)
     if without_answer:
         from tui_eval.commands.vacuous import vacuous
 

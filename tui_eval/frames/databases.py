@@ -34,6 +34,10 @@ class SqlError(Exception):
     """SQL that could not be executed, or a database that could not be opened; one clear line."""
 
 
+class NoDatabase(SqlError):
+    """The database could not be opened or holds nothing; one clear line that names it."""
+
+
 def one_line(problem: BaseException | str) -> str:
     """The first line of a database's error, without the picture of where it happened."""
     lines = [line.strip() for line in str(problem).strip().splitlines() if line.strip()]
@@ -45,14 +49,14 @@ def opened(database: DatabaseSpec, sql: str | None, memory_mb: int) -> Iterator[
     """A locked DuckDB connection holding the database; `sql` tells which tables are needed.
 
     Raises:
-        SqlError: it does not exist, cannot be opened, or its type is unknown.
+        NoDatabase: it does not exist, cannot be opened, or its type is unknown.
     """
     if database.type == "duckdb":
         with _duckdb_file(database, memory_mb) as connection:
             yield connection
         return
     if database.type not in ("sqlite", "files"):
-        raise SqlError(
+        raise NoDatabase(
             f"database {database.name!r}: type {database.type!r} cannot be queried here; "
             "use duckdb, sqlite, files or postgres"
         )
@@ -74,10 +78,10 @@ def opened(database: DatabaseSpec, sql: str | None, memory_mb: int) -> Iterator[
 
 def _existing(database: DatabaseSpec) -> Path:
     if not database.path:
-        raise SqlError(f"database {database.name!r} has no path")
+        raise NoDatabase(f"database {database.name!r} has no path")
     path = Path(database.path)
     if not path.exists():
-        raise SqlError(f"database {database.name!r}: there is no {path}")
+        raise NoDatabase(f"database {database.name!r}: there is no {path}")
     return path
 
 
@@ -102,7 +106,7 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
             except duckdb.Error as problem:
                 busy = "lock" in str(problem).lower() or "different configuration" in str(problem).lower()
                 if not busy:
-                    raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
+                    raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
                 if attempt + 1 < _LOCK_TRIES:
                     time.sleep(_LOCK_PAUSE)
         if connection is None:
@@ -116,7 +120,7 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
                     duckdb.connect(str(copy)).close()  # a copy may take in its write-ahead log
                 connection = duckdb.connect(str(copy), read_only=True, config=dict(config))
             except (OSError, duckdb.Error) as problem:
-                raise SqlError(
+                raise NoDatabase(
                     f"database {database.name!r} is locked by another process and could not be copied: "
                     f"{one_line(problem)}"
                 ) from None
@@ -153,10 +157,10 @@ def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, f
         try:
             connection.execute(f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}(?)", [str(file)])
         except duckdb.Error as problem:
-            raise SqlError(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
+            raise NoDatabase(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
         loaded += 1
     if not loaded:
-        raise SqlError(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
+        raise NoDatabase(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
 
 
 def _load_sqlite(
@@ -181,9 +185,9 @@ def _load_sqlite(
                 if wanted is None or name.lower() in wanted:
                     _load_table(connection, source, name)
     except sqlite3.Error as problem:
-        raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
+        raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
     except duckdb.Error as problem:
-        raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
+        raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
 
 
 class _Capsule:
