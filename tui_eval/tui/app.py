@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from textual.app import InvalidThemeError
 
 from tui_eval.model import Suite
 from tui_eval.tui import themes
@@ -24,6 +25,10 @@ from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.case_tree import SORTS
 from tui_eval.tui.terminal_guard import on_signals, terminal_problem
 
+ENGINE_AFTER = 0.5
+"""Seconds after the first paint at which the engine is started, so that it is warm when a case is run; a
+run asked for before that starts it."""
+
 
 class EvalApp(DebuggingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
@@ -33,23 +38,27 @@ class EvalApp(DebuggingActions, RunsActions, RunActions, EditingActions, Beginni
         super().__init__(paths, **options)
         self.loader = Loader(self, self.paths, self.config_file)
         self.desk = RunDesk(self)
+        # Before anything is styled: a theme set later styles everything a second time.
+        remembered = self.settings.theme or str(self._memory.get("theme", ""))
+        with suppress(InvalidThemeError):
+            self.theme = themes.first_theme(remembered, no_color=self._no_colours is not None)
 
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
-        with suppress(Exception):
-            remembered = self.settings.theme or str(self._memory.get("theme", ""))
-            self.theme = themes.first_theme(remembered, no_color=self._no_colours is not None)
         on_signals(self._leave_by_signal)
         self.set_keymap(self.settings.keymap)
         remap(self.settings.keymap)
+        self.call_after_refresh(self._begin)
+
+    def get_default_screen(self) -> SuitesScreen:
+        """The suites, as they were looked at the last time; the one screen that is never closed."""
         screen = SuitesScreen()
         screen.view.folded = {str(key) for key in self._memory.get("folded", []) if isinstance(key, str)}
         screen.view.failures_first = bool(self._memory.get("failures_first", False))
         screen.view.reverse = bool(self._memory.get("reverse", False))
         if self._memory.get("sort") in SORTS:
             screen.view.sort = str(self._memory["sort"])
-        self.push_screen(screen)
-        self.call_after_refresh(self._begin)
+        return screen
 
     def _begin(self) -> None:
         for problem in self.settings.problems:
@@ -58,11 +67,8 @@ class EvalApp(DebuggingActions, RunsActions, RunActions, EditingActions, Beginni
         if self._open_run is not None:
             self.follow(self._open_run)
             self.action_show_run()
-        self.desk.soon(self._start_engine())
-
-    async def _start_engine(self) -> None:
-        await asyncio.sleep(0)
-        await self.engine.start()
+        # The engine's start would take the processor from the reading of the suites.
+        self.set_timer(ENGINE_AFTER, lambda: self.desk.soon(self.engine.start()))
 
 
 def run_app(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,7 +49,14 @@ class Loader:
         self.generation += 1
         generation = self.generation
         trusted = self._app.state.trusted
-        run_in_thread(self._app, lambda: self._load(generation, trusted), name="loader")
+
+        def load() -> None:
+            try:
+                self._load(generation, trusted)
+            finally:
+                gc.enable()  # off since the start (commands.app)
+
+        run_in_thread(self._app, load, name="loader")
 
     def reload(self, suites: Sequence[Suite]) -> None:
         """Read those of these suites again whose files have changed since (or all, where unknown)."""
