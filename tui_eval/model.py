@@ -224,6 +224,42 @@ class Exchange(msgspec.Struct, omit_defaults=True):
     note: str = ""
 
 
+class TraceSpan(msgspec.Struct, omit_defaults=True):
+    """One span of an attempt's trace, as the agent exported it (OpenTelemetry).
+
+    `start` and `end` are milliseconds since the epoch (None: not told). `attributes` hold those of its
+    resource too; `status` is 0 unset, 1 ok, 2 error, `message` what the agent says of it. `own` is True
+    for the span around the request that is ours, not the agent's.
+    """
+
+    span_id: str
+    name: str
+    parent_id: str | None = None
+    start: float | None = None
+    end: float | None = None
+    attributes: dict[str, Any] = {}
+    status: float | None = None
+    message: str | None = None
+    own: bool = False
+
+
+class Trace(msgspec.Struct, omit_defaults=True):
+    """The trace that an attempt's agent was given, and its spans in the order in which they arrived.
+
+    `evaluation_id` and `test_case_id` went to the agent with it. `problem` says in one line why nothing
+    is known of what the agent did (nothing arrived, nothing could listen), `note` what was left out.
+    `command_tools` are names of tools that run commands (promptfoo's `commandToolNames`).
+    """
+
+    trace_id: str
+    evaluation_id: str = ""
+    test_case_id: str = ""
+    spans: list[TraceSpan] = []
+    problem: str = ""
+    note: str = ""
+    command_tools: list[str] = []
+
+
 class Verdict(msgspec.Struct, omit_defaults=True):
     """What came of judging one assertion. `passed` is None for an error, whose cause is `reason`.
 
@@ -266,7 +302,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
 
     `message` is what a person reads first; `stdout` what people's own code printed;
     `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
-    weights behind its `named_scores`.
+    weights behind its `named_scores`; `trace` what the agent told of itself over OpenTelemetry.
     """
 
     case_id: str
@@ -295,3 +331,4 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     prompt_sent: str | None = None
     stdout: str = ""
     retries: int = 0
+    trace: Trace | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case, Compat, DataDetails, Entry, Outcome, Reply, Usage, Verdict
+from tui_eval.model import Case, Compat, DataDetails, Entry, Outcome, Reply, Trace, Usage, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
@@ -115,7 +115,8 @@ class Evidence:
     `replies` are the agent's answers in order, one per turn that was answered; `usage` sums the
     whole conversation, as do `tool_call_count`, `cost` (USD) and `duration_ms` (milliseconds).
     `vars` are those the prompt was rendered with, `prompt_sent` is that prompt. `compat` is
-    `reference` where the original tool's verdict is wanted to the letter.
+    `reference` where the original tool's verdict is wanted to the letter. `trace` is what the agent
+    exported over OpenTelemetry (None: the suite asks for no tracing).
     """
 
     case: Case
@@ -130,6 +131,7 @@ class Evidence:
     prompt_sent: str | None = None
     compat: Compat = "documented"
     services: JudgeServices = field(default_factory=JudgeServices)
+    trace: Trace | None = None
 
     def reply(self, turn: int | None = None) -> Reply | None:
         """The reply to a turn (counted from 1); the last one where `turn` is None."""
