@@ -13,7 +13,7 @@ import pytest
 
 from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import OpenAIServer, Planned
-from tui_eval.agents import AgentError, Request, create, http_client
+from tui_eval.agents import AgentError, Request, create, http_call
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import (
     Exchanged,
@@ -36,7 +36,7 @@ def server() -> Iterator[OpenAIServer]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "backoff", lambda attempt: 0.01)
+    monkeypatch.setattr(http_call, "backoff", lambda attempt: 0.01)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 

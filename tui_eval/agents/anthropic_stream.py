@@ -12,7 +12,7 @@ from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
 from tui_eval.model import Usage
 
 if TYPE_CHECKING:
-    from tui_eval.agents.http_client import Call
+    from tui_eval.agents.http_call import Call
 
 _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 

@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.http_client import Call, HttpClient
+from tui_eval.agents.http_call import Call
+from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.nao_auth import Credentials
 from tui_eval.agents.nao_reply import Stream, read_run
 from tui_eval.agents.options import Options

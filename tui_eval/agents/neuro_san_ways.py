@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.http_client import KEPT, HttpClient
+from tui_eval.agents.http_call import KEPT
+from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.neuro_san_library import Library
 from tui_eval.agents.neuro_san_stream import Reader
 from tui_eval.agents.wire import decode, encode, one_line

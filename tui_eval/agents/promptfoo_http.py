@@ -12,7 +12,8 @@ from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_answers import backoff, explain, retry_after
-from tui_eval.agents.http_client import Call, HttpClient
+from tui_eval.agents.http_call import Call
+from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options
 from tui_eval.agents.promptfoo_auth import Authorization
 from tui_eval.agents.promptfoo_request import HttpRequest, configured, filled, multipart, raw

@@ -1,0 +1,199 @@
+"""One HTTP request with its tries, its answer as it arrives, and a record of both for the Raw tab."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tui_eval.agents import http_events
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.http_answers import backoff, explain, retry_after
+from tui_eval.agents.http_failures import FAILURES, failure_text
+from tui_eval.agents.http_libraries import httpx
+from tui_eval.agents.wire import one_line
+from tui_eval.events import Event, Exchanged, Retrying
+from tui_eval.model import Exchange
+
+if TYPE_CHECKING:
+    from tui_eval.agents.http_client import HttpClient
+
+CONNECT_TIMEOUT = 15.0
+READ_TIMEOUT = 600.0
+"""Seconds without a byte; the limit of a turn is the engine's."""
+KEPT = 256_000
+"""Bytes of a body that are kept for the Raw tab."""
+BODY_LIMIT = 64_000_000
+"""Bytes of a body that are read at all."""
+SENSITIVE = frozenset(
+    {"authorization", "x-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization"}
+)
+
+_TIMEOUT = {"timeout": {"connect": CONNECT_TIMEOUT, "read": READ_TIMEOUT, "write": None, "pool": None}}
+
+
+class Call:
+    """One request with its tries. `async for event in call.open()`, then `chunks` or `read`, then
+    `close` (always; it ends a connection that is still sending)."""
+
+    def __init__(
+        self,
+        client: HttpClient,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        turn: int,
+        any_status: bool,
+    ) -> None:
+        self.client = client
+        self.method = method
+        self.url = url
+        self.body = body
+        self.turn = turn
+        self.any_status = any_status
+        self.status: int | None = None
+        self.headers: httpx.Headers = httpx.Headers()
+        self.started_at = time.time()
+        self._sent = {**client.headers, **(headers or {})}
+        if body is not None and not any(name.lower() == "content-type" for name in self._sent):
+            self._sent["Content-Type"] = "application/json"
+        self._response: httpx.Response | None = None
+        self._received: list[bytes] = []
+        self._kept = 0
+        self._reported = False
+
+    async def open(self) -> AsyncIterator[Event]:
+        """Send the request, again where that makes sense; yields what happens meanwhile.
+
+        Raises:
+            AgentError: no answer, or one with an error status, in one line.
+        """
+        for attempt in range(self.client.retries + 1):
+            last = attempt == self.client.retries
+            try:
+                await self._send()
+            except FAILURES as error:
+                reason = failure_text(error)
+                if last or not (self.client.retry_lost or isinstance(error, httpx.ConnectError)):
+                    yield self.exchanged(reason)
+                    raise AgentError(f"no answer from {self.url}: {reason}") from None
+                wait = backoff(attempt)
+            except (ValueError, TypeError) as error:
+                raise AgentError(f"this cannot be sent to {self.url}: {one_line(str(error))}") from None
+            else:
+                assert self.status is not None
+                if self.status < 300 or self.any_status:
+                    return
+                try:
+                    text = (await self.read()).decode("utf-8", "replace")
+                except AgentError:
+                    text = ""
+                reason = str(self.status)
+                if last or self.status not in self.client.retry_status:
+                    yield self.exchanged()
+                    raise AgentError(
+                        f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}",
+                        status=self.status,
+                    )
+                wait = retry_after(self.headers)
+                wait = backoff(attempt) if wait is None else wait
+            yield self.exchanged(reason)
+            await self.close()
+            yield Retrying(reason, round(wait, 3))
+            await asyncio.sleep(wait)
+            self._received, self._kept, self._reported = [], 0, False
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives.
+
+        Raises:
+            AgentError: the connection broke, or the body is larger than `BODY_LIMIT`.
+        """
+        response = self._response
+        assert response is not None
+        received = self._received
+        try:
+            async for chunk in response.aiter_bytes():
+                if self._kept < KEPT:
+                    received.append(chunk)
+                self._kept += len(chunk)
+                if self._kept > BODY_LIMIT:
+                    raise AgentError(f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB")
+                yield chunk
+        except FAILURES as error:
+            raise AgentError(f"the answer of {self.url} broke off: {failure_text(error)}") from None
+        except httpx.DecodingError as error:
+            raise AgentError(f"the answer of {self.url} cannot be unpacked: {one_line(str(error))}") from None
+
+    async def events(self, body: bytes | None = None) -> AsyncIterator[str]:
+        """The data of the server-sent events as they arrive, or those of a `body` that was read.
+        Raises `AgentError` as `chunks` does."""
+        if body is not None:
+            for data in http_events.all_data(body + b"\n\n"):
+                yield data
+            return
+        async for data in http_events.data_of(self.chunks()):
+            yield data
+
+    async def lines(self) -> AsyncIterator[str]:
+        """The lines of the body as they arrive, blank ones left out. Raises `AgentError` as `chunks`."""
+        async for line in httpx.Response(200, content=self.chunks()).aiter_lines():
+            if line.strip():
+                yield line
+
+    async def read(self) -> bytes:
+        """The whole body. Raises `AgentError` as `chunks` does."""
+        return b"".join([chunk async for chunk in self.chunks()])
+
+    def exchanged(self, note: str = "") -> Exchanged:
+        """This request and what came back so far, clipped, without credentials."""
+        self._reported = True
+        headers = "".join(f"{name}: {_shown(name, value)}\n" for name, value in self._sent.items())
+        body = (self.body or b"")[:KEPT].decode("utf-8", "replace")
+        answer = "".join(f"{name}: {_shown(name, value)}\n" for name, value in self.headers.items())
+        received = b"".join(self._received)[:KEPT].decode("utf-8", "replace")
+        clipped = f"cut at {KEPT // 1000} kB of {self._kept // 1000} kB" if self._kept > KEPT else ""
+        return Exchanged(
+            Exchange(
+                turn=self.turn,
+                request=f"{self.method} {self.url}\n{headers}\n{body}",
+                response=f"{answer}\n{received}" if self.status is not None else "",
+                status=self.status,
+                started_at=self.started_at,
+                duration_ms=round((time.time() - self.started_at) * 1000, 1),
+                note="; ".join(part for part in (note, clipped) if part),
+            )
+        )
+
+    @property
+    def unreported(self) -> bool:
+        """Whether this request was sent and `exchanged` not asked for since."""
+        return not self._reported
+
+    async def close(self) -> None:
+        """Give the connection back, or close it where the answer is not complete."""
+        response, self._response = self._response, None
+        if response is not None:
+            with suppress(*FAILURES):
+                await response.aclose()
+
+    async def _send(self) -> None:
+        self.started_at = time.time()
+        self.status, self.headers = None, httpx.Headers()
+        url = self.client.parsed(self.url)
+        request = httpx.Request(
+            self.method,
+            url,
+            headers=httpx.Headers(self._sent, encoding="utf-8"),
+            content=self.body,
+            extensions=_TIMEOUT,
+        )
+        response = await self.client.transport(url.scheme == "https").handle_async_request(request)
+        self._response, self.status, self.headers = response, response.status_code, response.headers
+
+
+def _shown(name: str, value: str) -> str:
+    return "•••" if name.lower() in SENSITIVE else value
