@@ -17,6 +17,7 @@ from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, DataDetails, Entry
 from tui_eval.reports import results
 from tui_eval.store import frames
+from tui_eval.store.linked import family
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
@@ -27,8 +28,9 @@ from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.tools import ToolsTab
 from tui_eval.tui.state import history_view
 from tui_eval.tui.state.data_view import make
-from tui_eval.tui.state.linked import Placed, family, stability, together
-from tui_eval.tui.state.past import CasePast, changes, columns, note_words
+from tui_eval.tui.state.linked import Placed, stability, together
+from tui_eval.tui.state.noting import note_words
+from tui_eval.tui.state.past import CasePast, changes, columns
 from tui_eval.tui.state.two_modes import disagreement
 from tui_eval.tui.state.waterfall import bar_line, bars, label_width, scale_line, span_of
 

@@ -12,7 +12,7 @@ from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.case_loader import notes_of
 from tui_eval.tui.screens.case_parts import CasePart
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.past import note_words
+from tui_eval.tui.state.noting import note_words
 from tui_eval.tui.widgets.copy_bar import CopyBar
 
 CHOICES = {

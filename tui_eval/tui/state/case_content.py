@@ -14,7 +14,8 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
 from tui_eval.tui.state.linked import Placed, stability, together
-from tui_eval.tui.state.past import CasePast, note_sign, note_spans
+from tui_eval.tui.state.noting import note_sign
+from tui_eval.tui.state.past import CasePast, note_spans
 from tui_eval.tui.state.transcript_view import facts_of
 from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
 

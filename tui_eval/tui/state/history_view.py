@@ -9,13 +9,13 @@ from functools import partial
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.lines import Line, Mark, Span, fit, marked, one_line, text_lines, width_of
+from tui_eval.tui.state.noting import note_words
 from tui_eval.tui.state.past import (
     CasePast,
     PastAttempt,
     changes,
     columns,
     note_spans,
-    note_words,
     usual,
 )
 from tui_eval.tui.state.text_difference import difference

@@ -153,23 +153,6 @@ def outcome_marks(line: Line, states: Sequence[str], start: int) -> Line:
     return marked(line, [Mark(start + i, start + i + 1, state) for i, state in enumerate(states)])
 
 
-def note_words(note: HumanNote | None) -> str:
-    """A note in short: `★ right: cites the wrong policy`."""
-    if note is None:
-        return ""
-    said = " ".join(part for part in ("★" if note.star else "", note.verdict or "") if part)
-    return f"{said}: {note.text}" if said and note.text else said or note.text
-
-
-def note_sign(note: HumanNote | None) -> str:
-    """A note in a few characters: `★ wrong …`, the ellipsis where it has a text."""
-    if note is None:
-        return ""
-    return " ".join(
-        part for part in ("★" if note.star else "", note.verdict or "", "…" if note.text else "") if part
-    )
-
-
 def note_spans(note: HumanNote | None, text: str) -> Line:
     """A note's words in the colour of what they say."""
     if note is None or not text:
