@@ -18,7 +18,7 @@ import pytest
 from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import NaoServer, Planned
 from tui_eval.agents import Agent, AgentError, Request, create, nao_auth, nao_browser
-from tui_eval.agents.nao_reply import NO_RESULT
+from tui_eval.agents.nao_reply import NO_RESULT, read_run
 from tui_eval.config import AgentSpec
 from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
 from tui_eval.guard.trust import NeedsTrust
@@ -299,3 +299,24 @@ async def test_live_cancelling_tells_the_backend(server: NaoServer) -> None:
     assert server.requests[-1].path == "/api/trpc/chat.stop"
     assert server.requests[-1].body == {"json": {"chatId": "c1"}}
     await it.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"text": None}, None),
+        ({}, "no text"),
+        ({"text": "x", "verification": "done"}, "verification is not an object"),
+        ({"text": "x", "verification": {"data": [{"x": 1}, None]}}, "data is not a list of rows"),
+        ({"text": "x", "verification": {"data": {"x": [1]}}}, "data is not a list of rows"),
+        ({"text": "x", "verification": {"data": [], "expectedData": [1]}}, "expectedData is not a list"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_and_no_pass(
+    changes: dict[str, Any], said: str | None
+) -> None:
+    if said is None:
+        assert read_run(changes, 1)[1].text == ""
+        return
+    with pytest.raises(AgentError, match=said):
+        read_run(changes, 1)

@@ -170,3 +170,10 @@ async def test_reference_without_verification(with_call: bool, outcome: str) -> 
     found = await judge(evidence)
     assert found.outcome == outcome
     assert found.message == ("tool_call: sql; no verification data" if with_call else "no verification")
+
+
+async def test_reference_verified_without_expected_rows_is_no_pass() -> None:
+    reply = Reply(1, rows=[{"x": 1}], verified=True)
+    found = await judge(Evidence(case(SQL), compat="reference", replies=[reply]))
+    assert found.outcome == "error"
+    assert found.message == "nao verified the answer without saying which rows it expected"

@@ -22,7 +22,14 @@ NO_RESULT = "the tool failed (nao does not say why)"
 
 
 def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
-    """The events and the reply of `/api/test/run`. Keys may be absent instead of null."""
+    """The events and the reply of `/api/test/run`. Keys may be absent instead of null.
+
+    Raises:
+        AgentError: it is no answer of nao, or its verification cannot be read. Nothing is left out
+            of the rows, since what is left could then pass.
+    """
+    if "text" not in body:
+        raise AgentError("nao's answer has no text: is this a nao backend?")
     events: list[Event] = []
     for index, call in enumerate(_list(body.get("toolCalls"))):
         name = text_of(call.get("toolName"))
@@ -49,21 +56,27 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
         reply.finish_reason = body["finishReason"]
     if isinstance(body.get("durationMs"), (int, float)):
         reply.latency_ms = float(body["durationMs"])
-    verification = body.get("verification")
-    if isinstance(verification, dict):
-        _verified(reply, verification)
+    if body.get("verification"):
+        _verified(reply, body["verification"])
     return events, reply
 
 
-def _verified(reply: Reply, verification: dict[str, Any]) -> None:
+def _verified(reply: Reply, verification: Any) -> None:
+    if not isinstance(verification, dict):
+        raise AgentError("nao's answer: verification is not an object", answer=reply.text)
     reply.verified = True
-    data = verification.get("data")
-    reply.rows = _list(data) if isinstance(data, list) else None
+    for key in ("data", "expectedData"):
+        rows = verification.get(key)
+        if rows is None:
+            continue
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise AgentError(f"nao's answer: verification.{key} is not a list of rows", answer=reply.text)
+    reply.rows = verification.get("data")
     reply.rows_sql = verification.get("sql")
     error = verification.get("error")
     reply.rows_error = None if error is None else text_of(error)
-    expected, columns = verification.get("expectedData"), verification.get("expectedColumns")
-    reply.expected_rows = _list(expected) if isinstance(expected, list) else None
+    columns = verification.get("expectedColumns")
+    reply.expected_rows = verification.get("expectedData")
     reply.rows_columns = [text_of(name) for name in columns] if isinstance(columns, list) else None
 
 

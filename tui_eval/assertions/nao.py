@@ -115,6 +115,8 @@ async def _judge_sql(assertion: Assertion, evidence: Evidence, judgement: Judgem
             if not (backend and type(problem).__name__ == "ConfigError"):
                 return error(f"expected SQL: {' '.join(str(problem).split())}")
     elif not backend:
+        if evidence.reference and reply is not None and reply.verified:
+            return error("nao verified the answer without saying which rows it expected")
         if evidence.reference:
             return _without_verification(assertion, evidence)
         return error(_no_database(evidence))

@@ -106,7 +106,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> 
         "expected_data": _cut(data.expected if data else None),
         "comparison": data.comparison if data else None,
         "tool_calls": _tool_calls(attempt.transcript),
-        "reference_sql": data.reference_sql if data else None,
+        "reference_sql": data.reference_sql if data else _expected_sql(case),
         "verification_sql": data.verification_sql if data else None,
     }
     if data and any(len(side or []) > DATA_ROWS for side in (data.actual, data.expected)):
@@ -206,6 +206,12 @@ def _tool_calls(transcript: list[Entry]) -> list[dict[str, Any]]:
             call["result"] = answer.result
         calls.append(call)
     return calls
+
+
+def _expected_sql(case: Case) -> str | None:
+    """The query of a nao test, which stands in its result also where no answer came."""
+    found = [one.value for one in case.assertions if case.format == "nao" and one.type == "sql"]
+    return found[0] if found and isinstance(found[0], str) else None
 
 
 def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
