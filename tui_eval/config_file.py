@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval import config_keys as keys
-from tui_eval.config import CONFIG_NAME, AgentSpec, Config, DatabaseSpec, RunSettings, SuiteRule
+from tui_eval.config_types import CONFIG_NAME, AgentSpec, Config, DatabaseSpec, RunSettings, SuiteRule
 from tui_eval.guard import yaml_lines
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Problem

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec
 from tui_eval.config_keys import DATABASE_TYPES
+from tui_eval.config_types import AgentSpec, Config, ConfigError, DatabaseSpec
 from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, secret_values
 from tui_eval.guard.trust import Trust

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tui_eval import config_keys as keys
-from tui_eval.config import DatabaseSpec, NaoProject
+from tui_eval.config_types import DatabaseSpec, NaoProject
 from tui_eval.guard import yaml_lines
 from tui_eval.model import Problem
 
