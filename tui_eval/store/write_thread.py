@@ -1,0 +1,208 @@
+"""The thread that writes a run: what came within a few milliseconds in one transaction, again where the
+disk refuses, and at the end elsewhere where it refuses for good."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tui_eval.guard.trust_store import state_home
+from tui_eval.store.frames import FOLDER as FRAMES
+from tui_eval.store.pending import LiveText, Operation, Pending, write_live
+from tui_eval.store.runs import DATABASE, journal_mode
+
+_GATHER_SECONDS = 0.02
+_LIVE_SECONDS = 0.12
+_AGAIN_SECONDS = 0.5
+
+
+class WriteThread:
+    """Everything told is on disk about 20 ms later, live text about 120 ms. A full disk loses nothing:
+    what it refuses waits here and is tried again; `on_error` is told once, in one line."""
+
+    def __init__(self, folder: Path, on_error: Callable[[str], None] | None = None) -> None:
+        self.folder = folder
+        self.error: str | None = None
+        self._on_error = on_error
+        self._pending = Pending()
+        self._live = LiveText()
+        self._live_due = 0.0
+        self._wake = threading.Condition()
+        self._closing = False
+        self._busy = False
+        self._urgent = False
+        self._failures = 0
+        self._thread = threading.Thread(target=self._loop, name=f"store-{folder.name}", daemon=True)
+        self._thread.start()
+
+    # What is told, from the engine's loop
+
+    def add(self, operation: Operation) -> None:
+        """Do this with the database."""
+        with self._wake:
+            self._news()
+            self._pending.operations.append(operation)
+
+    def update(self, ref: int, columns: dict[str, Any]) -> None:
+        """New values of a running attempt."""
+        with self._wake:
+            self._news()
+            known = self._pending.columns.get(ref)
+            if known is None:
+                self._pending.columns[ref] = columns
+            else:
+                known.update(columns)
+
+    def live(self, ref: int, kind: str, text: str, agent: str, name: str, call_id: str) -> None:
+        """Text of a running attempt."""
+        with self._wake:
+            if self._live.add(ref, kind, text, agent, name, call_id) and not self._live_due:
+                self._live_due = time.monotonic() + _LIVE_SECONDS
+                self._wake.notify()
+
+    def ended(self, values: tuple[Any, ...], body: bytes) -> None:
+        """The columns of an attempt (its id last) and its body; its live text goes."""
+        ref = values[-1]
+        with self._wake:
+            self._news()
+            steps = self._pending.columns.pop(ref, {})
+            self._pending.ended.append(((steps.get("turn"), *values), body))
+            if self._live.forget(ref):
+                self._pending.operations.append(
+                    lambda connection: connection.execute("DELETE FROM live WHERE attempt_ref = ?", (ref,))
+                )
+
+    def _news(self) -> None:
+        if not self._pending:
+            self._wake.notify()
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything told so far is on disk; False when it could not be, or that took too long."""
+        end = time.monotonic() + timeout
+        with self._wake:
+            failures = self._failures
+            self._urgent = True
+            self._wake.notify()
+            while (self._pending or self._busy) and self._failures == failures and time.monotonic() < end:
+                self._wake.wait(0.05)
+            self._urgent = False
+            return not (self._pending or self._busy)
+
+    def close(self) -> None:
+        """Write what is left and end; where the disk refuses it, the run moves elsewhere."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join(timeout=30)
+        if self._pending:
+            self._rescue()
+
+    # The thread
+
+    def _loop(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while True:
+            at_once = self._wait()
+            if not at_once:
+                time.sleep(_GATHER_SECONDS)
+            with self._wake:
+                pending, self._pending = self._pending, Pending()
+                live: list[tuple[Any, ...]] = []
+                if self._live_due and (time.monotonic() >= self._live_due or self._closing):
+                    live, self._live_due = self._live.take(), 0.0
+                self._busy = True
+            try:
+                if connection is None:
+                    connection = connect(self.folder)
+                _transaction(connection, pending, live)
+                failed = False
+            except sqlite3.Error as error:
+                failed = True
+                self._refused(pending, str(error))
+                if connection is not None:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.rollback()
+            with self._wake:
+                if not failed and pending:
+                    self.error = None
+                self._busy = False
+                self._wake.notify_all()
+                if self._closing and (failed or not self._pending):
+                    break
+                if failed:
+                    self._wake.wait(_AGAIN_SECONDS)
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def _wait(self) -> bool:
+        """Until there is something to do; whether it is to be done without gathering more."""
+        with self._wake:
+            while not self._pending and not self._closing:
+                if self._live_due:
+                    left = self._live_due - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._wake.wait(left)
+                else:
+                    self._wake.wait()
+            return self._closing or self._urgent
+
+    def _refused(self, pending: Pending, message: str) -> None:
+        with self._wake:
+            self._pending = pending.followed_by(self._pending)
+            self._failures += 1
+        if self.error is None:
+            self.error = f"{self.folder / DATABASE}: {message}"
+            if self._on_error is not None and not self._closing:
+                self._on_error(
+                    f"{self.error}; the run goes on, what it finds is kept in memory and tried again"
+                )
+
+    def _rescue(self) -> None:
+        """The run as it is on disk and what could not be written to it, into the person's state folder."""
+        folder = state_home() / "rescued" / self.folder.name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (
+                contextlib.closing(sqlite3.connect(self.folder / DATABASE)) as source,
+                contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as target,
+            ):
+                source.backup(target)
+                _transaction(target, self._pending, [])
+            if (self.folder / FRAMES).is_dir():
+                shutil.copytree(self.folder / FRAMES, folder / FRAMES, dirs_exist_ok=True)
+        except (OSError, sqlite3.Error) as error:
+            lost = len(self._pending.ended)
+            self.error = f"{self.error}; {lost} attempts are lost, {folder} cannot be written either: {error}"
+            return
+        self.error = f"{self.error}; the whole run is in {folder}"
+        self.folder = folder
+
+
+def _transaction(connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:
+    if not pending and not live:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    pending.write(connection)
+    if live:
+        write_live(connection, live)
+    connection.commit()
+
+
+def connect(folder: Path) -> sqlite3.Connection:
+    """A connection that writes a run's database.
+
+    Raises:
+        sqlite3.Error: there is none to be had.
+    """
+    connection = sqlite3.connect(folder / DATABASE, timeout=10, isolation_level=None)
+    connection.execute(f"PRAGMA journal_mode = {journal_mode(folder)}")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
