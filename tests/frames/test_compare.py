@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tui_eval.frames.compare import compare
-from tui_eval.frames.result import ComparisonSettings
+from tui_eval.frames.settings import ComparisonSettings
 
 VECTORS = [
     json.loads(line)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tui_eval.frames.compare import compare
 from tui_eval.frames.difference import align
-from tui_eval.frames.result import ComparisonSettings
+from tui_eval.frames.settings import ComparisonSettings
 
 INTEGERS = st.integers(-3, 3) | st.integers(99_998, 100_002) | st.integers(-(2**70), 2**70)
 FLOATS = st.sampled_from(

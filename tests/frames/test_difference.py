@@ -7,7 +7,7 @@ import pytest
 
 from tui_eval.frames.compare import compare
 from tui_eval.frames.difference import align
-from tui_eval.frames.result import ComparisonSettings
+from tui_eval.frames.settings import ComparisonSettings
 
 EXPECTED = [
     {"id": 1, "city": "Lyon", "v": 10.5},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tui_eval.frames import reference
-from tui_eval.frames.result import ComparisonSettings
+from tui_eval.frames.settings import ComparisonSettings
 
 VECTORS = [
     json.loads(line)

@@ -88,7 +88,7 @@ def _subset(wanted: Any, given: Any) -> bool:
 
 
 async def _judge_sql(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> tuple[Verdict, str]:
-    from tui_eval.frames.result import ComparisonSettings
+    from tui_eval.frames.settings import ComparisonSettings
 
     sql = assertion.value if isinstance(assertion.value, str) else ""
     data = judgement.data = DataDetails(reference_sql=sql)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.frames.result import Comparison, ComparisonSettings
+from tui_eval.frames.result import Comparison
+from tui_eval.frames.settings import ComparisonSettings
 
 if TYPE_CHECKING:
     import polars as pl

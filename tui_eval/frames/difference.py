@@ -13,7 +13,7 @@ from tui_eval.frames.alignment import align_rows, find_key
 from tui_eval.frames.columns import column, column_names, from_cells
 from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import Pair, pair, pair_same
-from tui_eval.frames.result import ATOL, RTOL, ComparisonSettings
+from tui_eval.frames.settings import ATOL, RTOL, ComparisonSettings
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult

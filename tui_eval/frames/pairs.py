@@ -22,7 +22,7 @@ from tui_eval.frames.columns import (
     text_series,
 )
 from tui_eval.frames.numbers import read_number
-from tui_eval.frames.result import ATOL, RTOL, ComparisonSettings
+from tui_eval.frames.settings import ATOL, RTOL, ComparisonSettings
 
 _LIMIT = 2**126
 

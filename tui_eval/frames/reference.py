@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any
 
 from tui_eval.frames.numbers import reference_value
-from tui_eval.frames.result import Comparison, ComparisonSettings
+from tui_eval.frames.result import Comparison
+from tui_eval.frames.settings import ComparisonSettings
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)

@@ -32,7 +32,7 @@ MARKS = {"same": " ", "different": "≠", "missing": "−", "extra": "+"}
 
 def settings_of(details: DataDetails) -> Any:
     """The comparison's settings as `frames` wants them; what it does not know is left out."""
-    from tui_eval.frames.result import ComparisonSettings
+    from tui_eval.frames.settings import ComparisonSettings
 
     known = ("rtol", "atol", "decimals", "ordered", "key", "exact_integers")
     values = {name: details.settings[name] for name in known if details.settings.get(name) is not None}
