@@ -1,5 +1,6 @@
 """Which files of a folder are suites, what a path named outright gets, and what tui_eval.yaml fills in."""
 
+import os
 import time
 from pathlib import Path
 
@@ -191,3 +192,46 @@ def test_formats_are_registered():
     assert set(suites.FORMATS) == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
     for reader in suites.FORMATS.values():
         assert callable(reader.recognises) and callable(reader.read)
+
+
+def test_a_folder_that_cannot_be_read_is_told(project, monkeypatch):
+    scandir = os.scandir
+
+    def refusing(path):
+        if Path(path).name == "deep":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found, problems = discover([project], project)
+    assert "tests/total.yml" in names(found, project)
+    (problem,) = problems
+    assert (problem.path, problem.level) == ("tests/deep", "error")
+    assert "cannot be read: Permission denied" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("# only a comment\n", "the file is empty"),
+        ("- a\n", "the file is no mapping"),
+        ("\tprompt: x\n", "not valid YAML"),
+        ("default: {text: hello}\n", None),
+    ],
+)
+def test_what_nao_refuses_below_its_tests_is_not_passed_over(tmp_path, text, said):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.yml").write_text(text)
+    assert discover([tmp_path], tmp_path) == ([], [])
+    (tmp_path / "nao_config.yaml").write_text("project_name: shop\n")
+    found, problems = discover([tmp_path], tmp_path)
+    assert not found and len(problems) == (said is not None)
+    assert said is None or (problems[0].path == "tests/a.yml" and said in problems[0].message)
+
+
+def test_a_prompt_in_capitals_is_a_slip(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.yml").write_text("Prompt: x\n")
+    (suite,) = load_all([tmp_path], Config(root=tmp_path), Trust(False))
+    assert not suite.cases and suite.problems[0].cure == "did you mean 'prompt'?"

@@ -3,7 +3,8 @@
 In a folder count nao tests below a `tests/` folder, YAML mappings with `prompt` beside `sql` or
 `assertions`, mappings with a `test_cases` list, `promptfooconfig.*`, and `.hocon` whose root has
 `interactions`. Hidden folders, `node_modules`, virtual environments and `outputs` are skipped,
-other files ignored. A file named outright must be a suite.
+other files ignored, but for YAML below the `tests/` folder of a nao project that nao would refuse.
+A file named outright must be a suite.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ ENDINGS = (".yaml", ".yml", ".hocon")
 LARGEST = 64 * 2**20
 """Bytes; a larger file is only read when it is named outright."""
 
-_HINTS = (b"test_cases", b"prompt", b"interactions", b"include", b"assertions", b"sql")
+_HINTS = (b"test_cases", b"prompt", b"Prompt", b"PROMPT", b"interactions", b"include", b"assertions", b"sql")
 
 
 def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Problem]]:
     """The suite files that `paths` name or hold, absolute, each once, sorted by path.
 
     Relative paths are relative to the current folder. Returned problems: a path that does not
-    exist or cannot be read, and a file named outright that is no suite.
+    exist or cannot be read, a folder below that cannot be read, a file named outright that is no
+    suite, and broken or empty YAML where nao expects a test.
     """
     from tui_eval.suites import from_root
 
@@ -80,10 +82,13 @@ def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
     from tui_eval.suites import from_root
 
     problems: list[Problem] = []
-    for file in _walk(folder):
+    projects: dict[Path, bool] = {}
+    for file in _walk(folder, root, problems):
         try:
             if _is_suite(file, root):
                 found.add(file)
+            elif _in_nao_project(file, projects):
+                problems += _no_nao_test(file, from_root(file, root))
         except FileNotFoundError:  # gone since the folder was listed
             continue
         except OSError as error:
@@ -91,14 +96,53 @@ def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
     return problems
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    """Files that could be suites by their name; links to folders are not followed."""
+def _in_nao_project(file: Path, projects: dict[Path, bool]) -> bool:
+    """Whether nao itself would take the file for a test: YAML below `tests/` beside a nao_config.yaml."""
+    if file.suffix not in (".yaml", ".yml"):
+        return False
+    for above in file.parents:
+        if above.name == "tests":
+            base = above.parent
+            if base not in projects:
+                projects[base] = any(
+                    (base / name).is_file() for name in ("nao_config.yaml", "nao_config.yml")
+                )
+            if projects[base]:
+                return True
+    return False
+
+
+def _no_nao_test(file: Path, shown: str) -> list[Problem]:
+    """nao runs nothing while such a file is there, so it is not passed over (formats/nao.md 1). A
+    mapping without a prompt may be anything else, like the script of an agent."""
+    from tui_eval.guard import yaml_lines
+
+    document = yaml_lines.load(file.read_bytes().decode("utf-8-sig", "replace"), shown)
+    if document.problems:
+        return document.problems[:1]
+    if isinstance(document.value, dict):
+        return []
+    what = "the file is empty" if document.value is None else "the file is no mapping"
+    return [Problem(shown, 1, "", what, "a nao test needs a prompt; write one, or remove the file")]
+
+
+def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
+    """Files that could be suites by their name; links to folders are not followed. A folder below
+    that cannot be read is added to `problems`."""
+    from tui_eval.suites import from_root
+
     waiting = [str(folder)]
     while waiting:
+        current = waiting.pop()
         try:
-            with os.scandir(waiting.pop()) as entries:
+            with os.scandir(current) as entries:
                 listed = list(entries)
-        except OSError:  # a folder that may not be read holds no suites for this person
+        except FileNotFoundError:  # gone since its folder was listed
+            continue
+        except OSError as error:
+            shown = from_root(Path(current), root)
+            cure = "make it readable, or name the folders that are meant"
+            problems.append(Problem(shown, 0, "", f"the folder cannot be read: {error.strerror}", cure))
             continue
         for entry in listed:
             name = entry.name

@@ -29,9 +29,10 @@ _FOREIGN = {"prompts", "providers", "test_cases", "tests"}
 
 def recognises(path: Path, text: str) -> bool:
     """A YAML mapping with `prompt` beside `sql` or `assertions`; below a `tests/` folder `prompt`
-    alone is enough, and so is `sql` or `assertions` beside a `name` or a misspelt `prompt`, which
-    is then reported rather than passed over. `path` is from the project root, where it lies in it."""
-    if path.suffix not in (".yaml", ".yml") or not re.search("prompt|sql|assertions", text):
+    alone is enough, and so is `Prompt`, or `sql` or `assertions` beside a `name` or a misspelt
+    `prompt`, which is then reported rather than passed over. `path` is from the project root, where
+    it lies in it."""
+    if path.suffix not in (".yaml", ".yml") or not re.search("[Pp]rompt|PROMPT|sql|assertions", text):
         return False
     keys = set(_ROOT_KEY.findall(text))
     if not keys:
@@ -43,7 +44,8 @@ def recognises(path: Path, text: str) -> bool:
     if "prompt" in keys:
         return data or "tests" in path.parts[:-1]
     misspelt = "name" in keys or any(close_to(key, ("prompt",)) for key in keys)
-    return data and misspelt and "tests" in path.parts[:-1]
+    other_case = any(key.lower() == "prompt" for key in keys)
+    return ((data and misspelt) or other_case) and "tests" in path.parts[:-1]
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
