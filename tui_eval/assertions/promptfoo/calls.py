@@ -1,14 +1,10 @@
-"""Assertions on tool, function and skill calls in the output."""
+"""Assertions on tool and function calls in the output."""
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from typing import Any
 
-from msgspec import UNSET
-
-from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 from tui_eval.assertions.promptfoo.json_schema import mismatch
@@ -178,88 +174,3 @@ def _provider_config(call: Call) -> dict[str, Any]:
         if isinstance(config, dict):
             return config
     return {}
-
-
-def skill_used(call: Call) -> Result:
-    """Skills that the reply's metadata reports as used without error (`skillCalls`)."""
-    value = call.value
-    metadata = call.reply.metadata or {}
-    listed = metadata.get("skillCalls")
-    used = [
-        item
-        for item in (listed if isinstance(listed, list) else ())
-        if isinstance(item, dict) and item.get("name") and not item.get("is_error")
-    ]
-    shown = f"Actual skills: {', '.join(map(_skill, used)) or '(none)'}"
-    if isinstance(value, dict):
-        return _counted(call, value, used, shown)
-    wanted = [value] if isinstance(value, str) else value
-    if (
-        wanted is UNSET
-        or not isinstance(wanted, list)
-        or not wanted
-        or not all(isinstance(w, str) for w in wanted)
-    ):
-        raise CannotJudge("skill-used assertion must have a string, string array, or object value")
-    names = {item["name"] for item in used}
-    if call.inverse:
-        forbidden = [name for name in wanted if name in names]
-        if forbidden:
-            reason = f"Forbidden skill(s) were used: {', '.join(forbidden)}. {shown}"
-            return Result(False, 0.0, reason, actual=sorted(names))
-        return Result(
-            True, 1.0, f"Forbidden skill(s) were not used: {', '.join(wanted)}", actual=sorted(names)
-        )
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        return Result(
-            False, 0.0, f"Missing required skill(s): {', '.join(missing)}. {shown}", actual=sorted(names)
-        )
-    return Result(
-        True, 1.0, f"Observed required skill(s): {', '.join(wanted)}. {shown}", actual=sorted(names)
-    )
-
-
-def _counted(call: Call, value: dict[str, Any], used: list[Any], shown: str) -> Result:
-    name, pattern = value.get("name"), value.get("pattern")
-    wanted = name if isinstance(name, str) else pattern
-    if not isinstance(wanted, str) or not wanted:
-        raise CannotJudge("skill-used assertion object must have a name or pattern")
-    low, high = (_bound(value, key) for key in ("min", "max"))
-    if low is not None and high is not None and high < low:
-        raise CannotJudge("skill-used assertion object max must be greater than or equal to min")
-    if isinstance(name, str):
-        matches = [item for item in used if item["name"] == name]
-    else:
-        expression = re.compile(fnmatch.translate(wanted.replace("[", "[[]")), re.IGNORECASE)
-        matches = [item for item in used if expression.match(str(item["name"]))]
-    count, listing = len(matches), ", ".join(map(_skill, matches))
-    if call.inverse:
-        if low is not None or high not in (None, 0):
-            raise CannotJudge(
-                "not-skill-used object assertions only support name/pattern with no count bounds, or max: 0"
-            )
-        if count:
-            reason = f'Forbidden skill "{wanted}" was used {count} time(s). Matches: {listing}'
-            return Result(False, 0.0, reason, actual=listing)
-        return Result(True, 1.0, f'Forbidden skill "{wanted}" was not used. {shown}', actual=listing)
-    least = low if low is not None else 0 if high is not None else 1
-    passed = count >= least and (high is None or count <= high)
-    bounds = f"at least {least}" if high is None else f"{least}-{high}"
-    tail = f". Matches: {listing}" if matches else ""
-    reason = f'Matched skill "{wanted}" {count} time(s) (expected {bounds}){tail}'
-    return Result(passed, float(passed), reason, actual=listing)
-
-
-def _bound(value: dict[str, Any], key: str) -> int | None:
-    bound = value.get(key)
-    if bound is None:
-        return None
-    if isinstance(bound, bool) or not isinstance(bound, int | float) or bound < 0 or bound != int(bound):
-        raise CannotJudge(f"skill-used assertion object {key} must be a finite non-negative integer")
-    return int(bound)
-
-
-def _skill(item: dict[str, Any]) -> str:
-    details = [str(item[key]) for key in ("source", "path") if item.get(key)]
-    return f"{item['name']} ({', '.join(details)})" if details else str(item["name"])

@@ -17,6 +17,7 @@ from msgspec import UNSET
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.assertions.promptfoo.spans import as_promptfoo, trace_of
 from tui_eval.scripting.javascript_files import needs_node
 
 if TYPE_CHECKING:
@@ -199,6 +200,9 @@ def context_of(evidence: Evidence, config: Any = None) -> dict[str, Any]:
         "metadata": reply.metadata if reply else None,
         "config": config,
     }
+    trace = trace_of(evidence)
+    if trace is not None:
+        context["trace"] = as_promptfoo(trace)
     context["test"] = {key: value for key, value in context["test"].items() if value is not None}
     return {key: value for key, value in context.items() if value is not None}
 

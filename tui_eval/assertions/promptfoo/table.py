@@ -42,7 +42,7 @@ _CHECKS: dict[str, Check | str] = {
     "is-valid-openai-function-call": "calls:function_call",
     "is-valid-function-call": "calls:function_call",
     "tool-call-f1": "calls:tool_call_f1",
-    "skill-used": "calls:skill_used",
+    "skill-used": "skills:skill_used",
     "trajectory:tool-used": "trajectory:tool_used",
     "trajectory:tool-sequence": "trajectory:tool_sequence",
     "trajectory:tool-args-match": "trajectory:tool_args_match",
