@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from textual.app import App
 
+from tui_eval.tui.typing_ahead import keys_wait
+
 T = TypeVar("T")
 
 
@@ -22,13 +24,17 @@ def run_in_thread(
     on_error: Callable[[Exception], Any] | None = None,
     *,
     name: str = "background",
+    opens: bool = False,
 ) -> threading.Thread:
     """Call `function` in a daemon thread and give its result to `on_done` on the app's loop.
 
     An exception goes to `on_error`; without one, to the app's log and a short notice
     (`app.background_failed`). A result that arrives after the app has closed is dropped. Whoever
     starts work that may be overtaken by newer work compares a generation of its own in `on_done`.
+
+    `opens`: a key was pressed to see what comes of this; keys typed ahead wait for it (`typing_ahead`).
     """
+    opened = keys_wait(app) if opens else None
 
     def work() -> None:
         try:
@@ -37,9 +43,11 @@ def run_in_thread(
             failed = on_error or getattr(app, "background_failed", None)
             if failed is not None:
                 app.call_later(failed, error)
-            return
-        if on_done is not None:
-            app.call_later(on_done, result)
+        else:
+            if on_done is not None:
+                app.call_later(on_done, result)
+        if opened is not None:
+            app.call_later(opened)
 
     thread = threading.Thread(target=work, name=f"tui-{name}", daemon=True)
     thread.start()

@@ -63,7 +63,7 @@ class DebuggingActions(EditingActions, Following):
             return
         request, entry = made
         request.step = True
-        self.desk.soon(self._begin_step(request, pointer, entry.name))
+        self.desk.soon(self._begin_step(request, pointer, entry.name), opens=True)
 
     async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
         from tui_eval.tui.screens.step import StepScreen
@@ -111,7 +111,7 @@ class DebuggingActions(EditingActions, Following):
             run_id = item.last.run_id
         folder = self.run_folder(run_id) if run_id else None
         where = Where(pointer, folder, None, item.case if item is not None else None, None)
-        run_in_thread(self, partial(load, where), take, name="attempt")
+        run_in_thread(self, partial(load, where), take, name="attempt", opens=True)
 
     # -- watch
 
@@ -207,7 +207,8 @@ class DebuggingActions(EditingActions, Following):
                 self.say("it has passed: there is nothing to change")
             else:
                 work = partial(propose, case, content.attempt, self.state.root)
-                run_in_thread(self, work, partial(self._proposed, content.attempt), name="accept")
+                proposed = partial(self._proposed, content.attempt)
+                run_in_thread(self, work, proposed, name="accept", opens=True)
 
         self._with_attempt(pointer, take)
 
@@ -270,7 +271,7 @@ class DebuggingActions(EditingActions, Following):
         def answer(choice: SaveChoice | None) -> None:
             if choice is not None:
                 work = partial(self._made, case, attempt, choice)
-                run_in_thread(self, work, self._show_saved, self._not_written, name="save")
+                run_in_thread(self, work, self._show_saved, self._not_written, name="save", opens=True)
 
         choice = SaveChoice(case.format, place(case.format), f"{case.name} (saved)")
         self.push_screen(SaveDialog(choice, place), answer)

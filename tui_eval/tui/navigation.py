@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from textual.events import Key
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Input
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.app_base import AppBase
@@ -20,15 +18,6 @@ from tui_eval.tui.screens.suites import SuitesScreen
 
 class Navigation(AppBase):
     """The way from place to place. A new screen's `action_show_…` belongs here."""
-
-    def on_key(self, event: Key) -> None:
-        """A character typed before the line that it was meant for had the focus (they come together on a
-        slow line, or pasted) goes into that line, never to an action."""
-        if isinstance(self.focused, Input) and event.is_printable and event.character:
-            # An input takes the characters that reach it; this one was aimed at what had the focus before.
-            event.stop()
-            event.prevent_default()
-            self.focused.insert_text_at_cursor(event.character)
 
     @property
     def suites_screen(self) -> SuitesScreen:

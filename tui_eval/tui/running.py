@@ -13,6 +13,7 @@ from tui_eval.tui.screens.dialogs import RunChoice
 from tui_eval.tui.state import figures, filtering
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.entries import subject
+from tui_eval.tui.typing_ahead import keys_wait
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp
@@ -33,8 +34,10 @@ class RunDesk:
         self._agents = AgentAsking(app)
         self.starting = False
 
-    def soon(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do this without anything waiting for it; an engine's refusal is said and logged."""
+    def soon(self, work: Coroutine[Any, Any, Any], *, opens: bool = False) -> None:
+        """Do this without anything waiting for it; an engine's refusal is said and logged. `opens`: it
+        shows what a key asked for, and keys typed ahead wait for that."""
+        opened = keys_wait(self._app) if opens else None
 
         async def guarded() -> None:
             from tui_eval.engine.client import EngineError
@@ -45,6 +48,9 @@ class RunDesk:
                 self._app.problem(str(error))
             except OSError as error:
                 self._app.problem(f"engine: {error}")
+            finally:
+                if opened is not None:
+                    opened()
 
         task = asyncio.create_task(guarded())
         self._tasks.add(task)
@@ -222,7 +228,7 @@ class RunDesk:
 
     def send(self, request: RunRequest, show: bool) -> None:
         """Ask the engine, then follow the run."""
-        self.soon(self._send(request, show))
+        self.soon(self._send(request, show), opens=show)
 
     async def _send(self, request: RunRequest, show: bool) -> None:
         app = self._app

@@ -49,7 +49,7 @@ class RunsActions(Following):
 
     def take_up(self, folder: Path) -> None:
         """Go on with a run that was cut off, and show it."""
-        self.desk.soon(self._take_up(folder))
+        self.desk.soon(self._take_up(folder), opens=True)
 
     async def _take_up(self, folder: Path) -> None:
         started: Any = await self.engine.resume_run(folder)
@@ -95,7 +95,7 @@ class RunsActions(Following):
         run = self.state.run
         if pointer.run_id is None and run is not None and run.find(pointer.case_id) is not None:
             pointer = type(pointer)(pointer.case_id, pointer.agent, pointer.model, run.info.id)
-        run_in_thread(self, partial(first_sides, self.state.root, pointer), take, name="compare")
+        run_in_thread(self, partial(first_sides, self.state.root, pointer), take, name="compare", opens=True)
 
     def _compare_runs(self, screen: RunsScreen) -> None:
         """The runs that are meant; where a run with several agents stands alone, what to compare it with
@@ -140,7 +140,7 @@ class RunsActions(Following):
 
             self.ask("Compare which?", answers, answer)
 
-        run_in_thread(self, partial(columns, folder), take, name="columns")
+        run_in_thread(self, partial(columns, folder), take, name="columns", opens=True)
 
 
 def _column(column: tuple[str, str | None]) -> str:

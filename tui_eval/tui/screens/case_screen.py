@@ -155,9 +155,9 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
 
     def _load(self, *, keep: bool) -> None:
         self._generation += 1
-        run_in_thread(
-            self.app, partial(load, self._where()), partial(self._loaded, self._generation, keep), name="case"
-        )
+        loaded = partial(self._loaded, self._generation, keep)
+        first = self._generation == 1
+        run_in_thread(self.app, partial(load, self._where()), loaded, name="case", opens=first)
 
     def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
         if generation != self._generation or not self.is_mounted:

@@ -89,7 +89,7 @@ class RunsScreen(Place, inherit_bindings=False):
     def on_mount(self) -> None:
         """Read the list."""
         self._list.focus()
-        self.load()
+        self.load(asked=True)
 
     def hints(self) -> Sequence[Key]:
         """Seven keys of this place."""
@@ -109,12 +109,13 @@ class RunsScreen(Place, inherit_bindings=False):
         """The run under the cursor."""
         return self._list.current
 
-    def load(self) -> None:
-        """Read the list (again)."""
+    def load(self, asked: bool = False) -> None:
+        """Read the list (again); `asked`: what is typed next means the new list."""
         if self._again is not None:
             self._again.stop()
             self._again = None
-        run_in_thread(self.app, partial(load_runs, self.eval_app.state.root), self._loaded, name="runs")
+        work = partial(load_runs, self.eval_app.state.root)
+        run_in_thread(self.app, work, self._loaded, name="runs", opens=asked)
 
     def _loaded(self, lines: list[RunLine]) -> None:
         if not self.is_mounted:
@@ -326,7 +327,7 @@ class RunsScreen(Place, inherit_bindings=False):
         def answer(value: str | None) -> None:
             if value == "delete":
                 work = partial(delete, self.eval_app.state.root, ids)
-                run_in_thread(self.app, work, partial(self._deleted, len(ids)), name="delete")
+                run_in_thread(self.app, work, partial(self._deleted, len(ids)), name="delete", opens=True)
 
         self.eval_app.ask(
             f"Delete {many} for good?", [("y", "delete", "delete"), ("n", "no", "no")], answer, details
@@ -339,7 +340,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.eval_app.say(f"deleted {gone} run{'s' * (gone != 1)}")
         if self.is_mounted:
             self.marks = {}
-            self.load()
+            self.load(asked=True)
 
     def compared(self) -> tuple[str, str] | None:
         """The two runs that `c` means, the older first: the marked ones, else the one marked and the one

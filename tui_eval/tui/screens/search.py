@@ -57,7 +57,8 @@ class SearchScreen(Place):
         """Search."""
         self._table.focus()
         self._bar("")
-        run_in_thread(self.app, partial(find, self._folder, self._words), self._found, name="search")
+        work = partial(find, self._folder, self._words)
+        run_in_thread(self.app, work, self._found, name="search", opens=True)
 
     def hints(self) -> Sequence[Key]:
         """Few keys."""

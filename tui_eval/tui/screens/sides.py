@@ -135,7 +135,7 @@ class SidesScreen(Place, inherit_bindings=False):
         self._generation += 1
         fresh = Sides(sides.case_id, sides.choices, at, sides.right)
         work = partial(load_sides, self.eval_app.state.root, fresh)
-        run_in_thread(self.app, work, partial(self._take, self._generation), name="sides")
+        run_in_thread(self.app, work, partial(self._take, self._generation), name="sides", opens=True)
 
     def _take(self, generation: int, sides: Sides) -> None:
         if generation == self._generation and self.is_mounted:
