@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Problem, Suite
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.state.app_state import Items
 
 if TYPE_CHECKING:
     from tui_eval.config import Config
@@ -31,7 +32,9 @@ class Loaded:
     config: Config
     done: bool
     wanted: list[str] = field(default_factory=list)
-    history: dict[str, list[CaseHistory]] = field(default_factory=dict)
+    items: Items | None = None
+    """The suites with one item per case and its past, where everything was read."""
+    notes: dict[str, HumanNote] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -72,6 +75,7 @@ class Loader:
         settings = config.load(self._paths, self._config_file)
         trust = Trust(granted=trusted)
         history = Index(settings.root).latest()
+        notes = Notes(settings.root).latest()
         found, problems = suites.discover([Path(path) for path in self._paths], settings.root)
         read = [
             Suite(path=problem.path, format="nao", name=Path(problem.path).stem, problems=[problem])
@@ -81,12 +85,15 @@ class Loader:
         for path in found:
             read.append(_whole(suites.load(path, settings, trust)))
             if time.monotonic() > due and generation == self.generation:
-                portion = Loaded(generation, list(read), settings, False, history=history)
+                items = Items(read, history)
+                portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
                 self._app.call_later(self._app.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
+        items = Items(read, history)
+        wanted = list(trust.wanted)
         self._app.call_later(
             self._app.take_suites,
-            Loaded(generation, read, settings, True, list(trust.wanted), history, settings.problems),
+            Loaded(generation, items.suites, settings, True, wanted, items, notes, settings.problems),
         )
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tui_eval.tui.following import Following
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import RunChoice, RunDialog
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.entries import not_passed
+from tui_eval.tui.state.entries import meant, not_passed
 
 
 class RunActions(Following):
@@ -32,7 +29,7 @@ class RunActions(Following):
             place.case_list.refresh()
         else:
             pointer = self.pointer()
-            entries = [e for e in place.shown_entries() if pointer is not None and _is(e, pointer)][:1]
+            entries = [e for e in place.shown_entries() if pointer is not None and meant(e, pointer)][:1]
         several = len(entries) > 1
         self.desk.start(entries, show=several or isinstance(self.screen, RunScreen))
 
@@ -102,9 +99,3 @@ class RunActions(Following):
             [("y", "yes", "cancel them"), ("n", "no", "no")],
             lambda value: self.desk.cancel(None) if value == "yes" else None,
         )
-
-
-def _is(entry: Any, pointer: CasePointer) -> bool:
-    return entry.case_id == pointer.case_id and (
-        not pointer.agent or not entry.agent or entry.agent == pointer.agent
-    )

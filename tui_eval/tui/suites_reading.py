@@ -31,8 +31,9 @@ class SuitesReading(Navigation):
         self.state.problems = [problem for problem in loaded.problems if problem.level == "error"]
         for problem in loaded.problems if loaded.done else ():
             self.log_line(problem.level, str(problem))
-        self.state.set_suites(loaded.suites)
-        self.state.set_history(loaded.history)
+        if loaded.items is not None:
+            self.state.take(loaded.items)
+        self.state.notes = dict(loaded.notes)
         self.tell(SuitesChanged())
         if first and self.state.rows:
             self._restore()

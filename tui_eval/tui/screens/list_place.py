@@ -1,80 +1,112 @@
-"""What the Suites and the Run screen share: a list of cases that is filtered, sorted and searched."""
+"""What the Suites and the Run screen share: a list of cases that is filtered, sorted and searched.
+
+Many entries and their lines are made in a thread: no key waits for a hundred thousand of them.
+"""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from textual import on
 from textual.timer import Timer
-from textual.widgets import Input
 
 from tui_eval.model import Suite
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.place import Place
-from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state import filtering
+from tui_eval.tui.screens.list_finding import ListFinding
 from tui_eval.tui.state.case_tree import SORTS, Entry, Tree, View, build
-from tui_eval.tui.state.entries import failing, subject
+from tui_eval.tui.state.describing import describe
+from tui_eval.tui.state.entries import failing, meant
 from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.lines_pane import LinesPane
 
-_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
 MANY = 20_000
-"""Entries from which on they are sorted and filtered in a thread, so that no key waits for it."""
+"""Entries from which on they are made, sorted and filtered in a thread."""
+REST = 0.12
+"""Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
+GOES_ON = ("running", "retrying", "waiting")
 
 
-class ListPlace(Place, inherit_bindings=False):
-    """A screen around a `CaseList`. Those derived give `entries`, `list_suites` and compose."""
+class ListPlace(ListFinding, inherit_bindings=False):
+    """A screen around a `CaseList`. Those derived say what its entries are, and compose."""
 
     BINDINGS = bindings("screen")
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
 
     def __init__(self) -> None:
         super().__init__()
-        self.view = View()
-        self.expression = ""
-        self.filter_error = ""
-        self.found = ""
         self._entries: dict[str, Entry] = {}
-        self._timer: Timer | None = None
         self._arrangement = 0
         self._changes = 0
         self._token: object = None
+        self._late: set[str] | None = None
+        """Keys whose entries changed while a thread makes all of them."""
+        self._rest_timer: Timer | None = None
 
     # -- for those derived
 
-    @property
-    def case_list(self) -> CaseList:
-        """The list."""
-        return self.query_one(CaseList)
+    def case_count(self) -> int:
+        """How many entries there are to be made."""
+        raise NotImplementedError
 
-    def make_entries(self) -> list[Entry]:
-        """Every case of this place, as it stands now."""
+    def entry_maker(self) -> Callable[[], list[Entry]]:
+        """What makes every case of this place, as it stands now; may be called in a thread."""
+        raise NotImplementedError
+
+    def entries_of(self, keys: Iterable[str]) -> Iterable[Entry]:
+        """Some of them anew."""
         raise NotImplementedError
 
     def list_suites(self) -> Iterable[Suite]:
         """Suites whose problems stand in the list."""
         return ()
 
-    def rebuilt(self) -> None:
-        """The list was made anew."""
-
     # -- the list
 
     def prepare(self) -> bool:
         """Before lines are made anew; says whether the cursor stays on its case."""
+        self.view.held -= self._settled()
         return True
+
+    def remake(self) -> None:
+        """Make the entries anew from the state, and the lines from them; many of them in a thread."""
+        if self.case_count() <= MANY:
+            self.rebuild()
+            return
+        self._arrangement += 1
+        arrangement, keep = self._arrangement, self.prepare()
+        make, old, suites = self.entry_maker(), self._entries, list(self.list_suites())
+        view, token = self._snapshot(), self.eval_app.state.token
+        self._late = set()
+
+        def work() -> tuple[dict[str, Entry], Tree]:
+            entries = {entry.key: entry for entry in make()}
+            hold(view, old, entries)
+            return entries, build(entries.values(), suites, view)
+
+        def take(made: tuple[dict[str, Entry], Tree]) -> None:
+            if arrangement != self._arrangement or not self.is_mounted:
+                return
+            late, self._late = self._late or set(), None
+            self._entries, self._token = made[0], token
+            self.view.held |= view.held
+            self._take(made[1], keep)
+            if self.replace_entries(self.entries_of(late)):
+                self.rearrange()
+
+        run_in_thread(self.eval_app, work, take, name="entries")
 
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
         """Make the lines anew (and the entries from the state, where `entries`)."""
-        keep = self.prepare() and keep
         if entries or not self._entries:
             self._token = self.eval_app.state.token
-            self._entries = {entry.key: entry for entry in self.make_entries()}
+            old, self._late = self._entries, None
+            self._entries = {entry.key: entry for entry in self.entry_maker()()}
+            hold(self.view, old, self._entries)
+        keep = self.prepare() and keep
         tree = build(self._entries.values(), self.list_suites(), self.view)
         self._arrangement += 1
         self._take(tree, keep)
@@ -85,10 +117,12 @@ class ListPlace(Place, inherit_bindings=False):
         if len(self._entries) <= MANY:
             self.rebuild(entries=False)
             return
+        if self._late is not None:  # all of them are being made: they are arranged as it is now wanted
+            self.remake()
+            return
         self._arrangement += 1
         arrangement, changes, keep = self._arrangement, self._changes, self.prepare()
-        entries, suites = list(self._entries.values()), list(self.list_suites())
-        view = replace(self.view, folded=set(self.view.folded), kept_up=set(self.view.kept_up))
+        entries, suites, view = list(self._entries.values()), list(self.list_suites()), self._snapshot()
 
         def take(tree: Tree) -> None:
             if arrangement != self._arrangement or not self.is_mounted:
@@ -99,11 +133,24 @@ class ListPlace(Place, inherit_bindings=False):
 
         run_in_thread(self.eval_app, lambda: build(entries, suites, view), take, name="arranging")
 
+    def _snapshot(self) -> View:
+        return replace(self.view, folded=set(self.view.folded), held=set(self.view.held))
+
     def _take(self, tree: Tree, keep: bool) -> None:
         cases = self.case_list
-        cases.most_attempts = max((len(entry.attempts) for entry in tree.shown), default=1) or 1
         cases.show(tree, keep=keep)
         self.rebuilt()
+
+    def _settled(self) -> set[str]:
+        """Cases that need not be held where they were any longer: what they were run for has come out, and
+        the cursor is elsewhere."""
+        line = self.case_list.current_line if self.view.held else None
+        here = line.key if line is not None else ""
+        return {
+            key
+            for key in self.view.held
+            if key != here and (key not in self._entries or self._entries[key].status not in GOES_ON)
+        }
 
     def up_to_date(self) -> bool:
         """Whether nothing has changed since the entries were made."""
@@ -115,6 +162,8 @@ class ListPlace(Place, inherit_bindings=False):
         lines: set[int] = set()
         moved = False
         for new in fresh:
+            if self._late is not None:
+                self._late.add(new.key)
             old = self._entries.get(new.key)
             if old is None:
                 moved = True
@@ -125,11 +174,10 @@ class ListPlace(Place, inherit_bindings=False):
             new.variant = old.variant
             if before == new.status and not _differs(old, new):
                 continue
+            hold(self.view, {old.key: old}, {new.key: new})
             for name in Entry.__slots__:
                 setattr(old, name, getattr(new, name))
-            if len(old.attempts) > cases.most_attempts:
-                cases.most_attempts = len(old.attempts)
-                cases.repaint()
+            cases.widen(old)
             lines.update(cases.status_changed(old.key, before, old.status))
             if before != old.status and (self.view.flat or self.view.accept is not None):
                 moved = True
@@ -162,7 +210,7 @@ class ListPlace(Place, inherit_bindings=False):
     def go_to(self, pointer: CasePointer) -> None:
         """Put the cursor on this case, unfolding what hides it."""
         for entry in self.shown_entries():
-            if entry.case_id == pointer.case_id and (not pointer.agent or entry.agent == pointer.agent):
+            if meant(entry, pointer):
                 if not self.case_list.go_to(entry.key):
                     self.view.folded = {key for key in self.view.folded if not _holds(key, entry.suite)}
                     self.rebuild(entries=False)
@@ -176,13 +224,7 @@ class ListPlace(Place, inherit_bindings=False):
         if not shown:
             return None
         here = next(
-            (
-                number
-                for number, entry in enumerate(shown)
-                if pointer is not None
-                and entry.case_id == pointer.case_id
-                and (not pointer.agent or not entry.agent or entry.agent == pointer.agent)
-            ),
+            (number for number, entry in enumerate(shown) if pointer is not None and meant(entry, pointer)),
             None,
         )
         if here is None:
@@ -205,6 +247,27 @@ class ListPlace(Place, inherit_bindings=False):
                 return next((n for n, other in enumerate(shown) if other is entry), -1)
         return -1
 
+    # -- the right side
+
+    @on(CaseList.Moved)
+    def _moved(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.stop()
+        self._rest_timer = self.set_timer(REST, self._rested)
+
+    def _rested(self) -> None:
+        """The cursor rests: show what is under it, and let go what was held for it."""
+        self.show_detail()
+        if self._settled():
+            self.rearrange()
+
+    def show_detail(self) -> None:
+        """What is under the cursor, in the pane beside the list where that is seen."""
+        pane = self.query_one(LinesPane)
+        if pane.display:
+            line = self.case_list.current_line
+            pane.show(describe(line, self.eval_app.symbols, now()) if line is not None else [])
+
     # -- keys
 
     @on(CaseList.Folded)
@@ -214,93 +277,33 @@ class ListPlace(Place, inherit_bindings=False):
             self.view.folded.add(event.key)
         else:
             self.view.folded.discard(event.key)
-        self.rebuild(entries=False)
-
-    async def action_find(self) -> None:
-        """Ask what to find."""
-        await self._ask("/", self.found, "find in names; enter keeps, n and N go on")
-
-    async def action_find_next(self, step: int) -> None:
-        """The next match, or the one before."""
-        if not self.found:
-            await self.action_find()
-        elif not self.case_list.find(self.found, step):
-            self.eval_app.say(f"not found: {self.found}")
-
-    async def action_filter(self) -> None:
-        """Ask for a filter."""
-        names = " ".join(f"@{name}" for name in self._saved())
-        hint = 'failed agent:x tag:y -suite:z duration:>5s "some text"   name= saves'
-        await self._ask("filter", self.expression, f"{names}   {hint}" if names else hint)
-
-    def _saved(self) -> dict[str, str]:
-        """Filters that have names: of the settings, and those saved here."""
-        app = self.eval_app
-        return {**app.settings.filters, **app.saved_filters}
-
-    def save_filter(self, text: str) -> str:
-        """`name=expression` keeps it under that name (`name=` alone: what is shown now, or forgets a
-        saved one where nothing is filtered); returns the expression to show."""
-        found = _NAMED.fullmatch(text.strip())
-        if found is None:
-            return text
-        name, expression = found.group(1), found.group(2).strip() or self._prompt_start[0]
-        app = self.eval_app
-        if expression:
-            try:
-                filtering.parse(filtering.expand(expression, self._saved()))
-            except filtering.FilterError:
-                return expression
-            app.saved_filters[name] = expression
-            app.say(f"saved as @{name}")
-        elif app.saved_filters.pop(name, None) is not None:
-            app.say(f"@{name} is forgotten")
-        return expression
-
-    def action_clear_filter(self) -> None:
-        """Show everything again."""
-        self.set_filter("")
+        self.rearrange()
 
     def action_sort(self) -> None:
         """The next way to sort."""
         number = SORTS.index(self.view.sort) if self.view.sort in SORTS else 0
         self.view.sort = SORTS[(number + 1) % len(SORTS)]
-        self.rearrange()
-        self.eval_app.say(f"sorted by {self.view.sort}")
+        self._otherwise(f"sorted by {self.view.sort}")
 
     def action_reverse(self) -> None:
         """The other way round."""
         self.view.reverse = not self.view.reverse
-        self.rearrange()
+        self._otherwise("the other way round" if self.view.reverse else f"sorted by {self.view.sort}")
 
     def action_failures_first(self) -> None:
         """Failures float up, or stay where they are."""
         self.view.failures_first = not self.view.failures_first
-        self.rearrange()
-        self.eval_app.say("failures first" if self.view.failures_first else "in the order of the files")
+        self._otherwise("failures first" if self.view.failures_first else f"sorted by {self.view.sort}")
 
-    def set_filter(self, expression: str, *, at_once: bool = False) -> bool:
-        """Show what this expression asks for; False where it cannot be understood."""
-        try:
-            parsed = filtering.parse(filtering.expand(expression, self._saved()))
-        except filtering.FilterError as error:
-            self.filter_error = str(error)
-            self.rebuilt()
-            return False
-        self.filter_error = ""
-        self.expression = expression.strip()
-        self.view.accept = (lambda entry: parsed.matches(subject(entry))) if parsed.expression else None
-        if at_once:
-            self.rebuild(entries=False)
-        else:
-            self.rearrange()
-        return True
+    def _otherwise(self, words: str) -> None:
+        """The person wants another order: nothing is held."""
+        self.view.held.clear()
+        self.rearrange()
+        self.eval_app.say(words)
 
     def back(self) -> bool:
         """Leave the prompt, else drop the marks, else the filter."""
-        prompts = self.query(Prompt)
-        if prompts:
-            prompts.first().leave()
+        if self.leave_prompt():
             return True
         if self.case_list.marks:
             self.case_list.marks = set()
@@ -312,45 +315,21 @@ class ListPlace(Place, inherit_bindings=False):
             return True
         return False
 
-    # -- the prompt
 
-    async def _ask(self, purpose: str, text: str, hint: str) -> None:
-        """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
-        if not self.query(Prompt):
-            self._prompt_start = (self.expression, self.case_list.cursor)
-            prompt = Prompt(purpose, text, hint)
-            await self.mount(prompt)
-            self.set_focus(prompt.query_one(Input), scroll_visible=False)
-
-    @on(Prompt.Typed)
-    def _typed(self, event: Prompt.Typed) -> None:
-        event.stop()
-        if event.purpose == "/":
-            self.found = event.text
-            self.case_list.find(event.text, 1, from_here=True)
-            return
-        if self._timer is not None:
-            self._timer.stop()
-        if not _NAMED.fullmatch(event.text):
-            self._timer = self.set_timer(0.15, lambda: self.set_filter(event.text))
-
-    @on(Prompt.Left)
-    def _left(self, event: Prompt.Left) -> None:
-        event.stop()
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        expression, cursor = self._prompt_start
-        if event.purpose == "/":
-            if not event.kept:
-                self.found = ""
-                self.case_list.find("", 1)
-                self.case_list.show_cursor(cursor)
-        elif not self.set_filter(self.save_filter(event.text) if event.kept else expression):
-            return
-        for prompt in self.query(Prompt):
-            prompt.remove()
-        self.case_list.focus()
+def hold(view: View, old: dict[str, Entry], new: dict[str, Entry]) -> None:
+    """Let cases stay where they are that lose their place by what has become of them."""
+    if view.accept is None and not view.failures_first:
+        return
+    for key, entry in new.items():
+        before = old.get(key)
+        if before is None or (before.status, before.flaky, before.note) == (
+            entry.status,
+            entry.flaky,
+            entry.note,
+        ):
+            continue
+        if any(had and not has for had, has in zip(view.place(before), view.place(entry), strict=True)):
+            view.held.add(key)
 
 
 def _differs(old: Entry, new: Entry) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from rich.cells import cell_len
 from textual import on
@@ -22,8 +23,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.state.case_tree import Entry
-from tui_eval.tui.state.describing import describe
-from tui_eval.tui.state.entries import failing, run_entries, run_entry
+from tui_eval.tui.state.entries import run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
 from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -36,8 +36,6 @@ FLUSH = 0.25
 """Seconds at least between two redraws of the list; more when many lines changed at once."""
 LINES_A_SECOND = 12
 """Lines of the list that may be repainted per second on average (2 kB/s)."""
-REST = 0.12
-"""Seconds the cursor rests before the right side follows it."""
 REORDER = 4.0
 """Seconds at least between two changes of the list's order."""
 
@@ -77,7 +75,6 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self._order_at = 0.0
         self._shown_run = ""
         self._root = ""
-        self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Facts, list, streams, keys."""
@@ -109,10 +106,23 @@ class RunScreen(ListPlace, inherit_bindings=False):
             )
         return keys_of("list.open", "failure.next", "case.rerun", "run.failed", "list.filter", "help", "quit")
 
-    def make_entries(self) -> list[Entry]:
+    def case_count(self) -> int:
+        """One for each case and column of the run."""
+        group = self.eval_app.state.group
+        return len(group.cases) if group is not None else 0
+
+    def entry_maker(self) -> Callable[[], list[Entry]]:
         """From the run."""
         state = self.eval_app.state
-        return run_entries(state.group, state) if state.group is not None else []
+        return partial(run_entries, state.group, state) if state.group is not None else list
+
+    def entries_of(self, keys: Iterable[str]) -> Iterable[Entry]:
+        """The cases of these keys."""
+        state = self.eval_app.state
+        group = state.group
+        return (
+            [run_entry(group, key, state) for key in keys if key in group.cases] if group is not None else []
+        )
 
     def list_suites(self) -> Iterable[Suite]:
         """Formats for the lines of suites; problems of the files belong to the Suites screen."""
@@ -153,17 +163,14 @@ class RunScreen(ListPlace, inherit_bindings=False):
         if fresh:
             self.case_list.marks = set()
             self.case_list.touched = False
-            self.view.kept_up = set()
+            self.view.held.clear()
             self.case_list.show_cursor(0)
-        self.rebuild()
+        self.remake()
         self._assign()
 
     def prepare(self) -> bool:
-        """Failures stay where they are while they are rerun. Where the person has not moved the cursor,
-        it stays at the top, where failures float to."""
-        group = self.eval_app.state.group
-        if group is not None and len(group.runs) == 1:
-            self.view.kept_up = {entry.key for entry in self._entries.values() if failing(entry)}
+        """Where the person has not moved the cursor, it stays at the top, where failures float to."""
+        super().prepare()
         return self.case_list.touched
 
     def _layout_for_state(self) -> None:
@@ -189,7 +196,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         if event.opened:
             self._layout_for_state()
             if len(group.cases) != len(self._entries):
-                self.rebuild()
+                self.remake()
             if not run.active:
                 self._flush(final=True)
         if self.streams.display:
@@ -202,7 +209,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def _suites_changed(self) -> None:
         """The cases' own words may be known only now."""
         if any(entry.case is None for entry in self._entries.values()):
-            self.rebuild()
+            self.remake()
 
     @on(LiveText)
     def _live_text(self, event: LiveText) -> None:
@@ -240,7 +247,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         if group is None:
             return
         keys, self._dirty = self._dirty, set()
-        moved = self.replace_entries(run_entry(group, key, state) for key in keys if key in group.cases)
+        moved = self.replace_entries(self.entries_of(keys))
         cases = self.case_list
         in_sight = sum(
             line.entry is not None and line.key in keys
@@ -297,19 +304,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def rebuilt(self) -> None:
         """The facts, and of a run that has ended what is under the cursor."""
         self._show_facts()
-        self._show_detail()
-
-    @on(CaseList.Moved)
-    def _moved(self) -> None:
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(REST, self._show_detail)
-
-    def _show_detail(self) -> None:
-        pane = self.query_one(LinesPane)
-        if pane.display:
-            line = self.case_list.current_line
-            pane.show(describe(line, self.eval_app.symbols, now()) if line is not None else [])
+        self.show_detail()
 
     def _show_facts(self) -> None:
         app = self.eval_app
@@ -363,7 +358,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self.set_class(True, "-streams")
             if self.has_class("-ended"):
                 self.query_one(LinesPane).focus()
-                self.call_after_refresh(self._show_detail)
+                self.call_after_refresh(self.show_detail)
                 return
             streams.selected = 0 if step > 0 else max(0, len(streams.panes) - 1)
             streams.focus()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,10 +14,9 @@ from tui_eval.model import Problem, Suite
 from tui_eval.tui.keys import Key
 from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.list_place import ListPlace, now
+from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.state.case_tree import Entry
-from tui_eval.tui.state.describing import describe
 from tui_eval.tui.state.entries import suite_entries, suite_entry
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints, Part
 from tui_eval.tui.widgets.case_list import CaseList
@@ -24,8 +24,6 @@ from tui_eval.tui.widgets.lines_pane import LinesPane
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
-REST = 0.12
-"""Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
 
 
 class SuitesScreen(ListPlace):
@@ -47,7 +45,6 @@ class SuitesScreen(ListPlace):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rest: Timer | None = None
         self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
 
@@ -69,9 +66,18 @@ class SuitesScreen(ListPlace):
         """Seven keys for a start."""
         return keys_of("list.open", "case.rerun", "run.all", "failure.next", "list.filter", "help", "quit")
 
-    def make_entries(self) -> list[Entry]:
+    def case_count(self) -> int:
+        """One for each case of the suites."""
+        return len(self.eval_app.state.rows)
+
+    def entry_maker(self) -> Callable[[], list[Entry]]:
         """From the suites and their past."""
-        return suite_entries(self.eval_app.state)
+        return partial(suite_entries, self.eval_app.state)
+
+    def entries_of(self, keys: Iterable[str]) -> Iterable[Entry]:
+        """The cases of these ids."""
+        state = self.eval_app.state
+        return [suite_entry(state.by_id[key], state) for key in keys if key in state.by_id]
 
     def list_suites(self) -> Iterable[Suite]:
         """All suites, and the configuration where something is wrong in it."""
@@ -103,7 +109,7 @@ class SuitesScreen(ListPlace):
     @on(SuitesChanged)
     def _suites_changed(self, event: SuitesChanged) -> None:
         if event.case_ids is None or not self._entries:
-            self.rebuild()
+            self.remake()
             return
         self._dirty.update(event.case_ids)
         self._flush()
@@ -114,7 +120,7 @@ class SuitesScreen(ListPlace):
         group = state.group
         if event.opened or group is None:
             self._dirty.clear()
-            self.rebuild()
+            self.remake()
             return
         run = group.find_run(event.run_id) if event.run_id else state.run
         if run is not None:
@@ -128,11 +134,8 @@ class SuitesScreen(ListPlace):
         """Redraw the lines of cases that changed."""
         self._flush_timer = None
         ids, self._dirty = self._dirty, set()
-        state = self.eval_app.state
-        moved = self.replace_entries(
-            suite_entry(state.by_id[case_id], state.group) for case_id in ids if case_id in state.by_id
-        )
-        self._token = state.token
+        moved = self.replace_entries(self.entries_of(ids))
+        self._token = self.eval_app.state.token
         if moved:
             self.rearrange()
         else:
@@ -141,7 +144,7 @@ class SuitesScreen(ListPlace):
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
         if (self._entries or self.eval_app.state.rows) and not self.up_to_date():
-            self.rebuild()
+            self.remake()
 
     def rebuilt(self) -> None:
         """The line at the top, the empty list's words, the detail."""
@@ -204,22 +207,9 @@ class SuitesScreen(ListPlace):
             self.case_list.empty = empty
             if not tree.lines:
                 self.case_list.refresh()
-        self._show_detail()
+        self.show_detail()
 
     # -- the right side
-
-    @on(CaseList.Moved)
-    def _moved(self) -> None:
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(REST, self._show_detail)
-
-    def _show_detail(self) -> None:
-        pane = self.query_one(LinesPane)
-        if not pane.display:
-            return
-        line = self.case_list.current_line
-        pane.show(describe(line, self.eval_app.symbols, now()) if line is not None else [])
 
     @on(CaseList.Opened)
     def _opened(self, event: CaseList.Opened) -> None:
@@ -230,7 +220,7 @@ class SuitesScreen(ListPlace):
             self.eval_app.action_edit_case()
         else:
             self.set_class(True, "-detail")
-            self._show_detail()
+            self.show_detail()
             self.query_one(LinesPane).focus()
 
     @on(CaseList.Nothing)
@@ -246,7 +236,7 @@ class SuitesScreen(ListPlace):
         to_detail = self.case_list.has_focus
         self.set_class(to_detail, "-detail")
         (pane if to_detail else self.case_list).focus()
-        self.call_after_refresh(self._show_detail)
+        self.call_after_refresh(self.show_detail)
 
     def back(self) -> bool:
         """From the detail to the list first."""

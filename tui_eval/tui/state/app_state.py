@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,30 @@ class CaseItem:
     def last(self) -> CaseHistory | None:
         """Its newest result."""
         return self.history[0] if self.history else None
+
+
+class Items:
+    """Suites in order, and one item per case; made of many cases in the thread that reads them."""
+
+    def __init__(self, suites: Iterable[Suite], history: Mapping[str, list[CaseHistory]]) -> None:
+        """`history`: results across runs, newest first, by case."""
+        self.suites = sorted(suites, key=lambda suite: suite.path)
+        self.rows = [
+            CaseItem(
+                case.case_id,
+                case.name,
+                suite.path,
+                suite.format,
+                case.agent,
+                case.model,
+                case,
+                history.get(case.case_id, []),
+                order,
+            )
+            for suite in self.suites
+            for order, case in enumerate(suite.cases)
+        ]
+        self.by_id = {item.case_id: item for item in self.rows}
 
 
 @dataclass(slots=True)
@@ -68,27 +92,16 @@ class AppState:
     def set_suites(self, suites: Iterable[Suite]) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""
         known = {case_id: item.history for case_id, item in self.by_id.items()}
-        self.suites = sorted(suites, key=lambda suite: suite.path)
-        self.rows = [
-            CaseItem(
-                case.case_id,
-                case.name,
-                suite.path,
-                suite.format,
-                case.agent,
-                case.model,
-                case,
-                known.get(case.case_id, []),
-                order,
-            )
-            for suite in self.suites
-            for order, case in enumerate(suite.cases)
-        ]
-        self.by_id = {item.case_id: item for item in self.rows}
+        self.take(Items(suites, known))
+
+    def take(self, items: Items) -> None:
+        """Take suites with their items and past, as a thread made them."""
+        self.suites, self.rows, self.by_id = items.suites, items.rows, items.by_id
         self.version += 1
 
     def set_note(self, case_id: str, note: HumanNote | None) -> None:
         """Take a case's newest note (None: it has none any more)."""
+        self.version += 1
         if note is None:
             self.notes.pop(case_id, None)
         else:

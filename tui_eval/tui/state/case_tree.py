@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tui_eval.model import Case, Problem, Suite
+from tui_eval.store.notes import HumanNote
 from tui_eval.tui.state.figures import SEVERITY
 
 LineKind = Literal["folder", "suite", "case", "problem"]
@@ -46,6 +47,8 @@ class Entry:
     cost: float | None = None
     message: str = ""
     detail: str = ""
+    note: HumanNote | None = None
+    """What a person said of the case's newest answer that was noted on."""
     variant: str = ""
     """What tells it from others of its suite with the same name: prompt, provider, agent."""
 
@@ -76,14 +79,48 @@ class View:
     failures_first: bool = False
     folded: set[str] = field(default_factory=set)
     accept: Callable[[Entry], bool] | None = None
-    kept_up: set[str] = field(default_factory=set)
-    """Keys of cases that failed and stay among the failures while they are run again, so that the list
-    does not move under the person's hands."""
+    held: set[str] = field(default_factory=set)
+    """Keys of cases that stay where they are although they are no failures any more, or no longer pass the
+    filter, so that the list does not move under the person's hands."""
+
+    def place(self, entry: Entry) -> tuple[bool, bool]:
+        """What gives an entry its place: that it passes the filter, that it stands among the failures."""
+        return self.accept is None or self.accept(entry), self.failures_first and _urgency(entry) < 2
 
     @property
     def flat(self) -> bool:
         """Whether cases stand without the tree."""
         return self.sort != "file" or self.reverse or self.failures_first
+
+
+@dataclass(slots=True)
+class Extent:
+    """What of the entries' figures is there to be shown; a column without any takes no room."""
+
+    attempts: int = 0
+    """Of the case with the most."""
+    trend: bool = False
+    tokens: bool = False
+    cost: bool = False
+    duration: bool = False
+    age: bool = False
+
+    def widen(self, entry: Entry) -> bool:
+        """Take an entry in; says whether that changed anything."""
+        changed = False
+        if len(entry.attempts) > self.attempts:
+            self.attempts, changed = len(entry.attempts), True
+        for name, has in (
+            ("trend", entry.trend),
+            ("tokens", entry.tokens),
+            ("cost", entry.cost),
+            ("duration", entry.duration_ms is not None or entry.started_at),
+            ("age", entry.finished_at),
+        ):
+            if has and not getattr(self, name):
+                setattr(self, name, True)
+                changed = True
+        return changed
 
 
 @dataclass(slots=True)
@@ -96,6 +133,7 @@ class Tree:
     total: int
     index: dict[str, int]
     _above: dict[str, tuple[Line, ...]]
+    extent: Extent = field(default_factory=Extent)
 
     def update(self, key: str, before: str, after: str) -> list[int]:
         """An entry went from one status to another; returns the indices of lines to redraw."""
@@ -114,15 +152,26 @@ def build(entries: Iterable[Entry], suites: Iterable[Suite], view: View) -> Tree
     problems; folders are made from the suites' paths."""
     entries = list(entries)
     accept = view.accept
-    chosen = [entry for entry in entries if accept(entry)] if accept else entries
+    held = view.held
+    chosen = [entry for entry in entries if entry.key in held or accept(entry)] if accept else entries
     if view.flat:
         chosen = _sorted(chosen, view)
         lines = [
             Line("case", entry.key, 0, entry.name, entry, None, None, "", False, _NONE) for entry in chosen
         ]
         index = {line.key: number for number, line in enumerate(lines)}
-        return Tree(lines, chosen, len(entries), index, {})
+        return Tree(lines, chosen, len(entries), index, {}, extent_of(chosen))
     return _tree(chosen, suites, view, len(entries), filtered=accept is not None)
+
+
+def extent_of(entries: Iterable[Entry]) -> Extent:
+    """What these entries have to show."""
+    extent = Extent()
+    for entry in entries:
+        # Most cases of a large list have nothing yet, or nothing new.
+        if entry.attempts or entry.finished_at or entry.started_at or entry.trend:
+            extent.widen(entry)
+    return extent
 
 
 def _sorted(entries: list[Entry], view: View) -> list[Entry]:
@@ -141,8 +190,8 @@ def _sorted(entries: list[Entry], view: View) -> list[Entry]:
     if view.reverse:
         result.reverse()
     if view.failures_first:
-        kept = view.kept_up
-        result.sort(key=lambda entry: 0 if entry.key in kept else _urgency(entry))
+        held = view.held
+        result.sort(key=lambda entry: 0 if entry.key in held else _urgency(entry))
     return result
 
 
@@ -191,7 +240,7 @@ def _tree(chosen: list[Entry], suites: Iterable[Suite], view: View, total: int, 
         )
         shown.extend(by_suite.get(path, []))
     index = {line.key: number for number, line in enumerate(lines)}
-    return Tree(lines, shown, total, index, above)
+    return Tree(lines, shown, total, index, above, extent_of(shown))
 
 
 def _suite_lines(

@@ -11,6 +11,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.case_tree import Entry, Line
+from tui_eval.tui.state.noting import note_words
 
 Paragraph = tuple[str, str]
 """A style's name (`title`, `text`, `dim`, `label`, `code`, `good`, `bad`, `warn`) and a text."""
@@ -151,6 +152,11 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
             shown.append(("warn", visible(entry.detail, newlines=False)))
         if entry.message and entry.status != "passed":
             shown.append(("text", clip(visible(entry.message), 1_200)))
+    if entry.note is not None:
+        style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
+        old = entry.run_id and entry.note.run_id != entry.run_id
+        said = f"you said: {visible(note_words(entry.note))}"
+        shown.append((style, f"{said} (of an earlier answer)" if old else said))
     if case is not None:
         shown += _case(case)
     return shown

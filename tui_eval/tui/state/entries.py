@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import AppState, CaseItem
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.filtering import Subject, tags_of
@@ -24,14 +25,15 @@ ATTEMPT_STATUSES = {
 
 
 def suite_entries(state: AppState) -> list[Entry]:
-    """One entry per case of the suites, with its last result, or what the runs in front make of it."""
-    group = state.group
-    return _told_apart([suite_entry(item, group) for item in state.rows])
+    """One entry per case of the suites, with its last result, or what the runs in front make of it. May be
+    called in a thread: what changes meanwhile is told again."""
+    return _told_apart([suite_entry(item, state) for item in state.rows])
 
 
-def suite_entry(item: CaseItem, group: RunGroup | None) -> Entry:
+def suite_entry(item: CaseItem, state: AppState) -> Entry:
     """The entry of one case; the runs in front count while they are at work, newer than what is known of
     the past, or the ones the newest result is from."""
+    group = state.group
     entry = Entry(
         item.case_id,
         item.case_id,
@@ -41,6 +43,7 @@ def suite_entry(item: CaseItem, group: RunGroup | None) -> Entry:
         agent=item.agent or "",
         model=item.model or "",
         case=item.case,
+        note=state.notes.get(item.case_id),
     )
     last = item.last
     if last is not None:
@@ -69,8 +72,8 @@ def suite_entry(item: CaseItem, group: RunGroup | None) -> Entry:
 
 
 def run_entries(group: RunGroup, state: AppState) -> list[Entry]:
-    """One entry per case and column of the runs in front."""
-    return _told_apart([run_entry(group, key, state) for key in group.cases])
+    """One entry per case and column of the runs in front. May be called in a thread, as `suite_entries`."""
+    return _told_apart([run_entry(group, key, state) for key in list(group.cases)])
 
 
 def run_entry(group: RunGroup, key: str, state: AppState) -> Entry:
@@ -88,6 +91,11 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> Entry:
         case=item.case if item else None,
     )
     _from_group(entry, group, key)
+    note = state.notes.get(row.case_id)
+    if note is not None and any(
+        (one.run.info.id, one.row.id) == (note.run_id, note.attempt_ref) for one in group.attempts(key)
+    ):
+        entry.note = note
     return entry
 
 
@@ -156,6 +164,16 @@ def subject(entry: Entry) -> Subject:
         entry.duration_ms / 1000 if entry.duration_ms is not None else None,
         entry.cost,
         entry.tokens,
+        entry.note,
+    )
+
+
+def meant(entry: Entry, pointer: CasePointer) -> bool:
+    """Whether a pointer means this entry: the case, and its agent and model where both say them."""
+    return (
+        entry.case_id == pointer.case_id
+        and (not pointer.agent or not entry.agent or entry.agent == pointer.agent)
+        and (not pointer.model or not entry.model or entry.model == pointer.model)
     )
 
 
@@ -173,6 +191,21 @@ def not_passed(entries: Iterable[Entry]) -> list[Entry]:
     ]
 
 
+def _bare(names: list[str]) -> list[str]:
+    """Names of files without the folder and the ending that all of them have."""
+    folders = {name.rpartition("/")[0] for name in names}
+    if len(folders) == 1:
+        names = [name.rpartition("/")[2] for name in names]
+    endings = {name.rpartition(".")[2] for name in names}
+    if (
+        len(endings) == 1
+        and len(ending := endings.pop()) < 6
+        and all(name[: -len(ending) - 1] for name in names)
+    ):
+        names = [name[: -len(ending) - 1] for name in names]
+    return names
+
+
 def _told_apart(entries: list[Entry]) -> list[Entry]:
     """Give those with the same name in one suite what tells them apart."""
     same: dict[tuple[str, str], list[Entry]] = {}
@@ -183,7 +216,7 @@ def _told_apart(entries: list[Entry]) -> list[Entry]:
             continue
         for parts in (
             [entry.agent for entry in group],
-            [(entry.case.prompt or "") if entry.case else "" for entry in group],
+            _bare([(entry.case.prompt or "") if entry.case else "" for entry in group]),
             [entry.case_id.partition("::")[2].removeprefix(entry.name) for entry in group],
         ):
             if len(set(parts)) < 2:

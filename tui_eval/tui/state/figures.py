@@ -65,6 +65,7 @@ class Symbols:
         self.glyphs = GLYPHS if unicode else LETTERS
         self.folded, self.unfolded = ("▸", "▾") if unicode else ("+", "-")
         self.marked = "▌" if unicode else ">"
+        self.star = "★" if unicode else "*"
         self.bar_full, self.bar_empty = ("━", "─") if unicode else ("#", "-")
         self.dot = " · " if unicode else " | "
         self.arrow = "→" if unicode else "->"

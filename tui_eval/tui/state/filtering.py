@@ -2,8 +2,9 @@
 
 Terms are joined by *and*. A word that names an outcome or state asks for it; several such words are
 alternatives. `duration:>5s`, `cost:>0.01`, `tokens:<500` compare; `@name` stands for a saved
-expression. `key:value` looks into one part of the case; `-` before a term turns it round; anything
-else is looked for in name, path, messages and tags, without regard to case.
+expression. `key:value` looks into one part of the case; `star` and `noted` ask for a person's note,
+`note:` for words in it and `verdict:right` or `verdict:wrong` for what it says; `-` before a term turns
+it round; anything else is looked for in name, path, messages and tags, without regard to case.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from tui_eval.store.notes import HumanNote
 
 STATUSES = {
     "passed": ("passed",),
@@ -30,7 +33,8 @@ STATUSES = {
     "new": ("",),
     "bad": ("failed", "error", "cancelled"),
 }
-KEYS = ("agent", "model", "suite", "tag", "format", "name", "id", "prompt")
+FLAGS = ("star", "noted")
+KEYS = ("agent", "model", "suite", "tag", "format", "name", "id", "prompt", "note", "verdict")
 NUMBERS = ("duration", "cost", "tokens")
 _COMPARED = re.compile(r"(<=|>=|<|>|=)?\$?(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -56,6 +60,8 @@ class Subject:
     """Seconds."""
     cost: float | None = None
     tokens: int | None = None
+    note: HumanNote | None = None
+    """A person's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,9 @@ def parse(expression: str) -> CaseFilter:
         body = word[1:] if negative else word
         if body.lower() in STATUSES:
             (excluded if negative else statuses).update(STATUSES[body.lower()])
+            continue
+        if body.lower() in FLAGS:
+            terms.append(Term("is", body.lower(), negative))
             continue
         key, colon, value = body.partition(":")
         if colon and key.lower() in KEYS:
@@ -189,6 +198,12 @@ def _matches(term: Term, subject: Subject) -> bool:
             return value in subject.prompt.lower()
         case "tag":
             return any(value == tag or ("=" not in value and value in tag) for tag in subject.tags())
+        case "is":
+            return subject.note is not None and (value == "noted" or subject.note.star)
+        case "note":
+            return subject.note is not None and value in subject.note.text.lower()
+        case "verdict":
+            return subject.note is not None and (subject.note.verdict or "").startswith(value)
     if term.key in NUMBERS:
         return _compares(getattr(subject, term.key), value)
     return (

@@ -1,0 +1,162 @@
+"""`/ n N f F` on a list of cases: finding, filtering, filters with names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from textual import on
+from textual.timer import Timer
+from textual.widgets import Input
+
+from tui_eval.tui.screens.place import Place
+from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state import filtering
+from tui_eval.tui.state.case_tree import View
+from tui_eval.tui.state.entries import subject
+from tui_eval.tui.widgets.case_list import CaseList
+
+_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
+
+
+class ListFinding(Place, inherit_bindings=False):
+    """Those derived have the list, and arrange it when the filter changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view = View()
+        self.expression = ""
+        self.filter_error = ""
+        self.found = ""
+        self._timer: Timer | None = None
+
+    # -- for those derived
+
+    @property
+    def case_list(self) -> CaseList:
+        """The list."""
+        return self.query_one(CaseList)
+
+    def rebuild(self, *, entries: bool = True, keep: bool = True) -> Any:
+        """Make the lines anew, at once."""
+        raise NotImplementedError
+
+    def rearrange(self) -> None:
+        """Make the lines anew, in a thread where there are many."""
+        raise NotImplementedError
+
+    def rebuilt(self) -> None:
+        """What is shown has changed."""
+
+    # -- keys
+
+    async def action_find(self) -> None:
+        """Ask what to find."""
+        await self._ask("/", self.found, "find in names; enter keeps, n and N go on")
+
+    async def action_find_next(self, step: int) -> None:
+        """The next match, or the one before."""
+        if not self.found:
+            await self.action_find()
+        elif not self.case_list.find(self.found, step):
+            self.eval_app.say(f"not found: {self.found}")
+
+    async def action_filter(self) -> None:
+        """Ask for a filter."""
+        names = " ".join(f"@{name}" for name in self._saved())
+        hint = 'failed agent:x tag:y -suite:z duration:>5s "some text"   name= saves'
+        await self._ask("filter", self.expression, f"{names}   {hint}" if names else hint)
+
+    def _saved(self) -> dict[str, str]:
+        """Filters that have names: of the settings, and those saved here."""
+        app = self.eval_app
+        return {**app.settings.filters, **app.saved_filters}
+
+    def save_filter(self, text: str) -> str:
+        """`name=expression` keeps it under that name (`name=` alone: what is shown now, or forgets a
+        saved one where nothing is filtered); returns the expression to show."""
+        found = _NAMED.fullmatch(text.strip())
+        if found is None:
+            return text
+        name, expression = found.group(1), found.group(2).strip() or self._prompt_start[0]
+        app = self.eval_app
+        if expression:
+            try:
+                filtering.parse(filtering.expand(expression, self._saved()))
+            except filtering.FilterError:
+                return expression
+            app.saved_filters[name] = expression
+            app.say(f"saved as @{name}")
+        elif app.saved_filters.pop(name, None) is not None:
+            app.say(f"@{name} is forgotten")
+        return expression
+
+    def action_clear_filter(self) -> None:
+        """Show everything again."""
+        self.set_filter("")
+
+    def set_filter(self, expression: str, *, at_once: bool = False) -> bool:
+        """Show what this expression asks for; False where it cannot be understood."""
+        try:
+            parsed = filtering.parse(filtering.expand(expression, self._saved()))
+        except filtering.FilterError as error:
+            self.filter_error = str(error)
+            self.rebuilt()
+            return False
+        self.filter_error = ""
+        if expression.strip() != self.expression:
+            self.view.held.clear()
+        self.expression = expression.strip()
+        self.view.accept = (lambda entry: parsed.matches(subject(entry))) if parsed.expression else None
+        if at_once:
+            self.rebuild(entries=False)
+        else:
+            self.rearrange()
+        return True
+
+    # -- the prompt
+
+    async def _ask(self, purpose: str, text: str, hint: str) -> None:
+        """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
+        if not self.query(Prompt):
+            self._prompt_start = (self.expression, self.case_list.cursor)
+            prompt = Prompt(purpose, text, hint)
+            await self.mount(prompt)
+            self.set_focus(prompt.query_one(Input), scroll_visible=False)
+
+    def leave_prompt(self) -> bool:
+        """As by escape; False where none is open."""
+        prompts = self.query(Prompt)
+        if prompts:
+            prompts.first().leave()
+        return bool(prompts)
+
+    @on(Prompt.Typed)
+    def _typed(self, event: Prompt.Typed) -> None:
+        event.stop()
+        if event.purpose == "/":
+            self.found = event.text
+            self.case_list.find(event.text, 1, from_here=True)
+            return
+        if self._timer is not None:
+            self._timer.stop()
+        if not _NAMED.fullmatch(event.text):
+            self._timer = self.set_timer(0.15, lambda: self.set_filter(event.text))
+
+    @on(Prompt.Left)
+    def _left(self, event: Prompt.Left) -> None:
+        event.stop()
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        expression, cursor = self._prompt_start
+        if event.purpose == "/":
+            if not event.kept:
+                self.found = ""
+                self.case_list.find("", 1)
+                self.case_list.show_cursor(cursor)
+        elif not self.set_filter(self.save_filter(event.text) if event.kept else expression):
+            return
+        for prompt in self.query(Prompt):
+            prompt.remove()
+        self.case_list.focus()

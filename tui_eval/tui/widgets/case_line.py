@@ -1,0 +1,281 @@
+"""How a line of the list of cases is drawn: outcome, name, note, trend and figures in columns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import astuple, dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.store.notes import HumanNote
+from tui_eval.tui.state import figures
+from tui_eval.tui.state.case_tree import Entry, Extent, Line, Tree
+from tui_eval.tui.state.describing import FORMAT_NAMES
+from tui_eval.tui.state.entries import ATTEMPT_STATUSES
+from tui_eval.tui.state.noting import note_sign
+from tui_eval.tui.state.stream_text import wrap
+from tui_eval.tui.widgets.line_view import LineView
+from tui_eval.tui.widgets.painting import fit, ink, line
+
+STATUSES = tuple(status for status in figures.GLYPHS if status)
+WORD = 9
+"""Cells of the outcome's word; the one column that is never dropped."""
+
+NAME = 34
+"""Cells that a case's name has before a message beside it gets any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The widths of the columns right of the name; 0: not shown. Each is preceded by a space."""
+
+    word: int = WORD
+    trend: int = 0
+    attempts: int = 0
+    tokens: int = 0
+    cost: int = 0
+    duration: int = 0
+    age: int = 0
+
+    @property
+    def total(self) -> int:
+        """Cells they take with their spaces."""
+        widths = (self.word, self.trend, self.attempts, self.tokens, self.cost, self.duration, self.age)
+        return sum(width + 1 for width in widths if width)
+
+
+def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> Columns:
+    """Which columns a list of this width has: those that fit, and that any of its cases fills."""
+    many = extent.attempts if extent.attempts > 1 else 0
+    if kind == "run":
+        return Columns(
+            attempts=min(10 if width >= 60 else 5, many),
+            duration=6 if width >= 34 else 0,
+            tokens=8 if width >= 100 and extent.tokens else 0,
+            cost=8 if width >= 110 and extent.cost else 0,
+        )
+    return Columns(
+        attempts=min(5, many) if width >= 84 else 0,
+        trend=(12 if width >= 100 else 6 if width >= 44 else 0) if extent.trend else 0,
+        age=4 if width >= 38 and extent.age else 0,
+        duration=6 if width >= 52 and extent.duration else 0,
+        cost=8 if width >= 100 and extent.cost else 0,
+    )
+
+
+class CaseLines(LineView):
+    """Draws the lines of a `Tree`; what is done with them is in `CaseList`."""
+
+    COMPONENT_CLASSES = {
+        *(f"cases--{status}" for status in STATUSES),
+        "cases--cursor",
+        "cases--cursor-blurred",
+        "cases--dim",
+        "cases--folder",
+        "cases--problem",
+        "cases--note",
+        "cases--mark",
+        "cases--found",
+        "cases--new",
+    }
+    DEFAULT_CSS = """
+    CaseLines { width: 1fr; }
+    CaseLines .cases--passed { color: $text-success; }
+    CaseLines .cases--failed { color: $text-error; }
+    CaseLines .cases--error { color: $text-warning; }
+    CaseLines .cases--flaky { color: $text-warning; }
+    CaseLines .cases--running { color: $text-primary; }
+    CaseLines .cases--retrying { color: $text-warning; }
+    CaseLines .cases--waiting { color: $text-muted; }
+    CaseLines .cases--cancelled { color: $text-muted; }
+    CaseLines .cases--skipped { color: $text-muted; }
+    CaseLines .cases--new { color: $text-muted; }
+    CaseLines .cases--dim { color: $text-muted; }
+    CaseLines:ansi .cases--dim { text-style: dim; }
+    CaseLines .cases--folder { text-style: bold; }
+    CaseLines .cases--problem { color: $text-error; }
+    CaseLines .cases--note { color: $text-warning; }
+    CaseLines .cases--mark { color: $accent; text-style: bold; }
+    CaseLines .cases--found { text-style: underline; }
+    CaseLines .cases--cursor { background: $surface-lighten-2; text-style: bold; }
+    CaseLines .cases--cursor-blurred { background: $surface; }
+    CaseLines:ansi .cases--cursor { text-style: reverse; }
+    CaseLines:ansi .cases--cursor-blurred { text-style: underline; }
+    """
+
+    def __init__(
+        self, kind: Literal["suites", "run"], symbols: figures.Symbols, *, classes: str | None = None
+    ) -> None:
+        super().__init__(classes=classes)
+        self.kind: Literal["suites", "run"] = kind
+        self.symbols = symbols
+        self.cases = Tree([], [], 0, {}, {})
+        self.marks: set[str] = set()
+        self.needle = ""
+        self.empty: list[str] = []
+        """What an empty list says, one line each."""
+        self.now = time.time
+        self._columns = Columns()
+        self._columns_at: tuple[object, ...] = ()
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the tree as folded."""
+        return len(self.cases.lines)
+
+    def _style(self, name: str) -> Style:
+        if name.startswith("cursor"):
+            return self.get_component_rich_style(f"cases--{name}", partial=True)
+        return ink(self.get_component_rich_style(f"cases--{name}"))
+
+    def layout_for(self, width: int) -> Columns:
+        """The columns at this width."""
+        extent = self.cases.extent
+        at = (width, *astuple(extent))
+        if at != self._columns_at:
+            self._columns_at = at
+            self._columns = columns_for(self.kind, width, extent)
+        return self._columns
+
+    def draw_empty(self, y: int, width: int) -> Strip:
+        """What to press, where there is nothing."""
+        base = self.rich_style
+        if self.cases.lines or not self.empty:
+            return Strip.blank(width, base)
+        lines = [part for text in self.empty for part in wrap(text, max(10, width - 4))]
+        if not 1 <= y <= len(lines):
+            return Strip.blank(width, base)
+        return line([(f"  {lines[y - 1]}", self._style("dim"))], width, base)
+
+    def draw(self, index: int, width: int) -> Strip:
+        """One line."""
+        shown = self.cases.lines[index]
+        base = self.rich_style
+        if index == self.cursor:
+            base = base + self._style("cursor" if self.has_focus else "cursor-blurred")
+        marked = shown.entry is not None and shown.entry.key in self.marks
+        parts: list[tuple[str, Style]] = [(self.symbols.marked if marked else " ", self._style("mark"))]
+        indent = " " * min(2 * shown.depth, 8)
+        if shown.kind == "case" and shown.entry is not None:
+            parts += self._case(shown, shown.entry, indent, width - 1, base)
+        elif shown.kind == "problem" and shown.problem is not None:
+            style = self._style("problem" if shown.problem.level == "error" else "note")
+            place = f"line {shown.problem.line}: " if shown.problem.line else ""
+            text = visible(clip(place + shown.problem.message, 400), newlines=False)
+            parts.append((fit(f"{indent}! {text}", width - 1), style))
+        else:
+            parts += self._group(shown, indent, width - 1)
+        return line(parts, width, base)
+
+    def _case(
+        self, shown: Line, entry: Entry, indent: str, width: int, base: Style
+    ) -> list[tuple[str, Style]]:
+        columns = self.layout_for(width + 1)
+        status = entry.status
+        flaky = entry.flaky and status != "running"
+        style = self._style(status or "new")
+        word = f"{status}" if not (flaky and status in ("passed", "failed")) else "flaky"
+        if flaky and word == "flaky":
+            style = self._style("flaky")
+            if len(entry.attempts) < 10:
+                word = f"flaky {entry.attempts.count('p')}/{len(entry.attempts)}" if entry.attempts else word
+        glyph = self.symbols.glyphs.get(status, " ")
+        name_style = self._style("found") if self.needle and self.needle in entry.name.lower() else Style()
+        room = width - columns.total - len(indent) - 2
+        name = visible(clip(entry.name, 400), newlines=False)
+        parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
+        if entry.note is not None:
+            room -= self._note_room(entry.note, room)
+        aside = ""
+        if self.kind == "run" and entry.message and status in ("failed", "error"):
+            aside = entry.message
+        elif not shown.above:
+            aside = entry.suite
+        aside = visible(clip(" ".join(aside[:400].split()), 200), newlines=False)
+        wide = min(cell_len(name), max(NAME, room * 3 // 5))
+        if entry.variant:
+            variant = visible(clip(entry.variant.partition(":")[0], 14), newlines=False)
+            wide = min(max(wide, cell_len(name) + 1 + cell_len(variant)), max(NAME, room * 3 // 5), room)
+            name = f"{fit(name, min(cell_len(name), wide - 1 - cell_len(variant)))} {variant}"
+        wide += 2
+        left = room - wide
+        if aside and left >= 12:
+            parts += [(fit(name, wide - 2) + "  ", name_style), (fit(aside, left), self._style("dim"))]
+        else:
+            parts.append((fit(name, room), name_style))
+        if entry.note is not None:
+            parts.append(self._note(entry.note, width - columns.total - len(indent) - 2))
+        parts.append((" " + fit(word, columns.word), style))
+        dim = self._style("dim")
+        if columns.trend:
+            parts.append(
+                (" " + fit(self.symbols.trend(entry.trend, columns.trend), columns.trend, right=True), dim)
+            )
+        if columns.attempts:
+            parts.append((" ", base))
+            parts += self._attempts(entry.attempts, columns.attempts)
+        if columns.tokens:
+            parts.append((" " + fit(figures.count(entry.tokens), columns.tokens, right=True), dim))
+        if columns.cost:
+            parts.append((" " + fit(figures.cost(entry.cost), columns.cost, right=True), dim))
+        if columns.duration:
+            if entry.started_at and status in ("running", "retrying"):
+                time_text = figures.clock(self.now() - entry.started_at)
+            else:
+                time_text = figures.duration(entry.duration_ms)
+            parts.append((" " + fit(time_text, columns.duration, right=True), dim))
+        if columns.age:
+            old = figures.age(self.now() - entry.finished_at) if entry.finished_at and status else ""
+            parts.append((" " + fit(old, columns.age, right=True), dim))
+        return parts
+
+    def _note_room(self, note: HumanNote, room: int) -> int:
+        return cell_len(self._note(note, room)[0])
+
+    def _note(self, note: HumanNote, room: int) -> tuple[str, Style]:
+        """A person's note: ` ★ wrong …`, a letter each where there is little room."""
+        star = self.symbols.star
+        sign = note_sign(note, star)
+        if room < 40:
+            sign = "".join(word if word in (star, "…", "...") else word[0] for word in sign.split())
+        style = {"right": "passed", "wrong": "failed"}.get(note.verdict or "", "mark")
+        return f" {sign}", self._style(style)
+
+    def _attempts(self, attempts: str, width: int) -> list[tuple[str, Style]]:
+        """`✓✓✗`, or `7/10 ✓` where they do not fit."""
+        if len(attempts) > width:
+            passed = attempts.count("p")
+            return [(fit(f"{passed}/{len(attempts)}", width), self._style("dim"))]
+        parts = [
+            (self.symbols.glyphs[ATTEMPT_STATUSES[letter]], self._style(ATTEMPT_STATUSES[letter]))
+            for letter in attempts
+        ]
+        return [*parts, (" " * (width - len(attempts)), Style())]
+
+    def _group(self, shown: Line, indent: str, width: int) -> list[tuple[str, Style]]:
+        """A folder or suite: its name, and at the right its format and what became of its cases."""
+        dim = self._style("dim")
+        fold = self.symbols.folded if shown.folded else self.symbols.unfolded
+        if shown.kind == "suite" and not shown.counts.total() and not (shown.suite and shown.suite.problems):
+            fold = " "
+        right: list[tuple[str, Style]] = []
+        for status in ("failed", "error", "running", "retrying", "passed"):
+            if shown.counts[status]:
+                right.append((f" {self.symbols.glyphs[status]}{shown.counts[status]:,}", self._style(status)))
+        errors = sum(problem.level == "error" for problem in shown.suite.problems) if shown.suite else 0
+        if errors:
+            right.insert(0, (f" {errors} problem{'s' if errors > 1 else ''}", self._style("problem")))
+        total = shown.counts.total()
+        badge = FORMAT_NAMES.get(shown.suite.format, "") if shown.suite and width >= 44 else ""
+        tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{total:,}" if total else "")
+        used = sum(len(text) for text, _ in right)
+        if len(indent) + 2 + used + len(tail) + 12 > width:
+            tail = ""
+        room = max(4, width - len(indent) - 2 - used - len(tail))
+        name = fit(visible(clip(shown.name, 400), newlines=False), room)
+        parts = [(f"{indent}{fold} ", dim), (name, self._style("folder")), (tail, dim), *right]
+        return parts
