@@ -347,14 +347,18 @@ def export_command(run: str, output: Path) -> int:
 
 
 @cli.command(name="compare")
-@click.argument("before")
-@click.argument("after", default="last")
+@click.argument("before", metavar="RUN")
+@click.argument("after", metavar="[RUN]", required=False)
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="given twice: two agents of one run")
 @click.option("--json", "as_json", is_flag=True)
-def compare_command(before: str, after: str, as_json: bool) -> int:
-    """Two runs against each other: regressions, fixes, flaky, new, gone; 1 on a regression."""
+def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_json: bool) -> int:
+    """Two runs against each other (the second: last), or two agents of one: what regressed, is fixed,
+    flaky, new, gone; 1 on a regression."""
     from tui_eval.commands.compare import compare_runs
 
-    return compare_runs(before, after, as_json)
+    if agents and (len(agents) != 2 or after is not None):
+        raise click.UsageError("--agent is given twice, for two agents of one run: RUN --agent A --agent B")
+    return compare_runs(before, after, agents, as_json)
 
 
 @cli.command(name="prune")

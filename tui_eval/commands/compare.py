@@ -2,40 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tui_eval.commands.output import EXIT_FAILED, EXIT_NOTHING, EXIT_OK, CommandError, say, say_json
+from tui_eval.commands.output import (
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    CommandError,
+    counted,
+    say,
+    say_json,
+)
 from tui_eval.commands.run import find_run
+from tui_eval.config import find_root
 from tui_eval.guard.text import clip, visible
-from tui_eval.reports.comparison import CHANGES, CaseChange, Comparison, compare
-from tui_eval.store.reader import RunReader
+from tui_eval.reports.comparison import CHANGES, CaseChange, Comparison, Pair, compare
+from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.runs import StoreError
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.summary import CaseSummary
 
 
-def compare_runs(before: str, after: str, as_json: bool) -> int:
-    """Compare two runs and print what changed, worst first."""
-    result = compare(_summaries(before), _summaries(after))
-    if as_json:
-        say_json({**msgspec.to_builtins(result), "counts": {name: result.count(name) for name in CHANGES}})
+def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json: bool) -> int:
+    """Compare two runs (each with the runs that add to it), or two agents of one run, and print what
+    changed, worst first.
+
+    Raises:
+        CommandError: a run cannot be read, or the agents are not two of the run's.
+    """
+    if agents:
+        folders = _folders(before, None)
+        halves = _columns(_load(folders), agents)
+        sides = (folders, folders)
     else:
+        sides = (_folders(before, after or "last"), _folders(after or "last", before))
+        halves = (_load(sides[0]), _load(sides[1]))
+    result = compare(*halves)
+    if as_json:
+        document = msgspec.to_builtins(result)
+        document["counts"] = {name: result.count(name) for name in CHANGES}
+        document["runs"] = [[folder.name for folder in side] for side in sides]
+        say_json(document)
+    else:
+        if not agents:
+            for word, side in zip(("before", "after"), sides, strict=True):
+                if len(side) > 1:
+                    say(f"{word}: {side[0].name} with {counted(len(side) - 1, 'run')} linked to it")
         say(_text(result))
     if not result.cases:
         return EXIT_NOTHING
     return EXIT_FAILED if result.count("regressed") else EXIT_OK
 
 
-def _summaries(reference: str) -> list[CaseSummary]:
+def _folders(reference: str, other: str | None) -> list[Path]:
     try:
-        reader = RunReader(find_run(reference))
-        try:
-            return summarise_run(reader.cases(), reader.attempts())
-        finally:
-            reader.close()
+        root, _ = find_root([Path.cwd()])
+        return counting_folders(root, find_run(reference), find_run(other) if other is not None else None)
     except StoreError as error:
         raise CommandError(str(error)) from None
+
+
+def _load(folders: Sequence[Path]) -> list[CaseSummary]:
+    try:
+        return load_together(folders)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+
+
+def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[CaseSummary], ...]:
+    """The cases of both agents. An agent may be named with its model (`support, gpt-4.1`), or by the model
+    alone."""
+    known = list(dict.fromkeys((case.agent, case.model) for case in cases))
+    halves: list[list[CaseSummary]] = []
+    for wanted in agents:
+        meant = [one for one in known if wanted in (one[0], one[1], f"{one[0]}, {one[1]}")]
+        if len(meant) != 1:
+            named = "; ".join(", ".join(part for part in one if part) for one in known)
+            problem = (
+                "is not one of the run's agents" if not meant else "means more than one of the run's agents"
+            )
+            raise CommandError(visible(f"--agent {wanted} {problem}; they are: {named}", newlines=False))
+        halves.append([case for case in cases if (case.agent, case.model) == meant[0]])
+    return tuple(halves)
 
 
 def _text(result: Comparison) -> str:
@@ -45,18 +96,34 @@ def _text(result: Comparison) -> str:
         if not members:
             continue
         if change == "unchanged":
-            lines.append(f"unchanged: {len(members)}")
+            lines.append(f"unchanged: {len(members):,}")
             continue
-        lines.append(f"{change}: {len(members)}")
+        lines.append(f"{change}: {len(members):,}")
         lines.extend(f"  {_line(case)}" for case in members)
     (was, low, high), (now, now_low, now_high) = result.pass_rates
     lines.append(
         f"passed before {was:.0%} ({low:.0%}–{high:.0%}), after {now:.0%} ({now_low:.0%}–{now_high:.0%}), "
         "Wilson 95 %"
     )
+    usual = _usual(result)
+    if usual:
+        lines.append(f"an attempt, where both know it: {usual}")
     if result.p_value is not None and (result.count("regressed") or result.count("fixed")):
         lines.append(f"exact McNemar test on cases that changed: p = {result.p_value:.3g}")
     return "\n".join(lines)
+
+
+def _usual(result: Comparison) -> str:
+    parts: list[tuple[Pair | None, str, str, float]] = [
+        (result.usual.latency, ".2f", " s", 1000.0),
+        (result.usual.tokens, ",.0f", " tokens", 1.0),
+        (result.usual.cost, ".4f", " USD", 1.0),
+    ]
+    return ", ".join(
+        f"{pair[0] / unit:{form}} → {pair[1] / unit:{form}}{name}"
+        for pair, form, name, unit in parts
+        if pair is not None
+    )
 
 
 def _line(case: CaseChange) -> str:

@@ -34,17 +34,33 @@ class CaseChange(msgspec.Struct):
     p_value: float | None = None
 
 
+Pair = tuple[float, float]
+"""A figure before and after."""
+
+
+class Usual(msgspec.Struct):
+    """What an attempt takes, before and after: means over the cases that both runs have and know it of.
+
+    `latency` in ms, `cost` in USD; None where it is not known of any case on both sides.
+    """
+
+    latency: Pair | None = None
+    tokens: Pair | None = None
+    cost: Pair | None = None
+
+
 class Comparison(msgspec.Struct):
     """The cases by change, worst first, and the runs as wholes.
 
     `pass_rates` are shares of cases passed with their Wilson 95 % intervals, before and after.
     `p_value` is the exact McNemar test on cases that both runs have (two-sided): how probable at least
-    so uneven a split of changed cases is by chance alone.
+    so uneven a split of changed cases is by chance alone. `usual` compares what an attempt takes.
     """
 
     cases: list[CaseChange]
     pass_rates: tuple[tuple[float, float, float], tuple[float, float, float]]
     p_value: float | None
+    usual: Usual = msgspec.field(default_factory=Usual)
 
     def count(self, change: Change) -> int:
         """How many cases changed so."""
@@ -56,7 +72,7 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comp
     agent against another)."""
     old, new = _by_key(before, after)
     cases = [_change(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old])]
-    cases.sort(key=lambda case: CHANGES.index(case.change))
+    cases.sort(key=lambda case: (CHANGES.index(case.change), -_distance(case)))
     both = [case for case in cases if case.before is not None and case.after is not None]
     lost = sum(_passed(case.before) and not _passed(case.after) for case in both)
     won = sum(_passed(case.after) and not _passed(case.before) for case in both)
@@ -64,7 +80,27 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comp
         cases=cases,
         pass_rates=(_rate(before), _rate(after)),
         p_value=mcnemar_exact(lost, won) if both else None,
+        usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "cost")),
     )
+
+
+def _means(cases: Sequence[CaseChange], name: str) -> Pair | None:
+    """Means per attempt of a figure; `duration_ms` is one already, tokens and cost are sums."""
+    known: list[Pair] = []
+    for case in cases:
+        before, after = _figure(case.before, name), _figure(case.after, name)
+        if before is not None and after is not None:
+            known.append((before, after))
+    if not known:
+        return None
+    return sum(one[0] for one in known) / len(known), sum(one[1] for one in known) / len(known)
+
+
+def _figure(item: CaseSummary | None, name: str) -> float | None:
+    value = getattr(item, name, None)
+    if value is None or item is None:
+        return None
+    return float(value) if name == "duration_ms" else value / max(item.attempts, 1)
 
 
 def _by_key(
@@ -105,6 +141,13 @@ def _change(before: CaseSummary | None, after: CaseSummary | None) -> CaseChange
     return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value)
 
 
+def _distance(case: CaseChange) -> float:
+    """How far the shares of attempts passed lie apart: what broke wholly stands before what became shaky."""
+    if case.before is None or case.after is None:
+        return 0.0
+    return abs(case.after.pass_rate - case.before.pass_rate)
+
+
 def _passed(item: CaseSummary | None) -> bool:
     return item is not None and item.outcome == "passed"
 
@@ -120,10 +163,22 @@ def mcnemar_exact(lost: int, won: int) -> float:
     """Two-sided exact McNemar test on paired outcomes: the binomial probability of a split at least as
     uneven as `lost` to `won` when both are equally likely; 1 where nothing changed."""
     total = lost + won
-    if total == 0:
+    if lost == won:
         return 1.0
-    tail = sum(math.comb(total, k) for k in range(min(lost, won) + 1)) / 2**total
+    fewer = min(lost, won)
+    # The terms from the largest down, each from the one before; whole numbers would have thousands of digits.
+    term = math.exp(_log_choose(total, fewer) - total * math.log(2))
+    tail = 0.0
+    for k in range(fewer, -1, -1):
+        tail += term
+        term *= k / (total - k + 1)
+        if term < tail * 1e-17:
+            break
     return min(1.0, 2 * tail)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def fisher_exact(passed_a: int, failed_a: int, passed_b: int, failed_b: int) -> float:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from tui_eval.model import Case
 from tui_eval.store.index import Index
+from tui_eval.store.linked import family
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import StoreError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
-from tui_eval.tui.state.linked import Placed, family
+from tui_eval.tui.state.linked import Placed
 
 
 @dataclass(frozen=True, slots=True)

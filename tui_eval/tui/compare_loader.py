@@ -2,46 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tui_eval.model import Attempt
 from tui_eval.reports.comparison import CaseChange, Comparison, compare
 from tui_eval.store.index import Index
+from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import AttemptRow
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.pointer import CasePointer
 
 RUNS = 40
 """Runs of a case whose attempts can be chosen, the newest ones."""
 
 
+Column = tuple[str, str | None]
+"""An agent and its model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Half:
-    """One side of a comparison: a run, or one agent (and model) of it."""
+    """One side of a comparison: a run, or one agent (and model) of it. `linked` are the runs that belong
+    to it and count with it, oldest first, as they were found."""
 
     folder: Path
     agent: str | None = None
     model: str | None = None
+    linked: tuple[Path, ...] = ()
 
     @property
-    def name(self) -> str:
-        """For people."""
-        column = ", ".join(part for part in (self.agent, self.model) if part)
-        return f"{self.folder.name} {column}".strip()
+    def column(self) -> str:
+        """Its agent (and model) for people; empty where it is a whole run."""
+        return ", ".join(part for part in (self.agent, self.model) if part)
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids of the runs whose attempts count, newest first."""
+        return [folder.name for folder in reversed(self.linked)] or [self.folder.name]
+
+
+class Compared(NamedTuple):
+    """Both sides, with the runs that count for each, and what became of each case."""
+
+    before: Half
+    after: Half
+    comparison: Comparison
 
 
 def load_half(half: Half) -> list[CaseSummary]:
-    """What a run says of each case (of this agent, where one is given).
+    """What a run, with those that count with it, says of each case (of this agent, where one is given).
 
     Raises:
         StoreError: it cannot be read.
     """
-    with closing(RunReader(half.folder)) as reader:
-        found = summarise_run(reader.cases(), reader.attempts())
+    found = load_together(half.linked or [half.folder])
     return [
         one
         for one in found
@@ -49,16 +69,22 @@ def load_half(half: Half) -> list[CaseSummary]:
     ]
 
 
-def load_comparison(before: Half, after: Half) -> Comparison:
-    """Both runs against each other.
+def load_comparison(root: Path, before: Half, after: Half) -> Compared:
+    """Both sides against each other.
 
     Raises:
         StoreError: one of them cannot be read.
     """
-    return compare(load_half(before), load_half(after))
+    first, second = _with_linked(root, before, after), _with_linked(root, after, before)
+    return Compared(first, second, compare(load_half(first), load_half(second)))
 
 
-def columns(folder: Path) -> list[tuple[str, str | None]]:
+def _with_linked(root: Path, half: Half, other: Half) -> Half:
+    against = other.folder if other.folder != half.folder else None
+    return replace(half, linked=tuple(counting_folders(root, half.folder, against)))
+
+
+def columns(folder: Path) -> list[Column]:
     """The agents (with models) of a run, in its order.
 
     Raises:
@@ -66,6 +92,27 @@ def columns(folder: Path) -> list[tuple[str, str | None]]:
     """
     with closing(RunReader(folder)) as reader:
         return list(dict.fromkeys((case.agent, case.model) for case in reader.cases()))
+
+
+def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None:
+    """What can stand in a side's place: the next (or previous) agent of its run, else the next run (those
+    that only add to others left out); None where there is no other.
+
+    Raises:
+        StoreError: the run cannot be read.
+    """
+    if half.folder == opposite.folder:
+        sides = [Half(half.folder, *column) for column in columns(half.folder)]
+        here, there = replace(half, linked=()), replace(opposite, linked=())
+        at = sides.index(here) if here in sides else 0
+        turned = [sides[(at + step * i) % len(sides)] for i in range(1, len(sides))]
+        return next((side for side in turned if side != there), None)
+    whole = sorted(run_id for run_id, above in Index(root).links().items() if not above)
+    found = [run_id for run_id in whole if run_id != opposite.folder.name]
+    later = [run_id for run_id in found if run_id > half.folder.name]
+    earlier = [run_id for run_id in found if run_id < half.folder.name]
+    ids = later[:1] if step > 0 else earlier[-1:]
+    return replace(half, folder=Store(root).runs_folder / ids[0], linked=()) if ids else None
 
 
 @dataclass(slots=True)
@@ -145,21 +192,26 @@ def _meant(choices: list[Choice], pointer: CasePointer) -> int | None:
 def changed_sides(root: Path, before: Half, after: Half, change: CaseChange) -> Sides | None:
     """The attempts that tell most of a change: of a run that passed the first that passed, of one that
     did not the first that failed. None where only one run has the case."""
-    choices = choices_of(root, change.case_id, before.folder.name, after.folder.name)
-    left = _telling(choices, before.folder.name, change.before)
-    right = _telling(choices, after.folder.name, change.after)
+    choices = choices_of(root, change.case_id, *before.runs, *after.runs)
+    left = _telling(choices, before.runs, change.before)
+    right = _telling(choices, after.runs, change.after)
     if left is None or right is None or left == right:
         return None
     return load_sides(root, Sides(change.case_id, choices, left, right))
 
 
-def _telling(choices: list[Choice], run_id: str, summary: CaseSummary | None) -> int | None:
+def _telling(choices: list[Choice], runs: Sequence[str], summary: CaseSummary | None) -> int | None:
+    """The first attempt of a case's outcome in the newest of the runs that has one."""
     if summary is None:
         return None
     column = (summary.agent, summary.model)
-    own = [i for i, one in enumerate(choices) if one.run_id == run_id and (one.agent, one.model) == column]
-    wanted = summary.outcome
-    return next((i for i in own if choices[i].row.outcome == wanted), own[0] if own else None)
+    own = [
+        i
+        for run_id in runs
+        for i, one in enumerate(choices)
+        if one.run_id == run_id and (one.agent, one.model) == column
+    ]
+    return next((i for i in own if choices[i].row.outcome == summary.outcome), own[0] if own else None)
 
 
 def load_sides(root: Path, sides: Sides) -> Sides:

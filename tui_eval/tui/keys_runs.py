@@ -19,6 +19,24 @@ RUNS_KEYS: tuple[Key, ...] = (
 COMPARE_KEYS: tuple[Key, ...] = (
     Key("compare.changed", "i", "changed", "only what changed, or everything", "compare", "only changed"),
     Key("compare.swap", "s", "swap", "the other way round", "compare", "swap"),
+    Key(
+        "compare.later",
+        "greater_than_sign",
+        "other(1)",
+        "against a later run, or the next agent",
+        "compare",
+        "other run",
+    ),
+    Key(
+        "compare.earlier",
+        "less_than_sign",
+        "other(-1)",
+        "against an earlier run, or the agent before",
+        "compare",
+    ),
+    Key("compare.find", "slash", "find", "find in names and reasons", "compare", "find"),
+    Key("compare.find_next", "n", "find_next(1)", "next match", "compare"),
+    Key("compare.find_previous", "N", "find_next(-1)", "previous match", "compare"),
 )
 """Keys of a comparison."""
 

@@ -11,13 +11,15 @@ from textual.app import ComposeResult
 
 from tui_eval.reports.comparison import CHANGES, Comparison
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.compare_loader import Half, Sides, changed_sides, load_comparison
+from tui_eval.tui.compare_loader import Compared, Half, Sides, changed_sides, load_comparison, other_half
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import COMPARE_KEYS, OPEN_KEYS
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.row_finding import RowFinding
 from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.state.compare_view import Row, row_line, rows, summary_lines
+from tui_eval.tui.state.lines import one_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -27,7 +29,7 @@ STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn"}
 """Styles of the changes in the line at the top."""
 
 
-class CompareScreen(Place, inherit_bindings=False):
+class CompareScreen(RowFinding, inherit_bindings=False):
     """Facts of both, then the cases by change; enter shows the two transcripts."""
 
     TITLE = "Compare"
@@ -43,6 +45,7 @@ class CompareScreen(Place, inherit_bindings=False):
         self.before, self.after = before, after
         self.comparison: Comparison | None = None
         self.only_changed = False
+        self._rows: list[Row] = []
         self._generation = 0
         self._table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
 
@@ -59,44 +62,81 @@ class CompareScreen(Place, inherit_bindings=False):
         self._load()
 
     def hints(self) -> Sequence[Key]:
-        """Few keys."""
+        """Seven keys."""
         own = {key.id: key for key in COMPARE_KEYS}
-        return [
-            *keys_of("list.open"),
-            own["compare.changed"],
-            own["compare.swap"],
-            *keys_of("back", "help", "quit"),
-        ]
+        names = ("compare.changed", "compare.later", "compare.swap", "compare.find")
+        return [*keys_of("list.open"), *(own[name] for name in names), *keys_of("help", "quit")]
+
+    @property
+    def agents(self) -> bool:
+        """Whether two agents of a run are compared, not two runs."""
+        return self.before.folder == self.after.folder
+
+    @property
+    def found_table(self) -> RowTable:
+        """The cases."""
+        return self._table
+
+    def words_of(self, row: Row) -> str:
+        """A case's name, suite and why it does not pass."""
+        if row.case is None:
+            return ""
+        told = [one.message for one in (row.case.before, row.case.after) if one is not None]
+        return "\n".join([row.case.name, row.case.suite, *told])
+
+    # -- what is shown
 
     def _load(self) -> None:
         self._generation += 1
-        work = partial(load_comparison, self.before, self.after)
-        run_in_thread(self.app, work, partial(self._take, self._generation), name="compare")
+        generation = self._generation
 
-    def _take(self, generation: int, comparison: Comparison) -> None:
+        def read() -> tuple[Compared, list[Row]]:
+            compared = load_comparison(self.eval_app.state.root, self.before, self.after)
+            return compared, rows(compared.comparison, agents=self.agents)
+
+        run_in_thread(
+            self.app, read, partial(self._take, generation), partial(self._failed, generation), name="compare"
+        )
+
+    def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation and self.is_mounted:
-            self.comparison = comparison
+            self._table.empty = f"Cannot be compared: {one_line(error)}"
+            self._table.set_rows([], keep=False)
+            self._table.relayout()
+        self.eval_app.problem(str(error))
+
+    def _take(self, generation: int, found: tuple[Compared, list[Row]]) -> None:
+        if generation == self._generation and self.is_mounted:
+            (self.before, self.after, self.comparison), self._rows = found
             self._show(keep=False)
 
     def _show(self, *, keep: bool = True) -> None:
         comparison = self.comparison
         if comparison is None:
             return
-        found = rows(comparison, only_changed=self.only_changed)
+        shown = self._rows
+        if self.only_changed:
+            shown = [row for row in shown if row.change != "unchanged"]
         self._table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
-        self._table.set_rows(found, keep=keep)
-        if not found:
+        self._table.set_rows(shown, keep=keep)
+        if not shown:
             self._table.relayout()
-        elif not keep and len(found) > 1:
+        elif not keep and len(shown) > 1:
             self._table.move_to(1)
         parts = [("title", "Compare"), ("dim", f"  {len(comparison.cases):,} cases")]
+        if self.agents:
+            parts[1] = ("dim", f" two agents of {one_line(self.after.folder.name)}{parts[1][1]}")
         for change in CHANGES[:3]:
             number = comparison.count(change)
             if number:
                 parts.append((STYLES[change], f"  {number:,} {change}"))
         self.query_one(FactsBar).show(parts)
-        lines = summary_lines(comparison, self.before.name, self.after.name, max(self.size.width - 2, 20))
-        self.query_one(LineLabel).set_lines(lines)
+        width = max(self.size.width - 2, 20)
+        before, after = _name(self.before, self.agents), _name(self.after, self.agents)
+        lines = summary_lines(comparison, before, after, width, agents=self.agents)
+        label = self.query_one(LineLabel)
+        label.styles.height = len(lines)
+        label.set_lines(lines)
 
     def on_resize(self) -> None:
         """The facts depend on the width."""
@@ -117,6 +157,8 @@ class CompareScreen(Place, inherit_bindings=False):
             if row.case is not None and row.case.case_id == pointer.case_id:
                 self._table.move_to(number)
                 return
+
+    # -- keys
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:
@@ -150,3 +192,29 @@ class CompareScreen(Place, inherit_bindings=False):
         """The other way round."""
         self.before, self.after = self.after, self.before
         self._load()
+
+    def action_other(self, step: int) -> None:
+        """Against a later (or earlier) run, or another agent of it."""
+        self._generation += 1
+        generation = self._generation
+
+        def take(half: Half | None) -> None:
+            if generation != self._generation or not self.is_mounted:
+                return
+            if half is None:
+                what = "agent" if self.agents else "later run" if step > 0 else "earlier run"
+                self.eval_app.say(f"no {what} to compare with")
+            else:
+                self.before = half
+                self._load()
+
+        work = partial(other_half, self.eval_app.state.root, self.before, self.after, step)
+        run_in_thread(self.app, work, take, name="other")
+
+
+def _name(half: Half, agents: bool) -> str:
+    """A side for people: its agent, or its run with how many count with it."""
+    if agents:
+        return half.column or "no agent"
+    more = f" +{len(half.linked) - 1} linked" if len(half.linked) > 1 else ""
+    return f"{half.folder.name}{f' {half.column}' if half.column else ''}{more}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tui_eval.reports.comparison import CHANGES, CaseChange, Change, Comparison
 from tui_eval.store.summary import CaseSummary
-from tui_eval.tui.state.amounts import count
+from tui_eval.tui.state.amounts import cost, count, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.trends import share
 from tui_eval.tui.state.verdict_lines import GLYPHS
@@ -29,6 +29,12 @@ WORDS: dict[Change, str] = {
     "gone": "only in the first",
     "unchanged": "the same outcome",
 }
+COLUMN_WORDS: dict[Change, str] = {
+    **WORDS,
+    "regressed": "passes with the first, not with the second",
+    "fixed": "passes with the second, not with the first",
+}
+"""The same of two agents."""
 SURE = 0.05
 """A difference that chance alone gives less often than this is called one."""
 
@@ -39,6 +45,7 @@ class Row(NamedTuple):
     change: Change
     case: CaseChange | None
     number: int = 0
+    words: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -49,14 +56,17 @@ class Row(NamedTuple):
         return (self.change, self.case.case_id, one.agent if one else "", (one.model if one else "") or "")
 
 
-def rows(comparison: Comparison, *, only_changed: bool = False) -> list[Row]:
-    """Headings with their cases, regressed first; `only_changed` leaves out what is as it was."""
+def rows(comparison: Comparison, *, only_changed: bool = False, agents: bool = False) -> list[Row]:
+    """Headings with their cases, regressed first; `only_changed` leaves out what is as it was, `agents`
+    says that two agents are compared."""
+    by_change: dict[Change, list[CaseChange]] = {change: [] for change in CHANGES}
+    for case in comparison.cases:
+        by_change[case.change].append(case)
     found: list[Row] = []
-    for change in CHANGES:
-        cases = [case for case in comparison.cases if case.change == change]
+    for change, cases in by_change.items():
         if not cases or (only_changed and change == "unchanged"):
             continue
-        found.append(Row(change, None, len(cases)))
+        found.append(Row(change, None, len(cases), (COLUMN_WORDS if agents else WORDS)[change]))
         found += [Row(change, case) for case in cases]
     return found
 
@@ -74,28 +84,42 @@ def chance(p_value: float | None) -> str:
     )
 
 
-def summary_lines(comparison: Comparison, before: str, after: str, width: int) -> list[Line]:
+def summary_lines(
+    comparison: Comparison, before: str, after: str, width: int, *, agents: bool = False
+) -> list[Line]:
     """What the two are and what they come to as wholes."""
-    (old, *old_range), (new, *new_range) = comparison.pass_rates
     lost, won = comparison.count("regressed"), comparison.count("fixed")
-    lines: list[Line] = [
-        (
-            Span("before ", "label"),
-            Span(one_line(before)),
-            Span(f"  {share(old)} of cases ({share(old_range[0])} to {share(old_range[1])})", "muted"),
-        ),
-        (
-            Span("after  ", "label"),
-            Span(one_line(after)),
-            Span(f"  {share(new)} of cases ({share(new_range[0])} to {share(new_range[1])})", "muted"),
-        ),
-    ]
+    labels = ("first  ", "second ") if agents else ("before ", "after  ")
+    lines: list[Line] = []
+    for label, name, (rate, low, high) in zip(labels, (before, after), comparison.pass_rates, strict=True):
+        words = f"  {share(rate)} of cases ({share(low)} to {share(high)})"
+        room = max(width - len(label) - len(words), 8)
+        lines.append((Span(label, "label"), *fit((Span(one_line(name)),), room), Span(words, "muted")))
     style = "failed" if lost > won else "passed" if won > lost else "strong"
     told: Line = (Span(f"{count(lost, 'case')} regressed, {won:,} fixed", style),)
     if comparison.p_value is not None and lost + won:
         told = (*told, Span(f": {chance(comparison.p_value)}", "muted"))
     lines.append(told)
-    return [fit(line, width) for line in lines]
+    taken = usual_line(comparison)
+    return [fit(line, width) for line in (*lines, *([taken] if taken else []))]
+
+
+def usual_line(comparison: Comparison) -> Line:
+    """What an attempt takes, before and after, of the cases that both have; empty where none says it."""
+    usual = comparison.usual
+    parts: list[str] = []
+    for pair, show in (
+        (usual.latency, duration),
+        (usual.tokens, lambda value: f"{value:,.0f}"),
+        (usual.cost, cost),
+    ):
+        if pair is None:
+            continue
+        old, new = pair
+        change = round((new - old) / old * 100) if old else 0
+        unit = " tokens" if pair is usual.tokens else ""
+        parts.append(f"{show(old)} → {show(new)}{unit}" + (f" ({change:+d}%)" if change else ""))
+    return (Span("an attempt  ", "label"), Span(" · ".join(parts), "muted")) if parts else ()
 
 
 def ratio(one: CaseSummary | None) -> str:
@@ -114,7 +138,7 @@ def row_line(row: Row, width: int) -> Line:
     """A heading, or a case: its name, attempts passed before and after, how sure that is, why it fails."""
     glyph, style = GLYPH[row.change]
     if row.case is None:
-        words = f"  {WORDS[row.change]}"
+        words = f"  {row.words or WORDS[row.change]}"
         return fit((Span(f"{glyph} {row.number:,} {row.change}", style), Span(words, "muted")), width)
     case = row.case
     before, after = case.before, case.after

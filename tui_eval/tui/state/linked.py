@@ -3,7 +3,7 @@ what they come to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tui_eval.store.schema import AttemptRow
@@ -20,29 +20,6 @@ class Placed(NamedTuple):
         """The outcome, or what it is doing: `running`, `waiting`."""
         state = self.row.outcome or self.row.state
         return "running" if state == "retrying" else state
-
-
-def family(links: Mapping[str, str | None], run_id: str) -> list[str]:
-    """The runs that a run belongs together with, itself among them, oldest first.
-
-    Args:
-        links: Which run each run is linked to (`Index.links`).
-        run_id: Any run of the family.
-    """
-    root, seen = run_id, {run_id}
-    while (above := links.get(root)) and above in links and above not in seen:
-        seen.add(above)
-        root = above
-    below: dict[str, list[str]] = {}
-    for child, parent in links.items():
-        if parent:
-            below.setdefault(parent, []).append(child)
-    found, waiting = {run_id}, [root]
-    while waiting:
-        here = waiting.pop()
-        found.add(here)
-        waiting.extend(child for child in below.get(here, ()) if child not in found)
-    return sorted(found)
 
 
 def merged(own: Sequence[Placed], run_id: str, rows: Iterable[AttemptRow]) -> list[Placed]:

@@ -1,0 +1,75 @@
+"""Runs that belong together, as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.app_host import LiveRun
+from tui_eval.store.linked import counting, counting_folders, load_together, summarise_together
+from tui_eval.store.reader import RunReader
+
+LINKS = {"a": None, "b": "a", "c": "a", "d": None}
+
+
+@pytest.mark.parametrize(
+    ("run", "other", "expected"),
+    [
+        ("a", "d", ["a", "b", "c"]),  # with all that was added to it
+        ("d", "a", ["d"]),
+        ("b", "d", ["a", "b"]),  # as it stood when b had ended
+        ("a", "b", ["a"]),  # of one family: what b changed
+        ("b", "a", ["a", "b"]),
+        ("a", "c", ["a"]),
+        ("c", "a", ["a", "b", "c"]),
+        ("b", "c", ["a", "b"]),
+        ("a", "", ["a", "b", "c"]),
+    ],
+)
+def test_which_runs_count(run: str, other: str, expected: list[str]) -> None:
+    assert counting(LINKS, run, other) == expected
+
+
+def runs(root: Path) -> list[LiveRun]:
+    """Two cases, one failed; it is run again and passes; then an attempt is added that fails; the other case
+    is run again and cancelled."""
+    first = LiveRun(root, ["x", "y"], attempts=2)
+    for case, attempt, outcome in ((0, 0, "failed"), (0, 1, "failed"), (1, 0, "passed"), (1, 1, "passed")):
+        first.done(case, outcome, attempt=attempt)
+    first.finish()
+    again = LiveRun(root, ["x"], linked_to=first.info.id)
+    again.all_done(["passed"])
+    more = LiveRun(root, ["x"], linked_to=again.info.id, first_attempt=2)
+    more.all_done(["failed"])
+    cancelled = LiveRun(root, ["y"], linked_to=first.info.id)
+    cancelled.all_done(["cancelled"])
+    return [first, again, more, cancelled]
+
+
+def test_a_rerun_takes_the_place_and_an_added_attempt_is_added(tmp_path: Path) -> None:
+    made = runs(tmp_path)
+    folders = [run.folder for run in made]
+    x, y = load_together(folders[:2])
+    assert (x.passed, x.attempts, x.required, x.outcome) == (1, 1, 1, "passed")
+    assert (y.passed, y.attempts, y.outcome) == (2, 2, "passed")
+    x, y = load_together(folders)
+    assert (x.passed, x.attempts, x.required, x.outcome, x.flaky) == (1, 2, 2, "failed", True)
+    assert (y.passed, y.attempts, y.outcome) == (2, 2, "passed"), "a cancelled rerun says nothing"
+
+
+def test_folders_of_this_project_and_of_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    made = runs(root)
+    assert counting_folders(root, made[0].folder) == [run.folder for run in made]
+    assert counting_folders(root, made[0].folder, made[1].folder) == [made[0].folder]
+    assert counting_folders(tmp_path, made[0].folder) == [made[0].folder]
+
+
+def test_one_run_alone_is_summarised_as_ever(tmp_path: Path) -> None:
+    made = runs(tmp_path)[0]
+    reader = RunReader(made.folder)
+    parts = [(reader.cases(), reader.attempts())]
+    reader.close()
+    assert [one.outcome for one in summarise_together(parts)] == ["failed", "passed"]
