@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval import config_keys as keys
+from tui_eval import extensions
 from tui_eval.config_types import CONFIG_NAME, AgentSpec, Config, DatabaseSpec, RunSettings, SuiteRule
 from tui_eval.guard import yaml_lines
 from tui_eval.guard.spelling import close_to
@@ -132,6 +133,8 @@ class _Reader:
         if isinstance(value, dict) and kind is None:
             self._wrong((*path, "type"), "missing", f"one of {', '.join(keys.AGENT_TYPES)}")
             return None
+        if isinstance(value, dict) and str(kind) in extensions.installed("agents"):
+            return self._added_agent(name, str(kind), value, path)
         if isinstance(value, dict) and kind not in keys.AGENT_TYPES:
             slip = close_to(str(kind), keys.AGENT_TYPES)
             cure = f"did you mean {slip}?" if slip else f"one of {', '.join(keys.AGENT_TYPES)}"
@@ -139,18 +142,33 @@ class _Reader:
             return None
         options = keys.AGENT_OPTIONS.get(str(kind), {})
         before = len(self._config.problems)
-        taken = self._take({**keys.AGENT, **options}, value, path, f"a {kind} agent")
+        article = "an" if str(kind)[0] in "aeio" else "a"
+        taken = self._take({**keys.AGENT, **options}, value, path, f"{article} {kind} agent")
         if "type" not in taken:
             return None
         refused = {problem.key for problem in self._config.problems[before:]}
         for key in keys.REQUIRED.get(taken["type"], ()):
             if key not in taken and ".".join(map(str, (*path, key))) not in refused:
                 self._wrong((*path, key), f"missing: a {kind} agent needs it")
+        return self._spec(name, taken, {key: taken[key] for key in options if key in taken}, path)
+
+    def _added_agent(
+        self, name: str, kind: str, value: dict[Any, Any], path: tuple[Hashable, ...]
+    ) -> AgentSpec:
+        """An agent of another package's type: the keys that are not every agent's are its own business."""
+        own = {str(key): item for key, item in value.items() if key not in keys.AGENT}
+        shared = {key: item for key, item in value.items() if key in keys.AGENT and key != "type"}
+        taken = self._take(keys.AGENT, shared, path, f"a {kind} agent")
+        return self._spec(name, {**taken, "type": kind}, own, path)
+
+    def _spec(
+        self, name: str, taken: dict[str, Any], options: dict[str, Any], path: tuple[Hashable, ...]
+    ) -> AgentSpec:
         rate = self._take(keys.RATE, taken.get("rate", {}), (*path, "rate"), "rate")
         return AgentSpec(
             name=name,
             type=taken["type"],
-            options={key: taken[key] for key in options if key in taken},
+            options=options,
             model=taken.get("model"),
             timeout=taken.get("timeout"),
             retries=taken.get("retries"),

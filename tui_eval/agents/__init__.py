@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 
+from tui_eval import extensions
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.choose import for_embeddings, for_provider, from_argument
 from tui_eval.config import AgentSpec, ConfigError
@@ -45,11 +46,12 @@ def agent_class(type_name: str) -> type[Agent]:
     if target is not None:
         module, _, name = target.partition(":")
         return getattr(importlib.import_module(module), name)
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group="tui_eval.agents"):
-        if point.name == type_name:
-            return point.load()
+    try:
+        added = extensions.load("agents", type_name)
+    except extensions.ExtensionError as error:
+        raise ConfigError(f"agent type {error}") from error
+    if added is not None:
+        return added
     raise ConfigError(f"there is no agent type {type_name}; types: {', '.join(TYPES)}")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Iterator
-from importlib.metadata import entry_points
 from inspect import isawaitable
 from typing import Any, cast
 
 from msgspec import UNSET
 
+from tui_eval import extensions
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
 from tui_eval.assertions.outcome import in_the_guides_order, message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
@@ -34,7 +34,6 @@ REGISTRY: dict[tuple[str, str], Handler | str] = {
 # Formats whose verdicts add up by rules of their own: `judge_case(evidence) -> Judgement`.
 _WHOLE_CASE = {"promptfoo": "tui_eval.assertions.promptfoo.aggregate:judge_case"}
 _whole_case: dict[str, Callable[[Evidence], Awaitable[Judgement]]] = {}
-_plugins_loaded = False
 
 
 def register(family: str, kind: str, handler: Handler | str) -> None:
@@ -44,7 +43,12 @@ def register(family: str, kind: str, handler: Handler | str) -> None:
 
 def handler_for(family: str, kind: str) -> Handler | None:
     """The handler of a format's assertion type, importing its module when first needed."""
-    _load_plugins()
+    try:
+        added = added_handler(family, kind)
+    except CannotJudge as error:
+        return _refusing(str(error))
+    if added is not None:
+        return added
     for key in ((family, kind), (family, "*")):
         found = REGISTRY.get(key)
         if isinstance(found, str):
@@ -52,6 +56,26 @@ def handler_for(family: str, kind: str) -> Handler | None:
         if found is not None:
             return found
     return None
+
+
+def _refusing(reason: str) -> Handler:
+    def refuse(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> Verdict:
+        raise CannotJudge(reason)
+
+    return refuse
+
+
+def added_handler(family: str, kind: str) -> Any:
+    """What another package judges a format's assertion type with (entry points `tui_eval.assertions`);
+    None where none does. For promptfoo it is a `promptfoo.call.Check`, else a `Handler`.
+
+    Raises:
+        CannotJudge: the package cannot be loaded.
+    """
+    try:
+        return extensions.load("assertions", f"{family}.{kind}")
+    except extensions.ExtensionError as error:
+        raise CannotJudge(str(error)) from error
 
 
 async def judge(evidence: Evidence) -> Judgement:
@@ -64,7 +88,6 @@ async def judge(evidence: Evidence) -> Judgement:
     if family in _WHOLE_CASE:
         whole = _whole_case.get(family)
         if whole is None:
-            _load_plugins()
             whole = _whole_case[family] = _resolve(_WHOLE_CASE[family])
         return await whole(evidence)
     judgement = Judgement()
@@ -168,12 +191,3 @@ def clip_actual(value: Any) -> Any:
 def _resolve(reference: str) -> Any:
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
-
-
-def _load_plugins() -> None:
-    global _plugins_loaded
-    if _plugins_loaded:
-        return
-    _plugins_loaded = True
-    for entry in entry_points(group="tui_eval.assertions"):
-        entry.load()(REGISTRY)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tui_eval import extensions
 from tui_eval.reports import junit, page, promptfoo, results, tabular
 from tui_eval.store.reader import RunReader
 
@@ -85,9 +86,10 @@ def export(reader: RunReader, path: Path) -> None:
 
 
 def _installed() -> dict[str, Writer]:
-    from importlib.metadata import entry_points
-
-    found: dict[str, Writer] = {}
-    for point in entry_points(group="tui_eval.reports"):
-        found[f".{point.name.lstrip('.')}"] = point.load()
-    return found
+    try:
+        return {
+            f".{name.lstrip('.')}": extensions.load("reports", name)
+            for name in extensions.installed("reports")
+        }
+    except extensions.ExtensionError as error:
+        raise ExportError(f"reports: {error}") from error

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, cast
 
+from tui_eval import extensions
 from tui_eval.config import Config
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Format, Problem, Suite
@@ -73,10 +74,13 @@ FORMATS: dict[Format, Reader] = {
 
 @cache
 def readers() -> tuple[Reader, ...]:
-    """The readers of this package and of others (entry points `tui_eval.formats`)."""
-    from importlib.metadata import entry_points
-
-    return (*FORMATS.values(), *(point.load() for point in entry_points(group="tui_eval.formats")))
+    """The readers of this package and of others (entry points `tui_eval.formats`); one that cannot be
+    loaded recognises nothing."""
+    added: list[Reader] = []
+    for name in extensions.installed("formats"):
+        with suppress(extensions.ExtensionError):
+            added.append(extensions.load("formats", name))
+    return (*FORMATS.values(), *added)
 
 
 def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Reader | None:

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tui_eval import extensions
 from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Suite, Turn
@@ -105,6 +106,10 @@ def _assertions(reading: Reading, items: Any) -> list[Assertion] | None:
         return None
     found: list[Assertion] = []
     for number, item in enumerate(items):
+        if isinstance(item, dict) and str(item.get("type")) in extensions.assertion_types("nao"):
+            value = {key: part for key, part in item.items() if key != "type"}
+            found.append(Assertion(item["type"], value, line=reading.places.at(*at, number)))
+            continue
         wrong, cure = _tool_call_problem(item, number)
         if wrong:
             reading.error((*at, number), wrong, cure)

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval import extensions
 from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Suite, Turn
@@ -275,7 +276,7 @@ def _tests(
             waiting.extend(((*keys, key), item) for key, item in value.items())
             continue
         name = keys[-1].lower()
-        if name not in TESTS:
+        if name not in TESTS and name not in extensions.assertion_types("neuro_san"):
             reading.error(here, f"unknown test {keys[-1]!r}", _cure(keys))
             continue
         if part == "text" and len(keys) > 1:

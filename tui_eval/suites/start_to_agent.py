@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
+from tui_eval import extensions
 from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Suite, Turn
@@ -160,7 +161,7 @@ def _assertions(reading: Reading, key: str, value: Any, at: At) -> list[Assertio
     if key == "escalated" and not isinstance(value, bool):
         reading.error(at, f"must be true or false, not {kind(value)}")
         return []
-    if key not in KNOWN:
+    if key not in KNOWN and key not in extensions.assertion_types("start_to_agent"):
         slip = close_to(key, KNOWN)
         if slip is not None:
             reading.error(at, f"unknown assertion {key!r}", f"did you mean {slip!r}?")

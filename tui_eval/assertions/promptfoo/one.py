@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
-from tui_eval.assertions.judging import clip_actual, error_verdict
+from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
 from tui_eval.assertions.promptfoo import js, table, values
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.model import Assertion, Reply, Verdict
@@ -32,7 +32,7 @@ async def judge_output(assertion: Assertion, evidence: Evidence, output: Any) ->
         NeedsTrust: it runs code or reads a file of a folder that is not trusted.
     """
     kind, inverse = table.split(assertion.type)
-    check = table.check_for(kind)
+    check = table.check_for(kind) or added_handler("promptfoo", kind)
     if check is None:
         raise CannotJudge(_why_not(assertion.type, kind))
     reply = evidence.reply() or Reply(turn=1)

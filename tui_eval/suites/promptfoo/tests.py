@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from tui_eval import extensions
 from tui_eval.model import Assertion, Problem
 from tui_eval.suites.promptfoo import types
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key
 from tui_eval.suites.spelling import close_to
 
 MOST_ASSERTIONS = 10_000
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 Path_ = tuple[Any, ...]
 
 
@@ -123,6 +126,8 @@ class TestReader:
             isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
         ):
             return value
+        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+            return float(value)  # as JavaScript compares it; what `{{ env.X }}` gives is text
         self._error(at, f"must be a number, not {brief(value)}")
         return None
 
@@ -251,6 +256,8 @@ class TestReader:
 
     def _check_type(self, kind: str, at: Path_) -> None:
         if kind in types.ALL_TYPES or kind.startswith("promptfoo:redteam:"):
+            return
+        if kind.removeprefix("not-") in extensions.assertion_types("promptfoo"):
             return
         meant = close_to(kind, types.ALL_TYPES)
         self._error(at, f"unknown assertion type {brief(kind)}", f"did you mean {meant}?" if meant else "")

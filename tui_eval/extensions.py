@@ -1,0 +1,51 @@
+"""What other packages add: entry points of the groups `tui_eval.formats`, `.agents`, `.assertions`, `.reports`.
+
+Names are read without importing anything; what stands behind one is imported when it is first needed.
+`help/extending.md` says what each group expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+Group = Literal["formats", "agents", "assertions", "reports"]
+
+
+class ExtensionError(Exception):
+    """Another package's addition cannot be loaded; one line that names the package."""
+
+
+@cache
+def installed(group: Group) -> Mapping[str, EntryPoint]:
+    """The additions of a group by name; the first of two of one name counts."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"tui_eval.{group}"):
+        found.setdefault(point.name, point)
+    return found
+
+
+def load(group: Group, name: str) -> Any:
+    """What stands behind a name; None where no package adds it.
+
+    Raises:
+        ExtensionError: its package cannot be imported or lacks it.
+    """
+    point = installed(group).get(name)
+    if point is None:
+        return None
+    try:
+        return point.load()
+    except Exception as error:
+        package = point.dist.name if point.dist is not None else point.module
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ExtensionError(f"{name} of the package {package} cannot be loaded: {reason}") from error
+
+
+def assertion_types(family: str) -> frozenset[str]:
+    """The assertion types that other packages add to a format (entry points called `FORMAT.TYPE`)."""
+    return frozenset(
+        name.partition(".")[2] for name in installed("assertions") if name.partition(".")[0] == family
+    )
