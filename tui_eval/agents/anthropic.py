@@ -61,7 +61,7 @@ class AnthropicAgent(Agent):
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         await self.toolbox.load()
-        return AnthropicSession(self, model.removeprefix("anthropic:"))
+        return AnthropicSession(self, model.removeprefix("anthropic:"), context.model_headers)
 
     async def close(self) -> None:
         """Close connections and the tools' process."""
@@ -72,9 +72,10 @@ class AnthropicAgent(Agent):
 class AnthropicSession(Session):
     """The messages so far; each turn adds to them."""
 
-    def __init__(self, agent: AnthropicAgent, model: str) -> None:
+    def __init__(self, agent: AnthropicAgent, model: str, headers: dict[str, str]) -> None:
         self.agent = agent
         self.model = model
+        self.headers = headers
         self.system: Any = agent.system
         self.messages: list[dict[str, Any]] = []
 
@@ -101,7 +102,8 @@ class AnthropicSession(Session):
         answer = Answer()
         for step in range(agent.max_steps):
             answer = Answer() if step else answer
-            call = agent.client.call("POST", agent.url, body=encode(self._body(request)), turn=request.turn)
+            body = encode(self._body(request))
+            call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             try:
                 async for event in call.open():
                     yield event

@@ -63,12 +63,23 @@ class Request:
     continue_conversation: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class TraceContext:
+    """The trace that an attempt's agent is to go on with: W3C's `traceparent`, and what promptfoo's agents
+    are told beside it."""
+
+    traceparent: str
+    evaluation_id: str
+    test_case_id: str
+
+
 @dataclass(slots=True)
 class SessionContext:
     """What a session is opened for. `session_id` is unique per attempt. `network` is the name of
     the neuro-san network of the case's file; `headers` its request metadata (None: it says nothing of
     it), `use_direct` whether a network run by the library calls other networks within it. `test` and
-    `label` are the test and the prompt's label as promptfoo's providers see them."""
+    `label` are the test and the prompt's label as promptfoo's providers see them; `evaluation_id` is one for
+    a run; `trace` is set where the suite asks for traces."""
 
     case_id: str
     attempt: int
@@ -82,6 +93,18 @@ class SessionContext:
     reference: bool = False
     test: dict[str, Any] | None = None
     label: str | None = None
+    evaluation_id: str = ""
+    trace: TraceContext | None = None
+
+    @property
+    def trace_headers(self) -> dict[str, str]:
+        """The header by which an endpoint goes on with the trace (W3C Trace Context); none without one."""
+        return {"traceparent": self.trace.traceparent} if self.trace is not None else {}
+
+    @property
+    def model_headers(self) -> dict[str, str]:
+        """The same for a model's server, to which promptfoo sends none."""
+        return {} if self.reference else self.trace_headers
 
 
 @dataclass(slots=True)

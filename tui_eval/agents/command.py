@@ -117,6 +117,8 @@ class CommandSession(Session):
 
     async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
         agent = self.agent
+        # How programs are told by the environment: OpenTelemetry's convention for child processes.
+        more = {**agent.env, **{name.upper(): value for name, value in self.context.trace_headers.items()}}
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *argv,
@@ -124,7 +126,7 @@ class CommandSession(Session):
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd=agent.cwd,
-                env={**os.environ, **agent.env} if agent.env else None,
+                env={**os.environ, **more} if more else None,
                 start_new_session=True,
             )
         )
@@ -163,6 +165,8 @@ def turn_body(request: Request, context: SessionContext, messages: list[dict[str
         metadata["model"] = context.model
     if request.vars:
         metadata["vars"] = request.vars
+    if context.trace is not None:
+        metadata["traceparent"] = context.trace.traceparent
     body: dict[str, Any] = {
         "message": prompt_of(request),
         "messages": [*messages, *given],

@@ -141,6 +141,7 @@ class HttpSession(Session):
         }
         url = text_of(_filled(agent.url, values))
         headers = {name: text_of(_filled(item, values)) for name, item in agent.headers.items()}
+        headers.update(self.context.trace_headers)
         if agent.method in ("GET", "HEAD"):
             return url, headers, None
         body = standard if agent.body is None else _filled(agent.body, values)

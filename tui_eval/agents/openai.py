@@ -83,7 +83,7 @@ class OpenAIAgent(Agent):
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         await self.toolbox.load()
-        return OpenAISession(self, model.removeprefix("openai:"))
+        return OpenAISession(self, model.removeprefix("openai:"), context.model_headers)
 
     async def _only_model(self) -> str | None:
         """The model of a server that serves exactly one, as local servers do."""
@@ -132,9 +132,10 @@ class OpenAIAgent(Agent):
 class OpenAISession(Session):
     """The messages so far; each turn adds to them."""
 
-    def __init__(self, agent: OpenAIAgent, model: str) -> None:
+    def __init__(self, agent: OpenAIAgent, model: str, headers: dict[str, str]) -> None:
         self.agent = agent
         self.model = model
+        self.headers = headers
         self.messages: list[dict[str, Any]] = []
         self.restart()
 
@@ -161,7 +162,8 @@ class OpenAISession(Session):
         for step in range(agent.max_steps):
             if step:
                 completion = Completion(request.turn)
-            call = agent.client.call("POST", agent.url, body=encode(self._body(request)), turn=request.turn)
+            body = encode(self._body(request))
+            call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             try:
                 async for event in call.open():
                     yield event

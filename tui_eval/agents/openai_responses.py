@@ -24,15 +24,16 @@ class OpenAIResponsesAgent(OpenAIAgent):
         model = context.model or self.model
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
-        return ResponsesSession(self, model)
+        return ResponsesSession(self, model, context.model_headers)
 
 
 class ResponsesSession(Session):
     """The messages so far; each turn adds to them."""
 
-    def __init__(self, agent: OpenAIResponsesAgent, model: str) -> None:
+    def __init__(self, agent: OpenAIResponsesAgent, model: str, headers: dict[str, str]) -> None:
         self.agent = agent
         self.model = model
+        self.headers = headers
         self.messages: list[Any] = []
 
     def restart(self) -> None:
@@ -54,7 +55,9 @@ class ResponsesSession(Session):
             body["max_output_tokens"] = body.pop("max_tokens")
         if request.schema is not None:
             body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": request.schema}}
-        call = agent.client.call("POST", f"{agent.base_url}/responses", body=encode(body), turn=request.turn)
+        call = agent.client.call(
+            "POST", f"{agent.base_url}/responses", body=encode(body), headers=self.headers, turn=request.turn
+        )
         try:
             async for event in call.open():
                 yield event

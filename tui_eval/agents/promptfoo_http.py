@@ -129,6 +129,7 @@ class PromptfooHttpSession(Session):
         agent = self.agent
         values = await self._values(request)
         wanted = await self._request(request, values)
+        wanted.headers.update(self.context.trace_headers)
         await agent.auth.add(wanted, values)
         attempt = 0
         while True:
@@ -162,6 +163,9 @@ class PromptfooHttpSession(Session):
     async def _values(self, request: Request) -> dict[str, Any]:
         config = self.agent.config
         values: dict[str, Any] = {**(request.vars or self.context.vars), "prompt": prompt_of(request)}
+        trace = self.context.trace
+        if evaluation_id := trace.evaluation_id if trace is not None else self.context.evaluation_id:
+            values["evaluationId"] = evaluation_id
         for name in ("tools", "tool_choice"):
             if config.get(name) is not None:
                 values[name] = encode(_tools(config, name)).decode()

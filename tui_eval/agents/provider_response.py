@@ -53,13 +53,18 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
 def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
     """The `context` argument of a provider."""
     prompt = prompt_of(request)
-    return {
+    found = {
         "vars": request.vars or context.vars,
         "prompt": {"raw": prompt, "label": context.label or prompt},
         "test": context.test or {"vars": request.vars or context.vars},
         "repeatIndex": context.attempt - 1,
-        "evaluationId": context.session_id,
+        "evaluationId": context.evaluation_id or context.session_id,
     }
+    if context.trace is not None:
+        found["traceparent"] = context.trace.traceparent
+        found["evaluationId"] = context.trace.evaluation_id
+        found["testCaseId"] = context.trace.test_case_id
+    return found
 
 
 def prompt_of(request: Request) -> str:

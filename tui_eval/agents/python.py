@@ -124,6 +124,7 @@ class PythonSession(Session):
 
     def _session(self, request: Request) -> dict[str, Any]:
         context = self.context
+        trace = context.trace
         return {
             "session_id": context.session_id,
             "case_id": context.case_id,
@@ -133,6 +134,7 @@ class PythonSession(Session):
             "messages": self.messages,
             "vars": request.vars or context.vars,
             "sly_data": request.sly_data,
+            "traceparent": trace.traceparent if trace is not None else None,
         }
 
     def _read(self, value: Any, turn: int) -> tuple[list[Event], Reply]:

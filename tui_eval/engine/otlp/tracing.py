@@ -1,0 +1,269 @@
+"""The traces of a run: an id for each attempt, its spans as they arrive, what is kept of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from tui_eval.agents.base import TraceContext
+from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.engine.otlp.listener import Arriving, Listener, ListenerError, listeners
+from tui_eval.engine.otlp.settings import TracingSettings, looks_at_traces, settings_of
+from tui_eval.guard.secrets import MASK, secret_name
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Case, Reply, Trace, TraceSpan
+
+REDACTED = "[REDACTED]"
+KEPT_TEXT = 20_000
+"""Characters of an attribute that are kept with the attempt."""
+KEPT_SPANS = 2_000
+"""Spans that are kept with the attempt; judged are all."""
+_DEEPEST = 20
+_MODELS = frozenset(("openai", "anthropic", "litellm", "promptfoo-http", "http"))
+"""Agents around whose requests promptfoo makes a span of its own."""
+
+
+class Tracing:
+    """Owned by a run. Nothing listens before the first attempt of a suite that asks for traces."""
+
+    def __init__(self, trust: Trust) -> None:
+        self.trust = trust
+        self.run_id = secrets.token_hex(8)
+        self._used: dict[tuple[str, int], Listener | str] = {}
+        self._lock = asyncio.Lock()
+
+    async def begin(
+        self, case: Case, suite: Mapping[str, Any], tell: Callable[[str], None] | None = None
+    ) -> Tracer | None:
+        """A trace for an attempt of a case; None where nothing asks for one.
+
+        `tell` shows the person a line, once, where nothing can listen; the attempt goes on without spans.
+
+        Raises:
+            ConfigError: nothing can listen, and the suite says that it must.
+            NeedsTrust: the suite wants to be reached from other machines.
+        """
+        settings = settings_of(case, suite)
+        if settings is None:
+            return None
+        listener: Listener | None = None
+        problem = "the suite receives no spans (tracing.otlp.http is missing or not enabled)"
+        if settings.listens:
+            if not settings.local:
+                self.trust.require(f"receive spans at {settings.host}:{settings.port} from other machines")
+            found = await self._listener(settings, tell)
+            listener, problem = (None, found) if isinstance(found, str) else (found, "")
+            if problem and settings.must_listen:
+                raise ConfigError(f"{problem} (tracing.failOnReceiverStartFailure)")
+        given = case.metadata.get("evaluationId"), case.metadata.get("testCaseId")
+        evaluation_id, test_case_id = (value if isinstance(value, str) else "" for value in given)
+        return Tracer(
+            settings, listener, problem, evaluation_id or f"eval-{self.run_id}", test_case_id or case.case_id
+        )
+
+    async def _listener(
+        self, settings: TracingSettings, tell: Callable[[str], None] | None
+    ) -> Listener | str:
+        address = settings.host, settings.port
+        async with self._lock:
+            known = self._used.get(address)
+            if known is None:
+                try:
+                    known = await listeners().acquire(*address, settings.formats)
+                except ListenerError as error:
+                    known = str(error)
+                    if tell is not None:
+                        tell(known)
+                self._used[address] = known
+            elif isinstance(known, Listener):
+                known.formats.update(settings.formats)
+            return known
+
+    async def close(self) -> None:
+        """Give the listeners back."""
+        used, self._used = self._used, {}
+        for listener in used.values():
+            if isinstance(listener, Listener):
+                await listeners().release(listener)
+
+
+class Tracer:
+    """The trace of one attempt, which begins when it is made."""
+
+    def __init__(
+        self,
+        settings: TracingSettings,
+        listener: Listener | None,
+        problem: str,
+        evaluation_id: str,
+        test_case_id: str,
+    ) -> None:
+        self.settings = settings
+        self.trace_id, self.parent_id = secrets.token_hex(16), secrets.token_hex(8)
+        self.context = TraceContext(f"00-{self.trace_id}-{self.parent_id}-01", evaluation_id, test_case_id)
+        self._listener = listener
+        self._problem = problem
+        self._own: list[TraceSpan] = []
+        self._arriving = listener.expect(self.trace_id) if listener is not None else Arriving(self.trace_id)
+        self._strays = listener.strays if listener is not None else 0
+        self._refused = listener.refused if listener is not None else 0
+        self._waited = 0.0
+
+    async def settle(self, case: Case) -> None:
+        """Wait for spans that are still on their way, where an assertion looks at them: until no more came
+        between two looks, at most as long as promptfoo does (6 looks, 250 ms apart; its environment
+        variables PROMPTFOO_TRACE_FETCH_… count)."""
+        if self._listener is None or not looks_at_traces(case.assertions):
+            return
+        looks = _setting("MAX_ATTEMPTS", 6, 1, 30)
+        pause = _setting("RETRY_DELAY_MS", 250, 0, 5000) / 1000
+        enough = _setting("STABLE_POLLS", 2, 1, 10)
+        began = time.monotonic()
+        last, same = 0, 0
+        for look in range(looks):
+            count = len(self._arriving.spans) + self._arriving.left_out
+            same = same + 1 if count and count == last else int(bool(count))
+            last = count
+            if same >= enough or look == looks - 1:
+                break
+            await asyncio.sleep(pause)
+        self._waited = time.monotonic() - began
+
+    @contextmanager
+    def request(self, spec: AgentSpec, model: str | None) -> Iterator[list[Reply]]:
+        """Our own span around a request to a model or an endpoint, as promptfoo makes one (`chat MODEL`);
+        the reply goes into the list. Agents that are a program have none."""
+        replies: list[Reply] = []
+        start = time.time() * 1000
+        try:
+            yield replies
+        except Exception as error:
+            self._add_own(spec, model, start, None, str(error))
+            raise
+        self._add_own(spec, model, start, replies[-1] if replies else None, None)
+
+    def _add_own(
+        self, spec: AgentSpec, model: str | None, start: float, reply: Reply | None, error: str | None
+    ) -> None:
+        if spec.type not in _MODELS:
+            return
+        name = model or spec.model or str(spec.options.get("url") or spec.name)
+        attributes: dict[str, Any] = {
+            "gen_ai.system": "http" if spec.type.endswith("http") else spec.type,
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": name,
+        }
+        if reply is not None and reply.usage is not None:
+            attributes["gen_ai.usage.input_tokens"] = reply.usage.input_tokens or 0
+            attributes["gen_ai.usage.output_tokens"] = reply.usage.output_tokens or 0
+        self._own.append(
+            TraceSpan(
+                span_id=secrets.token_hex(8),
+                name=f"chat {name}",
+                parent_id=self.parent_id,
+                start=start,
+                end=time.time() * 1000,
+                attributes=attributes,
+                status=1 if error is None else 2,
+                message=error,
+                own=True,
+            )
+        )
+
+    def trace(self) -> Trace:
+        """The trace as it is judged, with what came so far."""
+        arriving = self._arriving
+        left_out = arriving.left_out
+        received = arriving.spans
+        if self.settings.redact:
+            received = [_redacted(span, self.settings.redact) for span in received]
+        return Trace(
+            trace_id=self.trace_id,
+            evaluation_id=self.context.evaluation_id,
+            test_case_id=self.context.test_case_id,
+            spans=[*received, *self._own],
+            problem="" if received else self._why_nothing(),
+            note=f"{left_out} more spans arrived than are looked at" if left_out else "",
+            command_tools=list(self.settings.command_tools),
+        )
+
+    def _why_nothing(self) -> str:
+        listener = self._listener
+        if listener is None:
+            return self._problem
+        reason = f"no span of this attempt's trace arrived at {listener.url}"
+        if self._waited:
+            reason += f" within {self._waited:.1f} s"
+        if listener.refused > self._refused:
+            return f"{reason}; what arrived was refused: {listener.refusal}"
+        if listener.strays > self._strays:
+            strays = listener.strays - self._strays
+            return f"{reason}; {strays} of other traces did: the agent must go on with the traceparent it is given"
+        return f"{reason}; does the agent export before it answers (SimpleSpanProcessor, force_flush)?"
+
+    def end(self) -> None:
+        """Nothing more is waited for."""
+        if self._listener is not None:
+            self._listener.forget(self.trace_id)
+
+
+def kept(trace: Trace) -> Trace:
+    """What is kept of a trace: values under the names of secrets masked, long texts cut."""
+    spans = [_kept(span) for span in trace.spans[:KEPT_SPANS]]
+    more = len(trace.spans) - len(spans)
+    note = f"{more} of {len(trace.spans)} spans are not kept" if more else ""
+    note = "; ".join(filter(None, (trace.note, note)))
+    return msgspec.structs.replace(trace, spans=spans, note=note)
+
+
+def _kept(span: TraceSpan) -> TraceSpan:
+    attributes = {str(key)[:KEPT_TEXT]: _shown(str(key), value, 0) for key, value in span.attributes.items()}
+    message = span.message[:KEPT_TEXT] if span.message else span.message
+    return msgspec.structs.replace(span, name=span.name[:KEPT_TEXT], message=message, attributes=attributes)
+
+
+def _shown(name: str, value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {str(key): _shown(str(key), item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(name, item, depth + 1) for item in value]
+    if isinstance(value, str):
+        if secret_name(name):
+            return MASK
+        return value if len(value) <= KEPT_TEXT else f"{value[:KEPT_TEXT]}…"
+    return value
+
+
+def _redacted(span: TraceSpan, patterns: tuple[str, ...]) -> TraceSpan:
+    """A span without the values that the suite wants nobody to see (`redactAttributes`), also where its
+    name or message repeats one."""
+
+    def hidden(key: str) -> bool:
+        return any(pattern in key.lower() for pattern in patterns)
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: REDACTED if hidden(key) else without(item) for key, item in value.items()}
+        return [without(item) for item in value] if isinstance(value, list) else value
+
+    secrets_of = {value for key, value in span.attributes.items() if isinstance(value, str) and hidden(key)}
+    return msgspec.structs.replace(
+        span,
+        name=REDACTED if span.name in secrets_of else span.name,
+        message=REDACTED if span.message in secrets_of else span.message,
+        attributes=without(span.attributes),
+    )
+
+
+def _setting(name: str, usual: int, least: int, most: int) -> int:
+    given = os.environ.get(f"PROMPTFOO_TRACE_FETCH_{name}", "")
+    return min(max(int(given), least), most) if given.isdecimal() else usual
