@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,19 @@ def by_range(cases: list[Case], text: str) -> list[Case]:
     if found is None:
         raise FilterError(f"--filter-range {text!r}: expected START:END, for example 0:10")
     start, end = found.groups()
-    return _flat(tests(cases)[int(start or 0) : int(end) if end else None])
+    return _flat(islice(tests(cases), int(start or 0), int(end) if end else None))
 
 
-def first(cases: list[Case], count: int) -> list[Case]:
-    """The first tests (in formats other than promptfoo's a case is a test)."""
-    return _flat(tests(cases)[: max(0, count)])
+def end_of_range(text: str) -> int | None:
+    """The END of `START:END`; None where there is none, or it cannot be read."""
+    found = _RANGE.fullmatch(text.strip())
+    return int(found[2]) if found and found[2] else None
+
+
+def first(cases: Iterable[Case], count: int) -> list[Case]:
+    """The first tests (in formats other than promptfoo's a case is a test); no more cases are made than
+    they and one."""
+    return _flat(islice(tests(cases), max(0, count)))
 
 
 def by_sample(cases: list[Case], size: int, seed: str | None) -> list[Case]:
@@ -91,23 +99,24 @@ def by_sample(cases: list[Case], size: int, seed: str | None) -> list[Case]:
 
     from tui_eval.suites.promptfoo.narrowing import sample
 
-    groups = tests(cases)
+    groups = list(tests(cases))
     drawn = sample(len(groups), size, token_hex(8) if seed is None else seed)
     return _flat([groups[place] for place in sorted(drawn)])
 
 
-def tests(cases: Iterable[Case]) -> list[list[Case]]:
+def tests(cases: Iterable[Case]) -> Iterator[list[Case]]:
     """The cases by test: those that follow each other and came from one."""
-    groups: list[list[Case]] = []
+    group: list[Case] = []
     last: tuple[Any, ...] | None = None
     for case in cases:
         key = (case.suite, case.name, case.line, id(case.assertions))
-        if case.format == "promptfoo" and key == last:
-            groups[-1].append(case)
-        else:
-            groups.append([case])
+        if group and not (case.format == "promptfoo" and key == last):
+            yield group
+            group = []
+        group.append(case)
         last = key
-    return groups
+    if group:
+        yield group
 
 
 def _flat(groups: Iterable[Sequence[Case]]) -> list[Case]:

@@ -13,6 +13,7 @@ import msgspec
 from tui_eval import __version__, suites
 from tui_eval.config import Config, ConfigError, SuiteRule, load, rule_for
 from tui_eval.engine import continuing
+from tui_eval.engine.candidates import candidates
 from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
@@ -213,7 +214,7 @@ def prepare(
     trust = trust_for(config.root, request.trust)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
-    cases = _candidates(loaded, request)
+    cases = candidates(loaded, request)
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
     settings = {suite.path: suite.settings for suite in loaded}
@@ -274,16 +275,6 @@ def _mark_failed(jobs: Sequence[Job], environment: Environment) -> None:
     for job in jobs:
         if job.case.suite in failed:
             job.problem = failed[job.case.suite]
-
-
-def _candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
-    """The cases to choose from: all, or, so that a rerun of one case of many is quick, those named."""
-    named = request.case_ids
-    if named is None and request.pairs is not None:
-        named = [case_id for case_id, _ in request.pairs]
-    if named and (found := suites.with_ids(loaded, named)):
-        return found
-    return suites.all_cases(loaded)
 
 
 def check_judge(request: RunRequest, environment: Environment) -> None:

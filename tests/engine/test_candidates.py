@@ -1,0 +1,76 @@
+"""Of a large table only the cases that a request needs are made, and they are the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tui_eval import suites
+from tui_eval.config import load
+from tui_eval.engine.candidates import candidates
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import SelectionError, choose
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Case, Suite
+
+ROWS = 1_200
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[list[Suite], list[str]]:
+    """A suite of a CSV, and the ids of the cases made of it so far."""
+    lines = ["q,topic", *(f"question {i},topic" for i in range(ROWS))]
+    (tmp_path / "tests.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "tui_eval.yaml").write_text("")
+    config = "prompts: ['{{q}}', 'Please: {{q}}']\nproviders: [echo]\ntests: file://tests.csv\n"
+    (tmp_path / "promptfooconfig.yaml").write_text(config)
+    loaded = suites.load_all([tmp_path], load([tmp_path]), Trust())
+    made: list[str] = []
+    each: Callable[[Callable[[Case], None]], None] = loaded[0].cases.each  # type: ignore[attr-defined]
+    each(lambda case: made.append(case.case_id))
+    return loaded, made
+
+
+def chosen(loaded: list[Suite], request: RunRequest) -> list[str]:
+    return [case.case_id for case in choose(candidates(loaded, request), request, dict)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "tests"),
+    [
+        (RunRequest(filter_first_n=3), (0, 3)),
+        (RunRequest(filter_range="2:5"), (2, 5)),
+        (RunRequest(filter_range="2:9", filter_first_n=1), (2, 3)),
+    ],
+)
+def test_the_first_tests_are_all_that_is_made(table, request_: RunRequest, tests: tuple[int, int]) -> None:
+    loaded, made = table
+    every = [case.case_id for case in loaded[0].cases]
+    made.clear()
+    assert chosen(loaded, request_) == every[tests[0] * 2 : tests[1] * 2]
+    assert len(made) < 30
+
+
+def test_a_whole_id_makes_its_case_alone(table) -> None:
+    loaded, made = table
+    wanted = loaded[0].cases[841].case_id
+    made.clear()
+    assert chosen(loaded, RunRequest(select=[wanted])) == [wanted]
+    assert made == [wanted]
+
+
+def test_other_words_and_filters_look_at_all(table) -> None:
+    loaded, made = table
+    every = [case.case_id for case in loaded[0].cases]
+    for request in (
+        RunRequest(select=["promptfooconfig"]),
+        RunRequest(select=[f"{every[0]},promptfooconfig"]),
+        RunRequest(filter_pattern="Row", filter_first_n=ROWS),
+    ):
+        made.clear()
+        assert chosen(loaded, request) == every
+        assert len(made) >= len(every)
+    with pytest.raises(SelectionError, match="nope::nothing"):
+        chosen(loaded, RunRequest(select=["nope::nothing"]))
