@@ -14,6 +14,7 @@ from textual.timer import Timer
 
 from tui_eval.model import Suite
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.collecting import undisturbed
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_finding import ListFinding
@@ -83,9 +84,10 @@ class ListPlace(ListFinding, inherit_bindings=False):
         self._late = set()
 
         def work() -> tuple[dict[str, Entry], Tree]:
-            entries = {entry.key: entry for entry in make()}
-            hold(view, old, entries)
-            return entries, build(entries.values(), suites, view)
+            with undisturbed():
+                entries = {entry.key: entry for entry in make()}
+                hold(view, old, entries)
+                return entries, build(entries.values(), suites, view)
 
         def take(made: tuple[dict[str, Entry], Tree]) -> None:
             if arrangement != self._arrangement or not self.is_mounted:
@@ -124,6 +126,10 @@ class ListPlace(ListFinding, inherit_bindings=False):
         arrangement, changes, keep = self._arrangement, self._changes, self.prepare()
         entries, suites, view = list(self._entries.values()), list(self.list_suites()), self._snapshot()
 
+        def work() -> Tree:
+            with undisturbed():
+                return build(entries, suites, view)
+
         def take(tree: Tree) -> None:
             if arrangement != self._arrangement or not self.is_mounted:
                 return
@@ -131,7 +137,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
             if changes != self._changes and not view.flat:
                 self.set_timer(1.0, self.rearrange)  # cases went on meanwhile: the folders' counts
 
-        run_in_thread(self.eval_app, lambda: build(entries, suites, view), take, name="arranging")
+        run_in_thread(self.eval_app, work, take, name="arranging")
 
     def _snapshot(self) -> View:
         return replace(self.view, folded=set(self.view.folded), held=set(self.view.held))
