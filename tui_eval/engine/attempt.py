@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,16 +22,20 @@ from tui_eval.engine.extraction import extract, last_reply, verified
 from tui_eval.engine.finished import finished, mask
 from tui_eval.engine.judging import judge_services
 from tui_eval.engine.masked import keep_masked
+from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.prompts import Conversation, conversation_of
 from tui_eval.engine.stepping import Stepper
 from tui_eval.events import Event, Note
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Attempt, Case, Reply, Verdict
+from tui_eval.model import Attempt, Case, Reply, Trace, Verdict
 from tui_eval.scripting.python_host import ScriptError, printed
 from tui_eval.store import frames
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from tui_eval.engine.otlp.tracing import Tracer
 
 
 class _Failed(Exception):
@@ -78,6 +82,9 @@ async def execute(
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = finished(job, number, run.conversation, collector, judgement, error)
+    attempt.trace = run.trace
+    if run.tracer is not None:
+        attempt.trace = run.tracer.end()
     if run.by_hand:
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(run.by_hand)}"
@@ -135,6 +142,14 @@ class _Running:
         self.clock = 0.0
         self.spent_ms = 0.0
         self.prepared_ms = 0.0
+        self.tracer: Tracer | None = None
+
+    @property
+    def trace(self) -> Trace | None:
+        """What the agent exported, or did when its answer was recorded."""
+        if self.tracer is not None:
+            return self.tracer.trace()
+        return self.job.recorded.trace if self.job.recorded is not None and self._judges_only else None
 
     async def go(self, deadline: float | None) -> Judgement:
         job = self.job
@@ -187,9 +202,13 @@ class _Running:
         agent = self.environment.agent(spec_for(job, conversation.config, self.environment.config))
         if job.recorded is not None and job.from_turn is None:
             return await self._judge_again(job.recorded, conversation, agent)
+        if asks_for_traces(case, job.settings):
+            self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
         async with _session(agent, self._context(conversation)) as session:
             await self._converse(agent, session, conversation)
             self.spent_ms = (time.perf_counter() - self.clock) * 1000
+            if self.tracer is not None:
+                await self.tracer.settle(case)
             reports = msgspec.convert(_flags(agent), Reports)
             return await self._judge(session, reports)
 
@@ -250,6 +269,8 @@ class _Running:
             reference=job.compat == "reference",
             test=_test_of(case),
             label=case.prompt,
+            evaluation_id=f"eval-{self.environment.run_id}",
+            trace=self.tracer.context if self.tracer is not None else None,
         )
 
     async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
@@ -327,7 +348,12 @@ class _Running:
         ]
 
     async def _send(self, session: Session, request: Request) -> Reply:
-        return await last_reply(session.send(request), self._take)
+        spec, tracer = self.job.spec, self.tracer
+        if tracer is None or spec is None:
+            return await last_reply(session.send(request), self._take)
+        with tracer.request(spec, self.job.model) as replies:
+            replies.append(await last_reply(session.send(request), self._take))
+        return replies[0]
 
     def _take(self, event: Event) -> None:
         self.collector.take(event)
@@ -372,6 +398,7 @@ class _Running:
             prompt_sent=conversation.prompt,
             compat=job.compat,
             services=services,
+            trace=self.trace,
         )
         judgement = await assertions.judge(evidence)
         if conversation.context:

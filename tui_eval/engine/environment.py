@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,7 @@ from tui_eval.store.runs import Store
 
 if TYPE_CHECKING:
     from tui_eval.engine.hooks import SuiteHooks
+    from tui_eval.engine.otlp.tracing import Tracing
     from tui_eval.frames.sql import SqlResult
     from tui_eval.scripting.javascript import JavaScriptHost
     from tui_eval.scripting.node_host import NodeHost
@@ -45,6 +47,8 @@ class Environment:
         self.trust = trust
         self.masker = Masker(secrets(config))
         self.memory = Memory()
+        self.run_id = uuid.uuid4().hex
+        self._tracing: Tracing | None = None
         self.hooks: SuiteHooks | None = None
         self.asks_models = True
         """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
@@ -83,6 +87,15 @@ class Environment:
             )
             agent = self._agents[key] = agents.create(filled, services)
         return agent
+
+    @property
+    def tracing(self) -> Tracing:
+        """The receiver of the spans that agents export."""
+        if self._tracing is None:
+            from tui_eval.engine.otlp.tracing import Tracing
+
+            self._tracing = Tracing(self.trust, f"eval-{self.run_id}")
+        return self._tracing
 
     @property
     def python(self) -> PythonHost:
@@ -281,6 +294,8 @@ class Environment:
     async def close(self) -> None:
         """Close agents, hosts and threads."""
         closing: list[Awaitable[Any]] = [agent.close() for agent in self._agents.values()]
+        if self._tracing is not None:
+            closing.append(self._tracing.close())
         for host in (self._python, self._javascript, self._node):
             if host is not None:
                 ended = host.close()

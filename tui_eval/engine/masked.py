@@ -24,6 +24,8 @@ def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker) -> None
     """Put the recorded verdicts back where masked text made another one; an assertion that the record has
     no verdict for becomes an error. Does nothing where nothing is masked."""
     turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
+    if recorded.trace is not None and _MASK in encode_json(recorded.trace):
+        turns |= {verdict.turn for verdict in judgement.verdicts if verdict.turn is not None} | {0}
     if not turns:
         return
     known = {_key(verdict, None): verdict for verdict in recorded.verdicts}

@@ -48,6 +48,8 @@ class Runner:
         self.writer = writer
         self.stopped_because: str | None = None
         self.stepper = Stepper(writer) if limits.step else None
+        if writer is not None:
+            environment.run_id = writer.info.id
         self._on_start = on_start
         self._on_done = on_done
         self._tasks: dict[int, asyncio.Task[Attempt]] = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.model import Assertion, Case
 
 PORT = 4318
@@ -62,16 +62,11 @@ class TracingSettings(msgspec.Struct, frozen=True):
 
 
 def settings_of(case: Case, suite: Mapping[str, Any]) -> TracingSettings | None:
-    """The settings for a case; None where nothing asks for traces.
-
-    Asked for is a trace by `tracing.enabled`, by `metadata.tracingEnabled` of the test, or by
-    PROMPTFOO_TRACING_ENABLED.
-    """
+    """The settings for a case; None where nothing asks for traces."""
+    if not asks_for_traces(case, suite):
+        return None
     given = suite.get("tracing")
     tracing: dict[str, Any] = given if isinstance(given, dict) else {}
-    asked = tracing.get("enabled") is True or case.metadata.get("tracingEnabled") is True
-    if case.format != "promptfoo" or not (asked or _truth(os.environ.get("PROMPTFOO_TRACING_ENABLED"))):
-        return None
     otlp = tracing.get("otlp")
     http = otlp.get("http") if isinstance(otlp, dict) else None
     listens = isinstance(http, dict) and http.get("enabled", True) is True
@@ -101,7 +96,3 @@ def looks_at_traces(assertions: Iterable[Assertion]) -> bool:
 def _texts(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, list) else []
     return tuple(dict.fromkeys(item.strip() for item in items if isinstance(item, str) and item.strip()))
-
-
-def _truth(value: str | None) -> bool:
-    return (value or "").lower() in ("1", "true", "yes", "yup", "yeppers")

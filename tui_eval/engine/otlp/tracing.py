@@ -33,9 +33,9 @@ _MODELS = frozenset(("openai", "anthropic", "litellm", "promptfoo-http", "http")
 class Tracing:
     """Owned by a run. Nothing listens before the first attempt of a suite that asks for traces."""
 
-    def __init__(self, trust: Trust) -> None:
+    def __init__(self, trust: Trust, evaluation_id: str) -> None:
         self.trust = trust
-        self.run_id = secrets.token_hex(8)
+        self.evaluation_id = evaluation_id
         self._used: dict[tuple[str, int], Listener | str] = {}
         self._lock = asyncio.Lock()
 
@@ -65,7 +65,7 @@ class Tracing:
         given = case.metadata.get("evaluationId"), case.metadata.get("testCaseId")
         evaluation_id, test_case_id = (value if isinstance(value, str) else "" for value in given)
         return Tracer(
-            settings, listener, problem, evaluation_id or f"eval-{self.run_id}", test_case_id or case.case_id
+            settings, listener, problem, evaluation_id or self.evaluation_id, test_case_id or case.case_id
         )
 
     async def _listener(
@@ -208,10 +208,11 @@ class Tracer:
             return f"{reason}; {strays} of other traces did: the agent must go on with the traceparent it is given"
         return f"{reason}; does the agent export before it answers (SimpleSpanProcessor, force_flush)?"
 
-    def end(self) -> None:
-        """Nothing more is waited for."""
+    def end(self) -> Trace:
+        """Wait for nothing more; the trace as it is kept."""
         if self._listener is not None:
             self._listener.forget(self.trace_id)
+        return kept(self.trace())
 
 
 def kept(trace: Trace) -> Trace:
