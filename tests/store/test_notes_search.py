@@ -8,7 +8,7 @@ from tests.store.test_store import attempt, start
 from tui_eval.model import Entry
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.search import search
+from tui_eval.store.search import Hits, search
 
 
 def test_notes_are_kept_replaced_and_taken_away(tmp_path: Path) -> None:
@@ -34,14 +34,57 @@ def test_words_are_found_in_text_arguments_and_results(tmp_path: Path) -> None:
     writer.done(refs[0][0], attempt("suite.yaml::c0", 1, transcript=entries))
     writer.flush()
     reader = RunReader(writer.folder)
-    assert [(hit.turn, hit.kind) for hit in search(reader, "cafe")] == [(1, "user")]
-    assert [hit.kind for hit in search(reader, "espre bar")] == ["tool_call"]
-    assert search(reader, 'reimb "three"')[0].excerpt.count("\x02") == 2
-    assert search(reader, "nothing") == search(reader, "  ") == search(reader, '"') == []
+    assert [(hit.turn, hit.kind) for hit in search(reader, "cafe").best] == [(1, "user")]
+    assert [hit.kind for hit in search(reader, "espre bar").best] == ["tool_call"]
+    assert search(reader, 'reimb "three"').best[0].excerpt.count("\x02") == 2
+    assert search(reader, "nothing") == search(reader, "  ") == search(reader, '"') == Hits([])
     writer.done(
         refs[0][1], attempt("suite.yaml::c0", 2, transcript=[Entry(1, "user", text="espresso again")])
     )
     writer.flush()
-    assert {hit.attempt_ref for hit in search(reader, "espresso")} == {refs[0][0], refs[0][1]}
+    assert {hit.attempt_ref for hit in search(reader, "espresso").best} == {refs[0][0], refs[0][1]}
+    one = search(reader, "espresso", limit=1)
+    assert (len(one.best), one.total) == (1, 2)
     writer.close()
+    reader.close()
+
+
+def test_results_are_searched_as_they_were_said(tmp_path: Path) -> None:
+    writer, refs = start(tmp_path, 1, 1)
+    entries = [
+        Entry(1, "tool_result", name="look_up", result='first "line"\nsecond \u00e9tage', call_id="c"),
+        Entry(1, "tool_result", result={"city": "Z\u00fcrich", "open": 7}),
+        Entry(1, "tool_result", error="time limit"),
+    ]
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1, transcript=entries))
+    writer.close()
+    reader = RunReader(writer.folder)
+    assert (
+        "second" in search(reader, "etage").best[0].excerpt
+        and "\\n" not in search(reader, "etage").best[0].excerpt
+    )
+    assert len(search(reader, "zurich").best) == len(search(reader, "limit").best) == 1
+    assert search(reader, "null").best == []
+    reader.close()
+
+
+def test_gathering_tells_how_far_it_is_can_be_ended_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    writer, refs = start(tmp_path, 600, 1)
+    for number, (ref,) in enumerate(refs):
+        said = [Entry(1, "assistant", text=f"answer {number}")]
+        writer.done(ref, attempt(f"suite.yaml::c{number}", 1, transcript=said))
+    writer.close()
+    reader = RunReader(writer.folder)
+    seen: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> bool:
+        seen.append((done, total))
+        return len(seen) < 2
+
+    assert search(reader, "answer", progress=progress) == Hits([])
+    assert seen == [(0, 600), (250, 600)]
+    assert search(reader, "answer", 10, lambda done, total: not seen.append((done, total))).total == 600
+    assert seen[2:] == [(250, 600), (500, 600)]
+    (writer.folder / "search.db").write_bytes(b"not a database" * 999)
+    assert search(reader, "answer 599").total == 1, "a damaged one is gathered anew"
     reader.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -238,3 +239,50 @@ async def test_hostile_names_are_pictures_on_every_screen(tmp_path, size):
         await pilot.press("slash", *"hello", "enter")
         await pilot.pause(0.5)
         clean()
+
+
+@SIZES
+async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("slash", *"zzz", "enter")
+        await sees(app, pilot, "Nothing in this run holds all these words; / asks again.")
+        await pilot.press("slash", *["backspace"] * 3, *"hello", "enter")
+        await sees(app, pilot, "Search: hello", "3 places in 3 cases")
+        first = app.screen.current()
+        await pilot.press("j")
+        assert app.screen.current() != first and app.screen._table.cursor == 2
+        await pilot.press("G", "k", "k")
+        assert app.screen.current() == first and app.screen._table.cursor == 0
+        await pilot.press("slash", "escape")
+        assert isinstance(app.screen, SearchScreen)
+
+
+async def test_a_long_search_says_how_far_it_is_and_ends_when_it_is_left(tmp_path, monkeypatch):
+    from tui_eval.tui.screens import search as place
+
+    asked: list[bool] = []
+    go_on, over = threading.Event(), threading.Event()
+
+    def slowly(folder, words, progress):
+        asked.append(progress(1_000, 20_000))
+        go_on.wait(20)
+        asked.append(progress(2_000, 20_000))
+        over.set()
+        return [], 0
+
+    monkeypatch.setattr(place, "find", slowly)
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        app.push_screen(SearchScreen(root, "hello"))
+        await sees(app, pilot, "Reading the transcripts: 1,000 of 20,000 attempts.")
+        app.pop_screen()
+        await until(lambda: isinstance(app.screen, RunsScreen), pilot)
+        await pilot.pause()
+        go_on.set()
+        await until(over.is_set, pilot)
+        assert asked == [True, False]

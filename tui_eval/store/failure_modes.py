@@ -52,10 +52,10 @@ class Assessment(msgspec.Struct):
     note: str = ""
 
 
-def assess(attempts: Iterable[tuple[int, Attempt]]) -> Assessment:
+def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Assessment:
     """Group the attempts (id and body) that failed or erred; an attempt counts in the group of its first
-    telling verdict, so that the groups add up."""
-    total = passed = 0
+    telling verdict, so that the groups add up. `passed`: how many passed whose bodies are not among them."""
+    total = passed
     groups: dict[str, list[FailedAttempt]] = {}
     for ref, attempt in attempts:
         if attempt.outcome in ("cancelled", "skipped"):

@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -24,6 +25,10 @@ _ATTEMPT_COLUMNS = (
     "id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms, input_tokens,"
     " output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed"
 )
+
+
+T = TypeVar("T")
+_PIECE = 100  # bodies that are read at once
 
 
 class _Answer(msgspec.Struct):
@@ -122,12 +127,24 @@ class RunReader:
         row = self._one("SELECT body FROM bodies WHERE attempt_ref = ?", (attempt_ref,))
         return None if row is None else self._unpack(row[0], _Answer).response_text
 
-    def bodies(self) -> Iterator[tuple[int, Attempt]]:
-        """Every finished attempt with its id, in the order of case and attempt."""
-        for row in self.attempts():
-            attempt = self.attempt(row.id) if row.state == "done" else None
-            if attempt is not None:
-                yield row.id, attempt
+    def ended(self) -> list[int]:
+        """The ids of finished attempts."""
+        return [row[0] for row in self._all("SELECT id FROM attempts WHERE state = 'done' ORDER BY id", ())]
+
+    def attempts_with(self, refs: Sequence[int]) -> list[AttemptRow]:
+        """The attempts of these ids."""
+        marks = ",".join("?" * len(refs))
+        statement = f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE id IN ({marks})"
+        return [AttemptRow(*row) for row in self._all(statement, tuple(refs))]
+
+    def bodies_of(self, refs: Sequence[int], kind: type[T]) -> Iterator[tuple[int, T]]:
+        """Of these finished attempts, their ids and what a type of the caller's takes of their bodies."""
+        marks = ",".join("?" * len(refs))
+        statement = (
+            f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({marks}) ORDER BY attempt_ref"
+        )
+        for ref, body in self._all(statement, tuple(refs)):
+            yield ref, self._unpack(body, kind)
 
     def assessment(self) -> Assessment:
         """How the run's attempts failed: as it was assessed with a judge, else grouped now."""
@@ -135,13 +152,20 @@ class RunReader:
         if row is not None:
             with contextlib.suppress(msgspec.MsgspecError):
                 return msgspec.json.decode(str(row[0]).encode(), type=Assessment)
-        return assess(self.bodies())
+        ended = [row for row in self.attempts() if row.state == "done"]
+        passed = sum(row.outcome == "passed" for row in ended)
+        bad = [row.id for row in ended if row.outcome in ("failed", "error")]
+        return assess(self._bodies_in_pieces(bad), passed=passed)
+
+    def _bodies_in_pieces(self, refs: Sequence[int]) -> Iterator[tuple[int, Attempt]]:
+        for start in range(0, len(refs), _PIECE):
+            yield from self.bodies_of(refs[start : start + _PIECE], Attempt)
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def _unpack(self, body: bytes, kind):
+    def _unpack(self, body: bytes, kind: type[T]) -> T:
         try:
             return unpack(body, kind)
         except (msgspec.MsgspecError, zlib.error) as error:

@@ -51,13 +51,18 @@ SIDES_KEYS: tuple[Key, ...] = (
 )
 """Keys of two transcripts against each other."""
 
+SEARCH_KEYS: tuple[Key, ...] = (
+    Key("search.again", "slash", "search", "search for other words", "search", "search again"),
+)
+"""Keys of a search's results."""
+
 GRID_KEYS: tuple[Key, ...] = (
     Key("grid.next", "tab", "column(1)", "next column (→ too)", "grid", "column"),
     Key("grid.previous", "shift+tab", "column(-1)", "previous column (← too)", "grid"),
 )
 """Keys of the grid."""
 
-RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *GRID_KEYS)
+RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *SEARCH_KEYS, *GRID_KEYS)
 
 _OPEN = ("list.open",)
 OPEN_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _OPEN)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError, is_alive
-from tui_eval.store.search import search
+from tui_eval.store.search import Progress, search
 from tui_eval.tui.state.runs_view import RunFacts, RunLine
 from tui_eval.tui.state.search_view import Found
 
@@ -47,22 +47,23 @@ def load_facts(folder: Path) -> RunFacts:
         return RunFacts(problem=str(error))
 
 
-def find(folder: Path, words: str) -> list[Found]:
-    """Entries of the run's transcripts that hold all the words, best first.
+def find(folder: Path, words: str, progress: Progress | None = None) -> tuple[list[Found], int]:
+    """Entries of the run's transcripts that hold all the words, best first, and how many there are in all.
 
     Raises:
         StoreError: the run cannot be read.
     """
     with closing(RunReader(folder)) as reader:
-        cases = {case.id: case for case in reader.cases()}
-        rows = {row.id: row for row in reader.attempts()}
+        hits = search(reader, words, progress=progress)
+        rows = {row.id: row for row in reader.attempts_with([hit.attempt_ref for hit in hits.best])}
+        cases = {case.id: case for case in reader.cases()} if rows else {}
         found: list[Found] = []
-        for hit in search(reader, words):
+        for hit in hits.best:
             row = rows.get(hit.attempt_ref)
             case = cases.get(row.case_ref) if row is not None else None
             if row is not None and case is not None:
                 found.append(Found(hit, case, row.attempt, row.outcome or ""))
-        return found
+        return found, hits.total
 
 
 def delete(root: Path, run_ids: Sequence[str]) -> list[str]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.timer import Timer
+from textual.widgets import Input
 
+from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.keys import Key
-from tui_eval.tui.keys_runs import OPEN_KEYS
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_runs import OPEN_KEYS, SEARCH_KEYS
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.runs_loader import find
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.lines import Line
 from tui_eval.tui.state.search_view import Found, place_of, row_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -31,18 +34,45 @@ TRIES = 100
 """Looks at a Case screen, a twentieth of a second apart, until its transcript is there."""
 
 
-class SearchScreen(Place):
+WAITING = "Searching."
+PROGRESS = 0.3
+"""Seconds between two words about how far it is."""
+HINT = "words that an entry holds; enter searches"
+
+
+class ResultTable(RowTable):
+    """Two lines for each result, which the cursor takes together."""
+
+    def move_to(self, row: int, *, top: bool = False) -> None:
+        """Put the cursor on the first line of a result."""
+        before = self.cursor
+        super().move_to(row - row % 2, top=top)
+        for other in (before + 1, self.cursor + 1):
+            self.refresh_row(other)
+
+    def action_move(self, step: int) -> None:
+        """Results down (or up)."""
+        self.move_to(self.cursor + 2 * step)
+
+    def cursor_line(self, row: int) -> bool:
+        """Both lines."""
+        return bool(self.rows) and row // 2 == self.cursor // 2
+
+
+class SearchScreen(Place, inherit_bindings=False):
     """Results, best first: case, turn, who said it, the words with what stands around them."""
 
     TITLE = "Search"
-    KEY_SECTIONS = (("Results", OPEN_KEYS), ("Moving", keys_in("moving")))
+    BINDINGS: ClassVar = bindings("search", SEARCH_KEYS)
+    KEY_SECTIONS = (("Results", (*OPEN_KEYS, *SEARCH_KEYS)), ("Moving", keys_in("moving")))
 
     def __init__(self, folder: Path, words: str) -> None:
         super().__init__()
         self._folder = folder
         self._words = words
-        self._table = RowTable(self._draw, lambda row: (row[0].hit.attempt_ref, row[1]), empty="Searching.")
-        self._timer: Timer | None = None
+        self._table = ResultTable(self._draw, lambda row: (row[0].hit.attempt_ref, row[1]), empty=WAITING)
+        self._search = 0
+        self._told = 0.0
 
     def _draw(self, row: tuple[Found, int], width: int) -> Line:
         return row_line(row[0], row[1], width)
@@ -56,29 +86,85 @@ class SearchScreen(Place):
     def on_mount(self) -> None:
         """Search."""
         self._table.focus()
-        self._bar("")
-        work = partial(find, self._folder, self._words)
-        run_in_thread(self.app, work, self._found, name="search", opens=True)
+        self._begin()
+
+    def on_unmount(self) -> None:
+        """What is still being gathered is for nobody."""
+        self._search += 1
 
     def hints(self) -> Sequence[Key]:
         """Few keys."""
-        return keys_of("list.open", "back", "help", "quit")
+        return [*keys_of("list.open"), *SEARCH_KEYS[:1], *keys_of("back", "help", "quit")]
+
+    def _begin(self) -> None:
+        self._search += 1
+        number = self._search
+        self._bar("")
+        self._table.empty = WAITING
+        self._table.set_rows([], keep=False)
+        self._table.relayout()
+
+        def progress(done: int, total: int) -> bool:
+            """Called in the thread."""
+            if number == self._search and time.monotonic() - self._told > PROGRESS:
+                self._told = time.monotonic()
+                self.app.call_later(self._gathering, number, done, total)
+            return number == self._search
+
+        work = partial(find, self._folder, self._words, progress)
+        run_in_thread(self.app, work, partial(self._found, number), name="search", opens=True)
 
     def _bar(self, words: str) -> None:
-        from tui_eval.guard.text import visible
-
         asked = visible(self._words, newlines=False)
         self.query_one(FactsBar).show([("title", f"Search: {asked}"), ("dim", f"  {words}")])
 
-    def _found(self, found: list[Found]) -> None:
-        if not self.is_mounted:
+    def _gathering(self, number: int, done: int, total: int) -> None:
+        """A run that is searched first takes a while."""
+        if self.is_mounted and number == self._search:
+            self._table.empty = f"Reading the transcripts: {done:,} of {total:,} attempts."
+            self._table.relayout()
+
+    def _found(self, number: int, answer: tuple[list[Found], int]) -> None:
+        if not self.is_mounted or number != self._search:
             return
+        found, total = answer
         cases = len({one.case.id for one in found})
-        self._bar(f"{len(found):,} places in {cases:,} cases" if found else "")
-        self._table.empty = "Nothing in this run holds all these words; esc, and / asks again."
+        best = f"the best {len(found):,} of " if total > len(found) else ""
+        places = f"{total:,} place{'s' * (total != 1)}"
+        self._bar(f"{best}{places} in {cases:,} case{'s' * (cases != 1)}" if found else "")
+        self._table.empty = "Nothing in this run holds all these words; / asks again."
         rows = [(one, line) for one in found for line in (0, 1)]
         self._table.set_rows(rows, keep=False)
         self._table.relayout()
+
+    async def action_search(self) -> None:
+        """Ask for other words. Ends when the prompt has the focus: keys typed ahead belong to it."""
+        if not self.query(Prompt):
+            prompt = Prompt("search transcripts", self._words, HINT)
+            await self.mount(prompt)
+            self.set_focus(prompt.query_one(Input), scroll_visible=False)
+
+    @on(Prompt.Typed)
+    def _typed(self, event: Prompt.Typed) -> None:
+        event.stop()
+
+    @on(Prompt.Left)
+    def _asked(self, event: Prompt.Left) -> None:
+        event.stop()
+        for prompt in self.query(Prompt):
+            prompt.remove()
+        self._table.focus()
+        words = event.text.strip()
+        if event.kept and words and words != self._words:
+            self._words = words
+            self._begin()
+
+    def back(self) -> bool:
+        """Leave the prompt."""
+        prompts = self.query(Prompt)
+        if prompts:
+            prompts.first().leave()
+        return bool(prompts)
 
     def current(self) -> CasePointer | None:
         """The case of the result under the cursor."""
