@@ -188,8 +188,10 @@ class CaseLines(LineView):
         room = width - columns.total - len(indent) - 2
         name = visible(clip(entry.name, 400), newlines=False)
         parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
+        said: list[tuple[str, Style]] = []
         if entry.note is not None:
-            room -= self._note_room(entry.note, room)
+            said = [self._note(entry.note, room - min(cell_len(name), 24))]
+            room -= cell_len(said[0][0])
         aside = ""
         if self.kind == "run" and entry.message and status in ("failed", "error"):
             aside = entry.message
@@ -207,8 +209,7 @@ class CaseLines(LineView):
             parts += [(fit(name, wide - 2) + "  ", name_style), (fit(aside, left), self._style("dim"))]
         else:
             parts.append((fit(name, room), name_style))
-        if entry.note is not None:
-            parts.append(self._note(entry.note, width - columns.total - len(indent) - 2))
+        parts += said
         parts.append((" " + fit(word, columns.word), style))
         dim = self._style("dim")
         if columns.trend:
@@ -233,14 +234,11 @@ class CaseLines(LineView):
             parts.append((" " + fit(old, columns.age, right=True), dim))
         return parts
 
-    def _note_room(self, note: HumanNote, room: int) -> int:
-        return cell_len(self._note(note, room)[0])
-
     def _note(self, note: HumanNote, room: int) -> tuple[str, Style]:
-        """A person's note: ` ★ wrong …`, a letter each where there is little room."""
+        """A person's note: ` ★ wrong …`; a letter for each word where there is less room."""
         star = self.symbols.star
         sign = note_sign(note, star)
-        if room < 40:
+        if cell_len(sign) + 1 > room:
             sign = "".join(word if word in (star, "…", "...") else word[0] for word in sign.split())
         style = {"right": "passed", "wrong": "failed"}.get(note.verdict or "", "mark")
         return f" {sign}", self._style(style)

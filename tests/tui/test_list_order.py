@@ -1,0 +1,143 @@
+"""What stays in its place in a list while it is worked on, and what a thread makes of many cases."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tests.tui.test_linked_runs import LinkingEngine
+from tui_eval.tui.screens import list_place
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.state.case_tree import Entry, View
+
+NAMES = ["case 0", "case 1", "case 2", "case 3"]
+
+
+def names(app) -> list[str]:
+    return [entry.name for entry in app.screen.shown_entries()]
+
+
+async def rerun_passes(app, pilot, case: int = 0) -> None:
+    """`r`, and the case passes now."""
+    known = len(app.engine.requests)
+    await pilot.press("r")
+    await until(lambda: len(app.engine.requests) > known, pilot)
+    run = app.engine.live
+    await until(lambda: app.state.group.find_run(run.info.id) is not None, pilot)
+    run.start(0)
+    await until(lambda: app.screen.case_list.current_entry.status == "running", pilot)
+    assert app.screen.case_list.current_entry.name == f"case {case}"
+    run.done(0, "passed")
+    run.finish()
+    await until(lambda: app.screen.case_list.current_entry.status == "passed", pilot)
+
+
+async def test_a_case_that_passes_now_leaves_the_failures_when_the_cursor_does(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.all_done(["passed", "failed", "passed", "failed"])
+    async with running_app(root, engine=LinkingEngine(root), open_run=run.folder) as (app, pilot):
+        await until(
+            lambda: isinstance(app.screen, RunScreen) and names(app)[:2] == ["case 1", "case 3"], pilot
+        )
+        await rerun_passes(app, pilot, 1)
+        assert names(app)[:2] == ["case 1", "case 3"]  # under the hands nothing moves
+        await pilot.press("j")
+        await until(lambda: names(app) == ["case 3", "case 0", "case 1", "case 2"], pilot)
+        assert app.screen.case_list.current_entry.name == "case 3"
+        assert not app.screen.view.held
+
+
+@pytest.mark.parametrize("place", ["run", "suites"])
+async def test_a_filter_lets_go_of_what_passes_when_the_cursor_leaves_it(tmp_path, place):
+    suite = "agent: offline\ntest_cases:\n" + "".join(
+        f"  - {{name: {name}, input: hello, expected: {{should_contain: [x]}}}}\n" for name in NAMES
+    )
+    root = project(tmp_path, {"suites/support.yaml": suite})
+    run = LiveRun(root, NAMES)
+    run.all_done(["failed", "passed", "failed", "failed"])
+    async with running_app(root, engine=LinkingEngine(root), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(names(app)) == 4, pilot)
+        if place == "suites":
+            await pilot.press("U")
+        await pilot.press("f", *"failed", "enter")
+        await until(lambda: names(app) == ["case 0", "case 2", "case 3"], pilot)
+        app.screen.case_list.go_to(app.screen.shown_entries()[1].key)
+        await rerun_passes(app, pilot, 2)
+        assert names(app) == ["case 0", "case 2", "case 3"]
+        await pilot.press("j")
+        await until(lambda: names(app) == ["case 0", "case 3"], pilot)
+        assert app.screen.case_list.current_entry.name == "case 3"
+        await pilot.press("F")
+        await until(lambda: len(names(app)) == 4, pilot)
+
+
+def test_what_loses_its_place_is_held_and_what_gains_one_is_not():
+    entry = partial(Entry, "k", "k", "n", "s", "nao")
+    for view, before, after, held in (
+        (View(failures_first=True), "failed", "running", True),
+        (View(failures_first=True), "running", "failed", False),
+        (View(failures_first=True), "passed", "running", False),
+        (View(accept=lambda one: one.status == "failed"), "failed", "passed", True),
+        (View(accept=lambda one: one.status == "failed"), "passed", "failed", False),
+        (View(), "failed", "passed", False),
+    ):
+        list_place.hold(view, {"k": entry(before)}, {"k": entry(after)})
+        assert bool(view.held) is held, (before, after)
+
+
+async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(list_place, "MANY", 2)
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(names(app)) == 4, pilot)
+        for number in range(4):
+            run.start(number)
+        await until(lambda: screen_text(app).count(" running ") >= 4, pilot)
+        run.done(2, "failed", "no")
+        run.done(0, "passed")
+        await until(lambda: names(app)[0] == "case 2", pilot)
+        await pilot.press("U")
+        await until(lambda: app.screen.up_to_date() and not app.screen._late, pilot)
+        await until(lambda: "✗" in screen_text(app), pilot)
+        run.done(1, "error", "broken")
+        run.done(3, "passed")
+        run.finish()
+        await pilot.press("L")
+        await until(
+            lambda: {e.status for e in app.screen.shown_entries()} == {"failed", "error", "passed"}, pilot
+        )
+        await until(lambda: names(app)[:2] == ["case 1", "case 2"], pilot)
+
+
+async def test_folders_of_many_cases_fold_and_unfold(tmp_path, monkeypatch):
+    monkeypatch.setattr(list_place, "MANY", 1)
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await until(lambda: "refund is approved" in screen_text(app), pilot)
+        await pilot.press("g", "left")
+        await until(lambda: "refund is approved" not in screen_text(app), pilot)
+        await pilot.press("right")
+        await until(lambda: "refund is approved" in screen_text(app), pilot)
+
+
+async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
+    from tests.tui.app_host import FakeEngine
+    from tui_eval.store.writer import PlannedCase
+
+    root = project(tmp_path)
+    run = LiveRun(root, [])
+    case = LiveRun(root, ["a case"]).cases[0]
+    run.writer.plan([PlannedCase(case, "offline", model, 1, 1, 1) for model in ("m1", "m2", "m3")])
+    run.finish()
+    async with running_app(root, engine=FakeEngine(root), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(names(app)) == 3, pilot)
+        seen = []
+        pointer = app.screen.current()
+        while pointer is not None:
+            seen.append(pointer.model)
+            app.screen.go_to(pointer)
+            pointer = app.screen.neighbour(pointer, 1, False)
+        assert seen == ["m1", "m2", "m3"]
