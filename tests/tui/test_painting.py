@@ -15,7 +15,8 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tui_eval.tui.thrift import thrifty
+from tui_eval.tui.pens import NO_PEN, change, pen_of
+from tui_eval.tui.thrift import Painted
 from tui_eval.tui.widgets.painting import changed_cells, fit
 
 STYLES = [
@@ -28,18 +29,44 @@ STYLES = [
 ]
 
 
-def painted(*writes: str) -> list[list[tuple]]:
-    screen = pyte.Screen(40, 6)
-    stream = pyte.Stream(screen)
-    for text in writes:
-        stream.feed(text)
-    return [[tuple(screen.buffer[y][x]) for x in range(40)] for y in range(6)]
+CONSOLE = Console(color_system="truecolor", force_terminal=True)
+BLANK_SEEN = ("underscore", "reverse", "strikethrough")
 
 
-def random_strip(source: random.Random, width: int) -> Strip:
+def looks(screen: pyte.Screen) -> list[list[tuple]]:
+    """What can be seen of every cell: of a blank neither the foreground nor bold."""
+    rows = []
+    for y in range(screen.lines):
+        row = []
+        for x in range(screen.columns):
+            cell = screen.buffer[y][x]
+            if cell.data == " " and not any(getattr(cell, name) for name in BLANK_SEEN):
+                row.append((" ", cell.bg))
+            else:
+                row.append(tuple(cell))
+        rows.append(row)
+    return rows
+
+
+class Shown:
+    """A terminal and what we believe it shows."""
+
+    def __init__(self, columns: int = 40, lines: int = 6) -> None:
+        self.screen = pyte.Screen(columns, lines)
+        self.stream = pyte.Stream(self.screen)
+        self.painted = Painted()
+
+    def take(self, frame: object) -> str:
+        """Paint a frame; what was written."""
+        text = self.painted.ready(frame, CONSOLE).text
+        self.stream.feed(text)
+        return text
+
+
+def random_strip(source: random.Random, width: int, letters: str = "abc  日é✓") -> Strip:
     segments, used = [], 0
     while used < width:
-        text = "".join(source.choice("abc  日é✓") for _ in range(source.randint(1, 6)))
+        text = "".join(source.choice(letters) for _ in range(source.randint(1, 6)))
         while cell_len(text) > width - used:
             text = text[:-1]
         text = text or " "
@@ -48,54 +75,111 @@ def random_strip(source: random.Random, width: int) -> Strip:
     return Strip(segments)
 
 
+def whole(strips: list[Strip], x: int = 0, y: int = 0) -> LayoutUpdate:
+    return LayoutUpdate([[strip] for strip in strips], Region(x, y, strips[0].cell_length, len(strips)))
+
+
 @pytest.mark.parametrize("seed", range(30))
-def test_a_whole_frame_looks_the_same_in_fewer_bytes(seed):
+def test_frames_one_after_another_look_as_textual_paints_them(seed):
     source = random.Random(seed)
-    console = Console(color_system="truecolor", force_terminal=True)
-    frame = LayoutUpdate([[random_strip(source, 40)] for _ in range(6)], Region(0, 0, 40, 6))
-    theirs = frame.render_segments(console).replace("\n", "")
-    ours = thrifty(frame).render_segments(console)
-    assert painted(ours) == painted(theirs) and len(ours) < len(theirs)
+    ours, theirs = Shown(), pyte.Screen(40, 6)
+    stream = pyte.Stream(theirs)
+    strips = [random_strip(source, 40) for _ in range(6)]
+    count = [0, 0]
+    for number in range(8):
+        for _ in range(source.randint(0, 3) if number else 0):
+            strips[source.randrange(6)] = random_strip(source, 40)
+        frame = whole(strips)
+        plain = frame.render_segments(CONSOLE).replace("\n", "")
+        stream.feed(plain)
+        count = [count[0] + len(ours.take(frame)), count[1] + len(plain)]
+        assert looks(ours.screen) == looks(theirs)
+    assert count[0] < count[1] / 2
+
+
+def test_what_looks_the_same_is_not_sent_again():
+    shown = Shown()
+    strips = [random_strip(random.Random(1), 40) for _ in range(6)]
+    assert shown.take(whole(strips))
+    assert shown.take(whole(strips)) == ""
+    shown.painted.forget()
+    assert shown.take(whole(strips))
+
+
+def test_another_size_is_painted_in_full():
+    shown = Shown()
+    strips = [Strip([Segment("x" * 40)])] * 6
+    shown.take(whole(strips))
+    assert shown.take(whole([strip.crop(0, 39) for strip in strips])).count("x") == 39 * 6
+
+
+def test_of_a_blank_only_the_background_counts():
+    shown = Shown()
+    shown.take(whole([Strip([Segment(" " * 40, Style.parse("bold red on #112233"))])] * 6))
+    assert shown.take(whole([Strip([Segment(" " * 40, Style.parse("italic blue on #112233"))])] * 6)) == ""
+    assert shown.take(whole([Strip([Segment(" " * 40, Style.parse("underline on #112233"))])] * 6))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_changed_span_writes_its_cells_and_no_others(seed):
     source = random.Random(seed)
-    console = Console(color_system="truecolor", force_terminal=True)
-    before = Strip([Segment("." * 40, STYLES[1])])
+    shown, before = Shown(), Strip([Segment("." * 40, STYLES[1])])
+    shown.take(whole([before] * 6))
+    untouched = looks(shown.screen)[0]
     left, right = Strip([Segment("x" * 40, STYLES[0])]).crop(0, 18), random_strip(source, 22)
     x1 = source.randint(18, 36)
     x2 = source.randint(x1 + 1, 40)
-    update = ChopsUpdate([{0: left, 18: right}], [(0, x1, x2)], [[18, 40]])
-    base = before.render(console)
-    cells = painted(base, thrifty(update).render_segments(console))[0]
-    whole = painted("\x1b[1;19H" + right.render(console))[0]
-    untouched = painted(base)[0]
+    shown.take(
+        ChopsUpdate([{0: left, 18: right}, *({0: None},) * 5], [(0, x1, x2)], [[18, 40], *([40],) * 5])
+    )
+    cells = looks(shown.screen)[0]
+    other = Shown()
+    other.stream.feed("\x1b[1;19H" + right.render(CONSOLE))
+    wanted = looks(other.screen)[0]
     assert cells[:x1] == untouched[:x1] and cells[x2:] == untouched[x2:]
     for x in range(x1, x2):
-        if whole[x][0] not in ("", "日"):
-            assert cells[x] == whole[x]
+        if wanted[x][0] not in ("", "日"):
+            assert cells[x] == wanted[x]
 
 
-def test_the_same_style_is_said_once():
-    console = Console(color_system="truecolor", force_terminal=True)
-    frame = LayoutUpdate(
-        [[Strip([Segment("one ", STYLES[1]), Segment("two ", STYLES[1]), Segment("three", STYLES[1])])]],
-        Region(0, 0, 40, 1),
+def test_an_emoji_that_the_terminal_thinks_wider_moves_nothing():
+    """A terminal that shows the parts of a family one after another: what follows stands in its place."""
+    shown = Shown(12, 1)
+    family = "👨\u200d👩\u200d👧"
+    shown.take(whole([Strip([Segment(f"a{family}bcdefghi")]).crop_extend(0, 12, None)]))
+    row = shown.screen.display[0].replace("\u200d", "")
+    assert row.rstrip().endswith("bcdefghi") and row[0] == "a"
+    shown.take(whole([Strip([Segment(f"a{family}bXdefghi")]).crop_extend(0, 12, None)]))
+    assert shown.screen.display[0].replace("\u200d", "").rstrip().endswith("bXdefghi")
+
+
+def test_the_same_style_is_said_once_and_ended():
+    frame = whole(
+        [Strip([Segment("one ", STYLES[1]), Segment("two ", STYLES[1]), Segment("three", STYLES[1])])]
     )
-    text = thrifty(frame).render_segments(console)
+    text = Painted().ready(frame, CONSOLE).text
     assert text.count("\x1b[38;2") == 1 and text.endswith("\x1b[0m")
 
 
 def test_what_is_not_a_frame_stays():
-    assert thrifty("x") == "x" and thrifty(None) is None
+    assert Painted().ready("x", CONSOLE) == "x" and Painted().ready(None, CONSOLE) is None
 
 
-def test_control_segments_and_links_come_through():
-    console = Console(color_system=ColorSystem.TRUECOLOR.name.lower(), force_terminal=True)
+def test_links_come_through():
     link = Style(link="https://example.org", color="red")
-    frame = LayoutUpdate([[Strip([Segment("here", link)])]], Region(0, 0, 40, 1))
-    assert "https://example.org" in thrifty(frame).render_segments(console)
+    assert "https://example.org" in Painted().ready(whole([Strip([Segment("here", link)])]), CONSOLE).text
+
+
+@pytest.mark.parametrize("old", STYLES)
+@pytest.mark.parametrize("new", STYLES)
+def test_from_one_pen_to_another(old, new):
+    first, second = (pen_of(style, ColorSystem.TRUECOLOR) for style in (old, new))
+    assert first is not None and second is not None
+    sequence, then = change(first, second)
+    one, other = Shown(), Shown()
+    one.stream.feed(change(NO_PEN, first)[0] + sequence + "x")
+    other.stream.feed(change(NO_PEN, second)[0] + "x")
+    assert looks(one.screen) == looks(other.screen) and then == second
 
 
 class TestChangedCells:

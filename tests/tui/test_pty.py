@@ -219,3 +219,15 @@ def test_a_resize_is_painted_whole(terminal):
     app.until("I want a refund")
     app.quiet()
     assert app.text.splitlines()[39].startswith(" enter open")
+
+
+def test_ctrl_l_paints_everything_anew(terminal):
+    """What another program wrote over the screen goes away; otherwise only changes are sent."""
+    app = terminal()
+    app.until("refund is approved")
+    app.quiet()
+    app._stream.feed(b"\x1b[2J\x1b[1;1HBroadcast message from root")
+    app.send("\x0c")
+    app.until("refund is approved")
+    app.quiet()
+    assert "Broadcast" not in app.text and app.text.splitlines()[23].startswith(" enter open")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 
@@ -27,7 +27,7 @@ from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.terminal_guard import TerminalGuard, crash_text, has_unicode
-from tui_eval.tui.thrift import thrifty
+from tui_eval.tui.thrifty_app import ThriftyApp
 
 if TYPE_CHECKING:
     from tui_eval.config import Config
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LOG_LIMIT = 500
 
 
-class AppBase(App[int], inherit_bindings=False):
+class AppBase(ThriftyApp, inherit_bindings=False):
     """Values and services of the app; what keys do is in the classes derived."""
 
     TITLE = "tui-eval"
@@ -111,10 +111,6 @@ class AppBase(App[int], inherit_bindings=False):
         self.crash = sys.exc_info()[1] or self._exception or RuntimeError("unknown")
         self._exit_renderables.append(Text(crash_text(self.crash)))
         self._close_messages_no_wait()
-
-    def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        """Frames in fewer bytes."""
-        super()._display(screen, thrifty(renderable))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and the last gate against control characters. Under NO_COLOR none of Textual's

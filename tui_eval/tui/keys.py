@@ -116,6 +116,7 @@ KEYS: tuple[Key, ...] = (
     Key("place.grid", "M", "show_grid", "grid: tests by prompts and agents", "everywhere", "list"),
     Key("log", "l", "show_log", "log: errors with details", "everywhere"),
     Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
+    Key("redraw", "ctrl+l", "redraw", "paint the screen anew, where something wrote over it", "everywhere"),
     Key("palette", "ctrl+p,colon", "command_palette", "palette: every action, case and place", "everywhere"),
     Key("back", "escape,backspace", "back", "one step back", "everywhere", "back"),
     Key("quit", "q", "close_or_quit", "close, or quit (asks while a run goes on)", "everywhere", "quit"),

@@ -21,7 +21,7 @@ from textual.strip import Strip
 
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.state.lines import Line, Span, letters
-from tui_eval.tui.widgets.line_styles import LINE_CSS, STYLES
+from tui_eval.tui.widgets.line_styles import style_of
 
 _MOVES = (
     "list.down",
@@ -42,11 +42,19 @@ MOVE_KEYS = tuple(key for key in KEYS if key.id in _MOVES)
 class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows of styled text with a cursor. Subclasses say how many rows there are and draw one."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{word}" for word in STYLES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.words, show=False, id=key.id) for key in MOVE_KEYS
     ]
-    DEFAULT_CSS = LINE_CSS
+    DEFAULT_CSS = """
+    LinePane {
+        background: $background;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+        scrollbar-size-horizontal: 1;
+    }
+    """
 
     class Moved(Message):
         """The cursor stands on another row."""
@@ -116,24 +124,11 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         """The Rich style of one or several style words, later ones on top."""
         made = self._styles_made.get(words)
         if made is None:
-            made = Style.null()
+            made, under = Style.null(), self.background_colors[1]
             for word in words.split():
-                made += self._component_style(word)
+                made += style_of(self.app, word, under)
             self._styles_made[words] = made
         return made
-
-    def _component_style(self, word: str) -> Style:
-        """One component's style with its transparent colours blended over the pane's background."""
-        styles = self.get_component_styles(f"line--{word}")
-        under = self.background_colors[1]
-        back = front = None
-        if styles.has_rule("background") and styles.background.a:
-            under = under + styles.background
-            back = under.rich_color
-        if styles.has_rule("color"):
-            color = under.get_contrast_text(styles.color.a) if styles.auto_color else styles.color
-            front = (under + color).rich_color
-        return Style.from_color(front, back) + styles.text_style
 
     def notify_style_update(self) -> None:
         """The theme changed."""

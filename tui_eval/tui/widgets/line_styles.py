@@ -1,74 +1,135 @@
 """The style words of the inspector's state modules, and what they look like.
 
-Colours come from the theme; where the theme uses the terminal's own colours (`:ansi`), what a
-background would say is said by reverse, underline or dim.
+Colours come from the theme; where it uses the terminal's own colours, what a background would say is
+said by reverse, underline or dim. A table, and not component classes of the panes: Textual makes a node
+of the DOM for each word of each pane whenever styles are looked at, which was most of the time that
+opening a screen took.
 """
 
 from __future__ import annotations
 
-STYLES = (
-    "muted", "label", "strong", "heading", "emphasis", "code", "thinking", "note", "error", "agent",
-    "json-key", "json-text", "json-number", "json-word", "json-mark",
-    "passed", "failed", "cancelled", "skipped", "running", "waiting",
-    "role-user", "role-assistant", "role-reasoning", "role-tool_call", "role-tool_result",
-    "role-hand_off", "role-note", "role-error",
-    "removed", "added", "differs", "missing", "extra",
-    "tab", "tab-active", "hit", "hit-here", "hit-wanted", "hit-forbidden", "hit-near", "cursor", "cursor-away",
-)  # fmt: skip
-"""Every style word of the state modules; each is a component class `line--WORD`."""
+from typing import NamedTuple
 
-LINE_CSS = """
-LinePane {
-    background: $background;
-    overflow-x: hidden;
-    overflow-y: auto;
-    scrollbar-gutter: stable;
-    scrollbar-size-vertical: 1;
-    scrollbar-size-horizontal: 1;
-    & > .line--muted, & > .line--label, & > .line--json-mark, & > .line--skipped { color: $text-muted; }
-    & > .line--waiting, & > .line--cancelled, & > .line--role-note { color: $text-muted; }
-    & > .line--thinking { color: $text-muted; text-style: italic; }
-    & > .line--strong { text-style: bold; }
-    & > .line--heading { color: $text-primary; text-style: bold; }
-    & > .line--emphasis { text-style: italic; }
-    & > .line--code { color: $text-accent; }
-    & > .line--note { color: $text-warning; }
-    & > .line--agent { color: $text-secondary; text-style: bold; }
-    & > .line--json-key { color: $text-primary; }
-    & > .line--json-text { color: $text-success; }
-    & > .line--json-number, & > .line--json-word { color: $text-accent; }
-    & > .line--passed { color: $text-success; }
-    & > .line--failed { color: $text-error; text-style: bold; }
-    & > .line--error { color: $text-warning; text-style: bold; }
-    & > .line--running { color: $text-primary; }
-    & > .line--role-user { color: $text-primary; text-style: bold; }
-    & > .line--role-assistant { color: $text-success; text-style: bold; }
-    & > .line--role-reasoning { color: $text-muted; }
-    & > .line--role-tool_call { color: $text-accent; text-style: bold; }
-    & > .line--role-tool_result { color: $text-accent; }
-    & > .line--role-hand_off { color: $text-secondary; text-style: bold; }
-    & > .line--role-error { color: $text-error; text-style: bold; }
-    & > .line--removed { color: $text-error; text-style: reverse; }
-    & > .line--added { color: $text-warning; text-style: reverse; }
-    & > .line--differs { color: $text-error; text-style: bold; }
-    & > .line--missing { color: $text-error; }
-    & > .line--extra { color: $text-warning; }
-    & > .line--hit { background: $warning 40%; text-style: underline; }
-    & > .line--hit-here { text-style: reverse bold; }
-    & > .line--hit-wanted { background: $success 30%; text-style: underline; }
-    & > .line--hit-forbidden { background: $error 45%; text-style: bold underline; }
-    & > .line--hit-near { background: $warning 25%; text-style: italic underline; }
-    & > .line--tab { color: $text-muted; }
-    & > .line--tab-active { text-style: bold reverse; }
-    & > .line--cursor { background: $primary 30%; }
-    & > .line--cursor-away { background: $foreground 8%; }
-    &:ansi > .line--cursor { background: transparent; text-style: reverse; }
-    &:ansi > .line--cursor-away { background: transparent; text-style: underline; }
-    &:ansi > .line--muted, &:ansi > .line--label, &:ansi > .line--json-mark, &:ansi > .line--tab, &:ansi > .line--thinking,
-    &:ansi > .line--role-reasoning, &:ansi > .line--skipped, &:ansi > .line--waiting,
-    &:ansi > .line--cancelled, &:ansi > .line--role-note { color: ansi_default; text-style: dim; }
-    &:ansi > .line--hit, &:ansi > .line--hit-wanted { background: transparent; text-style: underline bold; }
-    &:ansi > .line--hit-forbidden { background: transparent; text-style: reverse; }
-    &:ansi > .line--hit-near { background: transparent; text-style: italic underline; }
+from rich.color import Color as RichColor
+from rich.style import Style
+from textual.app import App
+from textual.color import Color
+
+
+class Look(NamedTuple):
+    """What a word looks like: colours by their names in the theme (`$text-error`, `$warning 40%`), and
+    attributes in Rich's words."""
+
+    color: str = ""
+    attributes: str = ""
+    background: str = ""
+
+
+_MUTED = Look("$text-muted")
+_STRONG = Look(attributes="bold")
+LOOKS: dict[str, Look] = {
+    "muted": _MUTED,
+    "label": _MUTED,
+    "strong": _STRONG,
+    "heading": Look("$text-primary", "bold"),
+    "emphasis": Look(attributes="italic"),
+    "code": Look("$text-accent"),
+    "thinking": Look("$text-muted", "italic"),
+    "note": Look("$text-warning"),
+    "error": Look("$text-warning", "bold"),
+    "agent": Look("$text-secondary", "bold"),
+    "json-key": Look("$text-primary"),
+    "json-text": Look("$text-success"),
+    "json-number": Look("$text-accent"),
+    "json-word": Look("$text-accent"),
+    "json-mark": _MUTED,
+    "passed": Look("$text-success"),
+    "failed": Look("$text-error", "bold"),
+    "cancelled": _MUTED,
+    "skipped": _MUTED,
+    "running": Look("$text-primary"),
+    "waiting": _MUTED,
+    "role-user": Look("$text-primary", "bold"),
+    "role-assistant": Look("$text-success", "bold"),
+    "role-reasoning": _MUTED,
+    "role-tool_call": Look("$text-accent", "bold"),
+    "role-tool_result": Look("$text-accent"),
+    "role-hand_off": Look("$text-secondary", "bold"),
+    "role-note": _MUTED,
+    "role-error": Look("$text-error", "bold"),
+    "removed": Look("$text-error", "reverse"),
+    "added": Look("$text-warning", "reverse"),
+    "differs": Look("$text-error", "bold"),
+    "missing": Look("$text-error"),
+    "extra": Look("$text-warning"),
+    "tab": _MUTED,
+    "tab-active": Look(attributes="bold reverse"),
+    "hit": Look(attributes="underline", background="$warning 40%"),
+    "hit-here": Look(attributes="reverse bold"),
+    "hit-wanted": Look(attributes="underline", background="$success 30%"),
+    "hit-forbidden": Look(attributes="bold underline", background="$error 45%"),
+    "hit-near": Look(attributes="italic underline", background="$warning 25%"),
+    "cursor": Look(background="$primary 30%"),
+    "cursor-away": Look(background="$foreground 8%"),
 }
-"""
+"""Every style word of the state modules."""
+_DIM = Look("ansi_default", "dim")
+_OWN_COLOURS: dict[str, Look] = {
+    **{word: _DIM for word, look in LOOKS.items() if look.color == "$text-muted"},
+    "cursor": Look(attributes="reverse"),
+    "cursor-away": Look(attributes="underline"),
+    "hit": Look(attributes="underline bold"),
+    "hit-wanted": Look(attributes="underline bold"),
+    "hit-forbidden": Look(attributes="reverse"),
+    "hit-near": Look(attributes="italic underline"),
+}
+"""Those that look otherwise in the terminal's own colours."""
+
+
+def style_of(app: App[object], word: str, under: Color) -> Style:
+    """A word's style over a background.
+
+    Raises:
+        KeyError: there is no such word.
+    """
+    look = LOOKS[word]
+    if app.native_ansi_color:
+        look = _OWN_COLOURS.get(word, look)
+    variables = _variables(app)
+    back = front = None
+    if look.background:
+        under = under + _color(look.background, variables, under)
+        back = under.rich_color
+    if look.color:
+        front = _over(look.color, variables, under)
+    return Style.from_color(front, back) + Style.parse(look.attributes or "none")
+
+
+_MADE: dict[tuple[str, str | None, str], dict[str, str]] = {}
+
+
+def _variables(app: App[object]) -> dict[str, str]:
+    """The theme's colours by name; making them takes a millisecond, and there are many words."""
+    theme = app.current_theme
+    key = (theme.name, theme.background, theme.primary)
+    if key not in _MADE:
+        _MADE[key] = app.get_css_variables()
+    return _MADE[key]
+
+
+def _over(name: str, variables: dict[str, str], under: Color) -> RichColor:
+    return (under + _color(name, variables, under)).rich_color
+
+
+def _color(name: str, variables: dict[str, str], under: Color) -> Color:
+    """A colour of the theme; `auto 60%` is what can be read on the background."""
+    name, _, share = name.partition(" ")
+    value, _, own_share = variables.get(name.removeprefix("$"), name).partition(" ")
+    alpha = 1.0
+    for part in (share, own_share):
+        if part:
+            alpha *= float(part.removesuffix("%")) / 100
+    if value == "auto":
+        return under.get_contrast_text(alpha)
+    color = Color.parse(value)
+    return color if alpha == 1.0 else color.multiply_alpha(alpha)
