@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.guard.text import storable
-from tui_eval.model import Assertion, Attempt, Case, Usage, Verdict
+from tui_eval.model import Assertion, Attempt, Case, Trace, TraceSpan, Usage, Verdict
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 
@@ -73,6 +73,7 @@ def build(reader: RunReader) -> dict[str, Any]:
         },
         "vars": sorted({name for result in table.results for name in result["vars"]}),
         "runtimeOptions": {},
+        **({"traces": table.traces} if table.traces else {}),
     }
 
 
@@ -82,6 +83,7 @@ class _Table:
     def __init__(self) -> None:
         self.prompts: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
+        self.traces: list[dict[str, Any]] = []
         self._columns: dict[tuple[str, str], int] = {}
         self._tests: dict[str, int] = {}
 
@@ -94,6 +96,9 @@ class _Table:
             self.prompts.append(_column(case_row.agent, label, raw))
         test = self._test(case, row.attempt)
         result = _result(row, case_row, case, attempt, test, place)
+        if attempt.trace is not None:
+            result["traceId"], result["evaluationId"] = attempt.trace.trace_id, attempt.trace.evaluation_id
+            self.traces.append(_trace(attempt.trace, attempt.vars, test, place))
         self.results.append(result)
         _count(self.prompts[place]["metrics"], result, attempt)
 
@@ -198,6 +203,31 @@ def _result(
     if not passed:
         result["error"] = attempt.error or attempt.message
     return result
+
+
+def _trace(trace: Trace, variables: dict[str, Any], test: int, place: int) -> dict[str, Any]:
+    return {
+        "traceId": trace.trace_id,
+        "evaluationId": trace.evaluation_id,
+        "testCaseId": trace.test_case_id,
+        "metadata": {"testIdx": test, "promptIdx": place, "vars": variables},
+        "spans": [_span(span) for span in trace.spans],
+    }
+
+
+def _span(span: TraceSpan) -> dict[str, Any]:
+    return _without_none(
+        {
+            "spanId": span.span_id,
+            "parentSpanId": span.parent_id,
+            "name": span.name,
+            "startTime": span.start,
+            "endTime": span.end,
+            "attributes": span.attributes,
+            "statusCode": span.status,
+            "statusMessage": span.message,
+        }
+    )
 
 
 def _grading(attempt: Attempt) -> dict[str, Any]:

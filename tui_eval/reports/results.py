@@ -91,6 +91,8 @@ def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
         if row.case_ref not in bodies:
             bodies = {row.case_ref: reader.case(row.case_ref)}
         made = result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
+        if attempt.trace is not None:
+            made["trace"] = msgspec.to_builtins(attempt.trace)
         if row.id in notes:
             made["note"] = _note(notes[row.id])
         yield made

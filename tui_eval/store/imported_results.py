@@ -17,6 +17,7 @@ from tui_eval.model import (
     Entry,
     Outcome,
     Reply,
+    Trace,
     Turn,
     Usage,
     Verdict,
@@ -146,7 +147,15 @@ def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, s
         response_text=text,
         output=details.get("output"),
         vars=case.vars,
+        trace=_trace(entry.get("trace")),
     )
+
+
+def _trace(given: Any) -> Trace | None:
+    try:
+        return msgspec.convert(given, Trace) if given is not None else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[Entry]:

@@ -13,6 +13,7 @@ from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.entry_blocks import entry_block
 from tui_eval.tui.state.lines import pattern, plain
+from tui_eval.tui.state.span_view import span_blocks, spans_of
 from tui_eval.tui.state.tools_view import detail, rows
 from tui_eval.tui.state.waterfall import bars
 from tui_eval.tui.widgets.call_table import CallTable
@@ -22,7 +23,7 @@ from tui_eval.tui.widgets.text_pane import TextPane
 
 
 class ToolsTab(InspectorTab):
-    """Table above, one call below; `) (` and `} {` go from call to call."""
+    """Table (or bars, spans among them) above, one call below; `) (` and `} {` go from call to call."""
 
     DEFAULT_CSS = """
     ToolsTab Vertical { height: 1fr; }
@@ -70,7 +71,9 @@ class ToolsTab(InspectorTab):
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
         if not calls and self.table.has_focus:
             self.text.focus()
-        shown = bars(content.attempt) if content.attempt and self.timed else []
+        # Without calls there is nothing but spans to show.
+        timed = self.timed or (not calls and content.attempt is not None and bool(spans_of(content.attempt)))
+        shown = bars(content.attempt) if content.attempt and timed else []
         self.set_class(not calls and not shown, "-empty")
         self.table.set_rows(calls, None if keep else first)
         if shown:
@@ -109,6 +112,9 @@ class ToolsTab(InspectorTab):
             self.text.set_blocks([], keep=False)
             return
         row, bar = self.table.call, self.table.bar
+        if bar is not None and bar.span is not None:
+            self.text.set_blocks(span_blocks(bar.span, rendered=self.rendered), keep=keep)
+            return
         if row is None and bar is not None and bar.entry >= 0:
             entry = attempt.transcript[bar.entry]
             block = entry_block(bar.entry, entry, {}, rendered=self.rendered, several=True)

@@ -11,6 +11,7 @@ from tui_eval.tui.state.amounts import duration, size
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.json_lines import dumped, parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.span_view import trace_blocks
 from tui_eval.tui.state.tool_comparison import compared, named_tools
 from tui_eval.tui.state.tool_pairing import Call, pair
 from tui_eval.tui.state.verdict_lines import about_tools, brief, label_of, word_of
@@ -137,6 +138,7 @@ def detail(
                 blocks.append(
                     Block(f"v{index}.actual", "part", "actual", source, verdict.turn or 0, "muted", 12)
                 )
+    blocks += trace_blocks(attempt.trace)
     if not blocks:
         blocks.append(Block("empty", "note", "", partial(text_lines, "No tools were called.", "muted")))
     return blocks

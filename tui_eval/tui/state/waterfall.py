@@ -1,13 +1,14 @@
-"""Calls and hand-offs as bars over time: what ran beside what, and what took long."""
+"""Calls, hand-offs and spans as bars over time: what ran beside what, and what took long."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tui_eval.model import Attempt, Entry
+from tui_eval.model import Attempt, Entry, TraceSpan
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.span_view import depths, failed, shift_of, spans_of
 from tui_eval.tui.state.tools_view import CallRow, rows
 
 LABEL = 28
@@ -17,9 +18,9 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A call, hand-off or reply. `start` and `end` are milliseconds from the attempt's beginning (None:
+    """A call, hand-off, reply or span. `start` and `end` are milliseconds from the attempt's beginning (None:
     not known), `depth` how deep its agent stands, `call` its row in the table of calls (None: none),
-    `entry` its place in the transcript."""
+    `entry` its place in the transcript, `span` the span that it is."""
 
     label: str
     kind: str
@@ -30,13 +31,16 @@ class Bar:
     failed: bool = False
     call: CallRow | None = None
     entry: int = -1
+    span: TraceSpan | None = None
 
 
 def bars(attempt: Attempt) -> list[Bar]:
-    """All calls, hand-offs and replies in the order they began; those without a time stand where they
-    are in the transcript."""
+    """All calls, hand-offs, replies and spans in the order they began; those without a time stand where
+    they are in the transcript, spans after it."""
     entries = attempt.transcript
     starts = [float(entry.started_at) for entry in entries if entry.started_at]
+    shift = shift_of(attempt)
+    starts += [(span.start + shift) / 1000 for span in spans_of(attempt) if span.start is not None]
     if starts and attempt.started_at:
         starts.append(attempt.started_at)
     zero: float = min(starts, default=0.0)
@@ -76,12 +80,24 @@ def bars(attempt: Attempt) -> list[Bar]:
             label = one_line(entry.agent.rsplit(".", 1)[-1], 60) or "reply"
             depth = depths.get(entry.agent, 0)
             made.append((index, Bar(label, "assistant", depth, start, end, entry.turn, entry=index)))
+    made += [(len(entries) + number, bar) for number, bar in enumerate(_span_bars(attempt, zero, shift))]
     known: float = 0.0
     order: list[tuple[float, int, Bar]] = []
     for place, bar in sorted(made, key=lambda item: item[0]):
         known = bar.start if bar.start is not None else known
         order.append((known, place, bar))
     return [bar for _, _, bar in sorted(order, key=lambda item: item[:2])]
+
+
+def _span_bars(attempt: Attempt, zero: float, shift: float) -> Iterator[Bar]:
+    spans = spans_of(attempt)
+    deep = depths(spans)
+    for span in spans:
+        start = span.start + shift - zero * 1000 if span.start is not None else None
+        took = span.end - span.start if span.start is not None and span.end is not None else None
+        end = start + max(took, 0.0) if start is not None and took is not None else start
+        label = f"· {one_line(span.name, 60) or 'span'}"
+        yield Bar(label, "span", deep.get(span.span_id, 0), start, end, failed=failed(span), span=span)
 
 
 def _since(entry: Entry, zero: float) -> float | None:
@@ -136,7 +152,7 @@ def label_width(shown: Sequence[Bar], width: int) -> int:
 def bar_line(bar: Bar, total: float, width: int, label: int) -> Line:
     """One bar: name, how long, and where it lies between the beginning and the end."""
     glyph = Span("! " if bar.failed else "  ", "error")
-    weight = {"hand_off": "agent", "assistant": "role-assistant"}.get(bar.kind, "strong")
+    weight = {"hand_off": "agent", "assistant": "role-assistant", "span": "muted"}.get(bar.kind, "strong")
     name = fit((glyph, Span("  " * min(bar.depth, 4)), Span(bar.label, weight)), label)
     took = duration(bar.end - bar.start) if bar.start is not None and bar.end is not None else "–"
     head: Line = (*name, Span(" " * (label - width_of(name))), Span(f" {took:>9} ", "muted"))
@@ -144,7 +160,9 @@ def bar_line(bar: Bar, total: float, width: int, label: int) -> Line:
     if bar.start is None or not total:
         return head
     style = (
-        "error" if bar.failed else {"hand_off": "agent", "assistant": "role-assistant"}.get(bar.kind, "code")
+        "error"
+        if bar.failed
+        else {"hand_off": "agent", "assistant": "role-assistant", "span": "muted"}.get(bar.kind, "code")
     )
     end = bar.end if bar.end is not None else bar.start
     first = min(bar.start / total * room, room - 0.2)

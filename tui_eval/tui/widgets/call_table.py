@@ -33,7 +33,7 @@ class CallTable(LinePane):
 
     @property
     def call(self) -> CallRow | None:
-        """The call under the cursor; None where there is none, or a hand-off."""
+        """The call under the cursor; None where there is none, or a hand-off or span."""
         if self.bars:
             return self.bars[self.cursor].call
         return self.rows[self.cursor] if self.rows else None
