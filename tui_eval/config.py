@@ -26,7 +26,6 @@ from tui_eval.config_types import (
     SuiteRule,
 )
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Format
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -154,7 +153,7 @@ def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     return config_fill.fill_database(config.databases[name], roots, trust)
 
 
-def default_agent_spec(case_format: Format, agent_name: str | None, config: Config) -> AgentSpec | None:
+def default_agent_spec(case_format: str, agent_name: str | None, config: Config) -> AgentSpec | None:
     """The agent of a case whose suite, rule and command line leave it open; None: there is none.
 
     An entry of `agents:` with the name that the suite gives comes first (for promptfoo by way of

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 Format = Literal["nao", "start_to_agent", "promptfoo", "neuro_san"]
+"""The formats of this package; another package's reader gives its cases a name of its own."""
 Outcome = Literal["passed", "failed", "error", "cancelled", "skipped"]
 Compat = Literal["documented", "reference"]
 EntryKind = Literal["user", "assistant", "reasoning", "tool_call", "tool_result", "hand_off", "note", "error"]
@@ -25,7 +26,9 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something wrong (`error`) or odd (`note`) in a file, said where it is.
 
     `path` is relative to the project root where possible, `line` counts from 1 (0: unknown),
-    `key` is the dotted key concerned, `message` says what is wrong and `cure` what to do.
+    `key` is the dotted key concerned, `message` says what is wrong and `cure` what to do. `tool` is
+    what the format's own tool does about it: `ignores` goes on without a word, so that under
+    `compat: reference` no verdict hangs on it; `refuses` runs nothing of the case, and neither do we.
     """
 
     path: str
@@ -34,6 +37,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     cure: str = ""
     level: Literal["error", "note"] = "error"
+    tool: Literal["", "ignores", "refuses"] = ""
 
     def __str__(self) -> str:
         """`path:line: key: what is wrong, what to do`, the form that `check` prints."""
@@ -112,7 +116,7 @@ class Case(msgspec.Struct, omit_defaults=True):
     case_id: str
     name: str
     suite: str
-    format: Format
+    format: str
     description: str = ""
     line: int = 0
     agent: str | None = None
@@ -147,7 +151,7 @@ class Suite(msgspec.Struct, omit_defaults=True):
     they are asked for (`suites.promptfoo.lazy`), so `cases` is not for changing."""
 
     path: str
-    format: Format
+    format: str
     name: str = ""
     description: str = ""
     cases: Sequence[Case] = []

@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Reader(Protocol):
-    """What the module of a format offers."""
+    """What the module of a format offers. A reader of another package may leave the ids of its cases empty."""
 
     def recognises(self, path: Path, text: str) -> bool: ...
 
@@ -128,6 +128,10 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
         line = " ".join(f"{type(error).__name__}: {error}".split())
         problem = Problem(shown, 0, "", f"could not be read ({line})")
         suite = Suite(path=shown, format="nao", problems=[problem])
+    if reader not in FORMATS.values():
+        from tui_eval.suites import identity
+
+        identity.name_cases(suite)
     suite.name = suite.name or absolute.stem
     if str(absolute) not in suite.files:
         suite.files.insert(0, str(absolute))

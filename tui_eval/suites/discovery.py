@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tui_eval import extensions
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Problem
 
@@ -159,7 +160,13 @@ def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
 def _could_be(name: str) -> bool:
     if name.startswith("promptfooconfig."):
         return True
-    return name.endswith(ENDINGS) and name not in OWN_FILES and not name.startswith(".")
+    wanted = name.endswith(ENDINGS) or _added(name)
+    return wanted and name not in OWN_FILES and not name.startswith(".")
+
+
+def _added(name: str) -> bool:
+    """Whether another package reads files with this ending."""
+    return any(name.endswith(f".{ending}") for ending in extensions.installed("formats"))
 
 
 def _is_venv(folder: str) -> bool:
@@ -175,6 +182,7 @@ def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
     if (
         not named
         and not file.name.startswith("promptfooconfig.")
+        and not _added(file.name)
         and not any(hint in data for hint in _HINTS)
     ):
         return False

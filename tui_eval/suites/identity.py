@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from tui_eval.model import Assertion, Case, Turn
+from tui_eval.model import Assertion, Case, Suite, Turn
 
 LONGEST_VALUE = 40
 
@@ -131,6 +131,17 @@ class Ids:
         result = f"{wanted}#{number}"
         self._given.add(result)
         return result
+
+
+def name_cases(suite: Suite) -> None:
+    """Give the cases of a suite ids, places and content hashes where its reader left them out."""
+    ids = Ids()
+    for place, case in enumerate(suite.cases):
+        texts = [turn.text for turn in case.turns]
+        case.case_id = ids.take(case.case_id or case_id(suite.path, case.name or None, texts=texts))
+        case.name = case.name or f"case {place + 1}"
+        case.order = case.order or place
+        case.content_hash = case.content_hash or content_hash(case)
 
 
 def content_hash(case: Case) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.model import Attempt, Case, Format
@@ -273,7 +273,8 @@ class DebuggingActions(EditingActions, Following):
                 work = partial(self._made, case, attempt, choice)
                 run_in_thread(self, work, self._show_saved, self._not_written, name="save", opens=True)
 
-        choice = SaveChoice(case.format, place(case.format), f"{case.name} (saved)")
+        form: Format = case.format if case.format in get_args(Format) else "start_to_agent"  # type: ignore[assignment]
+        choice = SaveChoice(form, place(form), f"{case.name} (saved)")
         self.push_screen(SaveDialog(choice, place), answer)
 
     def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> tuple[Path, str | None, str]:

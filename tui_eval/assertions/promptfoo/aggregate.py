@@ -11,7 +11,6 @@ from tui_eval.assertions.judging import (
     clip_actual,
     error_verdict,
     expected_of,
-    handler_for,
     judge_one,
 )
 from tui_eval.assertions.outcome import message_of
@@ -192,18 +191,16 @@ async def _judge_in_row(
     assertion: Assertion, evidence: Evidence, output: Any, judgement: Judgement
 ) -> tuple[Verdict, dict[str, float], bool]:
     """A verdict, the named scores a script gave, and whether it makes the whole test pass."""
-    kind, _ = table.split(assertion.type)
     named: dict[str, float] = {}
     forced = False
 
-    async def built_in(assertion: Assertion, evidence: Evidence, _: Judgement) -> Verdict:
+    async def on_output(assertion: Assertion, evidence: Evidence, _: Judgement) -> Verdict:
         nonlocal named, forced
         verdict, result = await one.judge_output(assertion, evidence, output)
         named, forced = result.named_scores, result.forces_pass
         return verdict
 
-    handler = built_in if table.check_for(kind) else handler_for("promptfoo", assertion.type)
-    verdict = await judge_one(handler, assertion, evidence, judgement)
+    verdict = await judge_one(on_output, assertion, evidence, judgement)
     return verdict or error_verdict(assertion, f"{assertion.type}: not judged"), named, forced
 
 

@@ -1,0 +1,110 @@
+"""What another package adds through its entry points is there for a person who installed it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "data" / "extension"
+
+CONFIG = """\
+agents:
+  friend: {type: greeter, word: hello, timeout: 5}
+  cold: {type: greeter, word: what}
+suites:
+  - {path: "*.greet", agent: friend}
+"""
+SUITES = {
+    "all.greet": "Ada\nGrace\n",
+    "guide.yaml": "agent: friend\ntest_cases:\n  - {name: g, input: Ada, expected: {greets: hello}}\n",
+    "promptfooconfig.yaml": "prompts: ['{{who}}']\nproviders: [echo]\ntests:\n"
+    "  - {description: p, vars: {who: hello Ada}, assert: [{type: greets, value: hello}]}\n"
+    "  - {description: n, vars: {who: Ada}, assert: [{type: not-greets, value: hello}]}\n",
+    "tests/n.yml": "name: n\nprompt: Ada\nassertions:\n  - {type: greets, word: hello}\n",
+    "net.hocon": 'agent = friend\ninteractions = [{text = "Ada", response { text { greets = hello } }}]\n',
+}
+
+
+def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command line as somebody has it who installed the other package."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "XDG_STATE_HOME": str(folder / ".state")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", *words],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture
+def extended(tmp_path: Path) -> Path:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tui_eval.yaml").write_text(CONFIG, "utf-8")
+    for name, text in SUITES.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def test_format_agent_assertion_and_report_of_another_package(extended: Path) -> None:
+    done = tui_eval(extended, "run", "all.greet", "-o", "out.txt", "-o", "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (extended / "out.txt").read_text().split("\n") == ["1: passed", "2: passed", ""]
+    results = json.loads((extended / "out.json").read_text())["results"]
+    assert [(r["name"], r["format"], r["assertions"][0]["actual"]) for r in results] == [
+        ("Ada", "greetings", "hello, Ada"),
+        ("Grace", "greetings", "hello, Grace"),
+    ]
+    # What was stored is read back.
+    shown = tui_eval(extended, "show", "last", "all.greet::Ada")
+    assert shown.returncode == 0 and "hello, Ada" in shown.stdout
+
+
+@pytest.mark.parametrize("suite", ["guide.yaml", "promptfooconfig.yaml", "tests/n.yml", "net.hocon"])
+def test_an_added_assertion_judges_in_every_format(extended: Path, suite: str) -> None:
+    agent = [] if suite.startswith("promptfoo") else ["--agent", "friend"]
+    done = tui_eval(extended, "run", suite, *agent, "-o", "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads((extended / "out.json").read_text())["results"]
+    assert [a["type"].removeprefix("not-") for r in results for a in r["assertions"]] == ["greets"] * len(
+        results
+    )
+    if agent:
+        failed = tui_eval(extended, "run", suite, "--agent", "cold")
+        assert failed.returncode == 1, failed.stdout
+
+
+def test_problems_of_an_added_format_have_their_place(extended: Path) -> None:
+    (extended / "all.greet").write_text("Ada\n?why\n", "utf-8")
+    done = tui_eval(extended, "check", "all.greet")
+    assert done.returncode == 4
+    assert "all.greet:2: a question is no greeting; remove it" in done.stdout
+
+
+def test_a_package_that_cannot_be_loaded_is_named(extended: Path) -> None:
+    (extended / "tui_eval.yaml").write_text("agents:\n  gone: {type: absent}\n", "utf-8")
+    (extended / "guide.yaml").write_text(
+        "agent: gone\ntest_cases:\n  - {name: g, input: Ada, expected: {absent: 1}}\n", "utf-8"
+    )
+    done = tui_eval(extended, "run", "guide.yaml")
+    assert done.returncode == 1 and "absent of the package greetings cannot be loaded" in done.stdout, (
+        done.stdout
+    )
+    (extended / "echo.py").write_text("def answer(message):\n    return message\n", "utf-8")
+    done = tui_eval(extended, "run", "guide.yaml", "--agent", "echo.py:answer")
+    assert done.returncode == 1 and "start_to_agent.absent of the package greetings cannot be" in done.stdout
+    assert tui_eval(extended, "check", ".").returncode == 0
+
+
+def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", "check", "."],
+        cwd=extended, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert "no type of agent is called 'greeter'" in done.stdout
