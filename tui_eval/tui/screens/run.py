@@ -13,15 +13,13 @@ from textual.containers import Horizontal
 from textual.timer import Timer
 
 from tui_eval.guard.text import visible
-from tui_eval.model import Entry as TranscriptEntry
 from tui_eval.model import Suite
-from tui_eval.store.reader import RunReader
-from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.list_place import ListPlace, now
+from tui_eval.tui.screens.list_place import now
 from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.run_streams import RunStreams
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.entries import run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
@@ -40,7 +38,7 @@ REORDER = 4.0
 """Seconds at least between two changes of the list's order."""
 
 
-class RunScreen(ListPlace, inherit_bindings=False):
+class RunScreen(RunStreams, inherit_bindings=False):
     """The run in front (`app.state.run`), live or finished."""
 
     TITLE = "Run"
@@ -71,7 +69,6 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
         self._order_timer: Timer | None = None
-        self._slot_timer: Timer | None = None
         self._order_at = 0.0
         self._shown_run = ""
         self._root = ""
@@ -91,11 +88,6 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self.case_list.focus()
         self.set_interval(1.0, self._tick)
         self._load()
-
-    @property
-    def streams(self) -> StreamGrid:
-        """The panes."""
-        return self.query_one(StreamGrid)
 
     def hints(self) -> Sequence[Key]:
         """Seven keys, others while a run goes on than after it."""
@@ -166,7 +158,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self.view.held.clear()
             self.case_list.show_cursor(0)
         self.remake()
-        self._assign()
+        self.assign()
 
     def prepare(self) -> bool:
         """Where the person has not moved the cursor, it stays at the top, where failures float to."""
@@ -201,7 +193,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
                 self._flush(final=True)
         if self.streams.display:
             self.streams.changed()
-            self._assign()
+            self.assign()
         if self._dirty and self._flush_timer is None:
             self._flush_timer = self.set_timer(FLUSH, self._flush)
 
@@ -215,29 +207,6 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def _live_text(self, event: LiveText) -> None:
         if self.streams.display:
             self.streams.flush(event.attempts)
-
-    @on(StreamGrid.Ended)
-    def _ended(self, event: StreamGrid.Ended) -> None:
-        """Read the transcript of a pane's attempt, for its last words."""
-        event.stop()
-        run = self.eval_app.state.run
-        if run is None:
-            return
-        folder, ref = run.folder, event.ref
-
-        def read() -> list[TranscriptEntry]:
-            reader = RunReader(folder)
-            try:
-                attempt = reader.attempt(ref)
-                return attempt.transcript if attempt is not None else []
-            finally:
-                reader.close()
-
-        def take(transcript: list[TranscriptEntry]) -> None:
-            if transcript and self.is_mounted and self.eval_app.state.run is run:
-                self.streams.complete(ref, transcript)
-
-        run_in_thread(self.eval_app, read, take, name="transcript")
 
     def _flush(self, final: bool = False) -> None:
         """Redraw the lines of cases that changed; then wait as long as they cost."""
@@ -275,15 +244,6 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self._order_timer = None
         self._order_at = now()
         self.rearrange()
-
-    def _assign(self) -> None:
-        """Panes come and go; look again when a finished one may give up its place."""
-        if self._slot_timer is not None:
-            self._slot_timer.stop()
-            self._slot_timer = None
-        wait = self.streams.assign_panes() if self.streams.display else None
-        if wait is not None:
-            self._slot_timer = self.set_timer(wait + 0.02, self._assign)
 
     def _tick(self) -> None:
         """Once a second while the run goes on: the clocks."""
@@ -339,95 +299,3 @@ class RunScreen(ListPlace, inherit_bindings=False):
         event.stop()
         if event.line.entry is not None:
             self.eval_app.open_case(self.pointer_of(event.line.entry))
-
-    def current(self) -> CasePointer | None:
-        """The case under the cursor, or that of the pane that keys go to."""
-        run = self.eval_app.state.run
-        pane = self.streams.current_pane
-        if self.streams.has_focus and pane is not None and run is not None:
-            row = run.attempts.get(pane.ref)
-            case = run.cases.get(row.case_ref) if row is not None else None
-            if case is not None:
-                return CasePointer(case.case_id, case.agent, case.model, run.info.id, pane.ref)
-        return super().current()
-
-    def action_pane(self, step: int) -> None:
-        """From the list through the panes and back."""
-        streams = self.streams
-        if self.case_list.has_focus:
-            self.set_class(True, "-streams")
-            if self.has_class("-ended"):
-                self.query_one(LinesPane).focus()
-                self.call_after_refresh(self.show_detail)
-                return
-            streams.selected = 0 if step > 0 else max(0, len(streams.panes) - 1)
-            streams.focus()
-            self.call_after_refresh(self._assign)
-            return
-        if self.query_one(LinesPane).has_focus or not streams.select(step):
-            self.set_class(False, "-streams")
-            if self.has_class("-zoomed"):
-                self.action_zoom()
-            self.case_list.focus()
-
-    def _chosen_ref(self) -> int | None:
-        """The attempt whose pane a key means."""
-        pane = self.streams.current_pane
-        if self.streams.has_focus and pane is not None:
-            return pane.ref
-        run = self.eval_app.state.run
-        entry = self.case_list.current_entry
-        if run is None or entry is None or entry.case_ref is None:
-            return pane.ref if pane else None
-        if entry.run_id != run.info.id:
-            return None
-        rows = run.attempts_of(entry.case_ref)
-        return next((row.id for row in rows if row.state in ("running", "retrying")), None)
-
-    def action_pin(self) -> None:
-        """Keep a pane, or let it go."""
-        ref = self._chosen_ref()
-        if ref is None:
-            self.eval_app.say("nothing to pin: this case is not running")
-            return
-        self.eval_app.say("pinned" if self.streams.pin(ref) else "no longer pinned")
-        self._assign()
-
-    def action_zoom(self) -> None:
-        """One pane over everything, or all of them again."""
-        streams = self.streams
-        if streams.zoomed is not None:
-            streams.zoom(None)
-            self.set_class(False, "-zoomed")
-            self.call_after_refresh(self._assign)
-            return
-        ref = self._chosen_ref()
-        if ref is not None and ref not in streams.slots.shown:
-            streams.slots.shown = [ref, *streams.slots.shown]
-        if ref is None:
-            ref = streams.panes[0].ref if streams.panes else None
-        if ref is None:
-            self.eval_app.say("nothing to zoom: no case is running")
-            return
-        self.set_class(True, "-streams")
-        self.set_class(True, "-zoomed")
-        streams.focus()
-        streams.zoom(ref)
-        self.call_after_refresh(self._assign)
-
-    def action_follow(self) -> None:
-        """Follow the tail, or stay where it is."""
-        self.eval_app.say("following" if self.streams.toggle_follow() else "not following")
-
-    def back(self) -> bool:
-        """Out of the zoom, out of the panes, then as every list."""
-        if self.streams.zoomed is not None:
-            self.action_zoom()
-            self.set_class(False, "-streams")
-            self.case_list.focus()
-            return True
-        if self.streams.has_focus or self.query_one(LinesPane).has_focus:
-            self.set_class(False, "-streams")
-            self.case_list.focus()
-            return True
-        return super().back()

@@ -7,44 +7,22 @@ half of its height instead of scrolling line by line.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
-from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state import figures, slots
 from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.state.stream_text import StreamText, pieces_of
+from tui_eval.tui.state.stream_text import StreamText
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line
+from tui_eval.tui.widgets.stream_pane import HEAD_STATUSES, Area, Pane, head_text, pad
 
 STYLES = ("text", "reasoning", "agent", "user", "tool", "result", "handoff", "warn", "bad", "dim", "good")
-
-
-@dataclass(slots=True)
-class Pane:
-    """One attempt's pane: where it is, its text, and how far it is scrolled."""
-
-    ref: int
-    area: tuple[int, int, int, int]
-    text: StreamText
-    top: int = 0
-    follow: bool = True
-    fed: int = -1
-    ended: bool = False
-    head: str = ""
-
-    @property
-    def rows(self) -> int:
-        """Lines of text that are seen."""
-        return max(1, self.area[3] - 1)
 
 
 class StreamGrid(LineView):
@@ -56,10 +34,7 @@ class StreamGrid(LineView):
         "stream--head",
         "stream--head-selected",
         "stream--rule",
-        *(
-            f"stream--{status}"
-            for status in ("passed", "failed", "error", "running", "retrying", "cancelled")
-        ),
+        *(f"stream--{status}" for status in HEAD_STATUSES),
     }
     DEFAULT_CSS = """
     StreamGrid { width: 1fr; }
@@ -168,11 +143,7 @@ class StreamGrid(LineView):
         for pane in self.panes:
             if pane.ref != ref or not pane.ended or row is None:
                 continue
-            at_end = pane.follow
-            pane.text = StreamText(pane.text.width, self.symbols.unicode)
-            pane.text.feed(pieces_of(transcript))
-            self._verdict(pane, row)
-            pane.top = self._tail(pane) if at_end else min(pane.top, self._tail(pane))
+            pane.complete(transcript, row, self.symbols)
             self._repaint(pane)
 
     def tick(self) -> None:
@@ -223,7 +194,7 @@ class StreamGrid(LineView):
             return False
         pane.follow = not pane.follow
         if pane.follow:
-            pane.top = self._tail(pane)
+            pane.top = pane.tail
             self._repaint(pane)
         self._repaint_head(pane)
         return pane.follow
@@ -268,14 +239,14 @@ class StreamGrid(LineView):
 
     # -- inside
 
-    def _place(self, wanted: list[tuple[int, tuple[int, int, int, int]]]) -> None:
+    def _place(self, wanted: list[tuple[int, Area]]) -> None:
         old = {pane.ref: pane for pane in self.panes}
         panes: list[Pane] = []
         for ref, area in wanted:
             pane = old.get(ref)
             if pane is None or pane.area[2] != area[2]:
                 keep = pane
-                pane = Pane(ref, area, StreamText(area[2] - 1 - _pad(area[2]), self.symbols.unicode))
+                pane = Pane(ref, area, StreamText(area[2] - 1 - pad(area[2]), self.symbols.unicode))
                 if keep is not None and keep.ended:
                     pane.text, pane.ended = keep.text, True
                     pane.fed = keep.fed
@@ -284,53 +255,24 @@ class StreamGrid(LineView):
         self.panes = panes
         for pane in panes:
             self._feed(pane)
-            pane.top = self._tail(pane)
+            pane.top = pane.tail
         self.selected = min(self.selected, max(0, len(panes) - 1))
         self.repaint()
 
-    def _tail(self, pane: Pane) -> int:
-        return max(0, len(pane.text.lines) - pane.rows)
-
     def _feed(self, pane: Pane) -> None:
-        run = self.run_view
-        if run is None:
+        if self.run_view is None:
             return
-        live = run.live.get(pane.ref)
-        before, cut = len(pane.text.lines), pane.text.cut
-        old_last = pane.text.lines[-1] if before else ("", "")
-        changed = False
-        if live is not None and live.version != pane.fed:
-            pane.fed = live.version
-            changed = pane.text.feed(live)
-        row = run.attempts.get(pane.ref)
-        if row is not None and row.state == "done" and not pane.ended:
-            pane.ended = True
-            self._verdict(pane, row)
-            changed = True
+        fed = pane.feed(self.run_view, self.symbols)
+        if fed.ended:
             self.post_message(self.Ended(pane.ref))
-        if not changed:
-            return
-        shift = pane.text.cut - cut
-        if shift:
-            pane.top = max(0, pane.top - shift)
-        count = len(pane.text.lines)
-        if pane.follow and count > pane.top + pane.rows:
-            jump = max(1, pane.rows // 2)
-            pane.top = max(0, count - pane.rows + (jump if count - before < jump else 0))
-            pane.top = min(pane.top, max(0, count - 1))
+        if fed.whole:
             self._repaint(pane)
-        elif shift:
-            self._repaint(pane)
-        else:
-            self._repaint_end(pane, before, old_last)
+        elif fed.cells:
+            x, y = pane.area[0], pane.area[1] + 1
+            self.refresh(*(Region(x + left, y + row, width, 1) for left, row, width in fed.cells))
 
-    def _verdict(self, pane: Pane, row: AttemptRow) -> None:
-        outcome = row.outcome or "cancelled"
-        style = {"passed": "good", "failed": "bad"}.get(outcome, "warn")
-        facts = [f"{self.symbols.glyphs[outcome]} {outcome}", figures.duration(row.duration_ms)]
-        pane.text.add(style, self.symbols.dot.join(fact for fact in facts if fact))
-        if outcome != "passed" and row.message:
-            pane.text.add("text", clip(visible(row.message), 600))
+    def _head_text(self, pane: Pane) -> str:
+        return head_text(pane, self.run_view, self.symbols, self.now(), pane.ref in self.slots.pinned)
 
     def _repaint(self, pane: Pane, start: int | None = None, end: int | None = None) -> None:
         y = pane.area[1]
@@ -338,25 +280,6 @@ class StreamGrid(LineView):
         last = pane.rows if end is None else min(pane.rows, end - pane.top)
         if last > first:
             self.repaint(range(y + 1 + first, y + 1 + last))
-
-    def _repaint_end(self, pane: Pane, before: int, old_last: tuple[str, str]) -> None:
-        """Only the cells of the last lines that are new."""
-        x, y, width, _ = pane.area
-        pad = _pad(width)
-        regions: list[Region] = []
-        for index in range(max(pane.top, before - 1), min(len(pane.text.lines), pane.top + pane.rows)):
-            style, text = pane.text.lines[index]
-            old_style, old = old_last if index == before - 1 else (style, "")
-            start = 0
-            if old_style == style:
-                same = next((n for n, (a, b) in enumerate(zip(old, text, strict=False)) if a != b), None)
-                start = cell_len(text[: min(len(old), len(text)) if same is None else same])
-            end = max(cell_len(old), cell_len(text))
-            if end > start:
-                left = min(x + pad + start, x + width - 1)
-                regions.append(Region(left, y + 1 + index - pane.top, min(end - start, x + width - left), 1))
-        if regions:
-            self.refresh(*regions)
 
     def _repaint_head(self, pane: Pane) -> None:
         fresh = self._head_text(pane)
@@ -366,44 +289,6 @@ class StreamGrid(LineView):
 
     def _heads(self) -> None:
         self.repaint({pane.area[1] for pane in self.panes})
-
-    def _head_text(self, pane: Pane) -> str:
-        """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first."""
-        run = self.run_view
-        row = run.attempts.get(pane.ref) if run else None
-        if run is None or row is None:
-            return ""
-        case = run.cases.get(row.case_ref)
-        width = pane.area[2]
-        status = (row.outcome or "cancelled") if row.state == "done" else row.state
-        facts: list[str] = []
-        if case is not None and case.agent and width >= 50:
-            facts.append(clip(visible(case.agent, newlines=False), 18))
-        if row.turn:
-            facts.append(f"turn {row.turn}" if width >= 50 else f"t{row.turn}")
-        live = run.live.get(pane.ref)
-        output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
-        if output:
-            facts.append(f"{output:,} tok" if row.output_tokens else f"~{output:,} tok")
-        if row.state == "done":
-            facts.append(figures.duration(row.duration_ms))
-        elif row.started_at:
-            facts.append(figures.clock(self.now() - row.started_at))
-        if pane.ref in self.slots.pinned:
-            facts.append("pinned")
-        if not pane.follow:
-            facts.append("t follows")
-        tail = self.symbols.dot.join(facts)
-        name = visible(case.name, newlines=False) if case else ""
-        if row.attempt > 1 or (case and case.attempts > 1):
-            name = f"{name} #{row.attempt}"
-        if status == "retrying" and row.detail:
-            tail = f"{visible(row.detail, newlines=False)}{self.symbols.dot}{tail}"
-        room = width - 4 - len(tail)
-        if room < 8:
-            tail = clip(tail, max(0, width - 12))
-            room = width - 4 - len(tail)
-        return f"{self.symbols.glyphs.get(status, ' ')} {fit(name, room)}  {tail}"
 
     def draw(self, index: int, width: int) -> Strip:
         """Not used: `render_line` draws all panes side by side."""
@@ -440,28 +325,12 @@ class StreamGrid(LineView):
         if y == 0:
             head = base + self._style("head-selected" if selected else "head")
             text = pane.head = self._head_text(pane)
-            run = self.run_view
-            row = run.attempts.get(pane.ref) if run else None
-            status = (
-                "running" if row is None else (row.outcome or "error") if row.state == "done" else row.state
+            return line(
+                [(text[:1], self._style(pane.status(self.run_view))), (text[1:], Style())], width, head
             )
-            known = (
-                status
-                if status in ("passed", "failed", "error", "running", "retrying", "cancelled")
-                else "dim"
-            )
-            return line([(text[:1], self._style(known)), (text[1:], Style())], width, head)
-        index = pane.top + y - 1
-        if index >= len(pane.text.lines):
+        shown = pane.line(y - 1)
+        if shown is None:
             return Strip.blank(width, base)
-        style, text = pane.text.lines[index]
-        return line(
-            [(" " + text if width > 60 else text, Style() if style == "text" else self._style(style))],
-            width,
-            base,
-        )
-
-
-def _pad(width: int) -> int:
-    """Cells left of the text: one in panes that have room for it."""
-    return 1 if width > 60 else 0
+        style, text = shown
+        edge = " " * pad(width)
+        return line([(edge + text, Style() if style == "text" else self._style(style))], width, base)

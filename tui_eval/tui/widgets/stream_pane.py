@@ -1,0 +1,169 @@
+"""One streaming pane: an attempt's text as it is wrapped and scrolled, its head line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len, set_cell_size
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Entry
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state import figures
+from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.stream_text import StreamText, Styled, pieces_of
+from tui_eval.tui.widgets.painting import fit
+
+Area = tuple[int, int, int, int]
+"""x, y, width, height in cells."""
+HEAD_STATUSES = ("passed", "failed", "error", "running", "retrying", "cancelled")
+
+
+@dataclass(slots=True)
+class Fed:
+    """What became of a pane when news was fed to it: nothing, everything is to be repainted, or only these
+    cells (x, y, width within the pane's text)."""
+
+    changed: bool = False
+    whole: bool = False
+    cells: list[tuple[int, int, int]] = field(default_factory=list)
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Pane:
+    """One attempt's pane: where it is, its text, and how far it is scrolled."""
+
+    ref: int
+    area: Area
+    text: StreamText
+    top: int = 0
+    follow: bool = True
+    fed: int = -1
+    ended: bool = False
+    head: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Lines of text that are seen."""
+        return max(1, self.area[3] - 1)
+
+    @property
+    def tail(self) -> int:
+        """The first line seen where the last one is."""
+        return max(0, len(self.text.lines) - self.rows)
+
+    def feed(self, run: RunView, symbols: figures.Symbols) -> Fed:
+        """Take what is new. A full pane jumps by half of its height."""
+        live = run.live.get(self.ref)
+        before, cut = len(self.text.lines), self.text.cut
+        old_last = self.text.lines[-1] if before else ("", "")
+        fed = Fed()
+        if live is not None and live.version != self.fed:
+            self.fed = live.version
+            fed.changed = self.text.feed(live)
+        row = run.attempts.get(self.ref)
+        if row is not None and row.state == "done" and not self.ended:
+            self.ended = fed.ended = fed.changed = True
+            self.add_verdict(row, symbols)
+        if not fed.changed:
+            return fed
+        shift = self.text.cut - cut
+        self.top = max(0, self.top - shift)
+        count = len(self.text.lines)
+        if self.follow and count > self.top + self.rows:
+            jump = max(1, self.rows // 2)
+            self.top = max(0, count - self.rows + (jump if count - before < jump else 0))
+            self.top = min(self.top, max(0, count - 1))
+            fed.whole = True
+        elif shift:
+            fed.whole = True
+        else:
+            fed.cells = list(self._new_cells(before, old_last))
+        return fed
+
+    def complete(self, transcript: list[Entry], row: AttemptRow, symbols: figures.Symbols) -> None:
+        """The whole transcript of an attempt that is done, in place of what was seen of it."""
+        self.text = StreamText(self.text.width, symbols.unicode)
+        self.text.feed(pieces_of(transcript))
+        self.add_verdict(row, symbols)
+        self.top = self.tail if self.follow else min(self.top, self.tail)
+
+    def add_verdict(self, row: AttemptRow, symbols: figures.Symbols) -> None:
+        """How it ended, and why where it did not pass."""
+        outcome = row.outcome or "cancelled"
+        style = {"passed": "good", "failed": "bad"}.get(outcome, "warn")
+        facts = [f"{symbols.glyphs[outcome]} {outcome}", figures.duration(row.duration_ms)]
+        self.text.add(style, symbols.dot.join(fact for fact in facts if fact))
+        if outcome != "passed" and row.message:
+            self.text.add("text", clip(visible(row.message), 600))
+
+    def _new_cells(self, before: int, old_last: Styled) -> Iterator[tuple[int, int, int]]:
+        """Only the cells of the last lines that are new: (x, y, width)."""
+        width, edge = self.area[2], pad(self.area[2])
+        for index in range(max(self.top, before - 1), min(len(self.text.lines), self.top + self.rows)):
+            style, text = self.text.lines[index]
+            old_style, old = old_last if index == before - 1 else (style, "")
+            start = 0
+            if old_style == style:
+                same = next((n for n, (a, b) in enumerate(zip(old, text, strict=False)) if a != b), None)
+                start = cell_len(text[: min(len(old), len(text)) if same is None else same])
+            end = max(cell_len(old), cell_len(text))
+            if end > start:
+                left = min(edge + start, width - 1)
+                yield left, index - self.top, min(end - start, width - left)
+
+    def line(self, y: int) -> Styled | None:
+        """The y-th line seen; None below the last."""
+        index = self.top + y
+        return self.text.lines[index] if index < len(self.text.lines) else None
+
+    def status(self, run: RunView | None) -> str:
+        """What its head's glyph says: an outcome or a state; `dim` where that has no colour."""
+        row = run.attempts.get(self.ref) if run else None
+        status = "running" if row is None else (row.outcome or "error") if row.state == "done" else row.state
+        return status if status in HEAD_STATUSES else "dim"
+
+
+def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: float, pinned: bool) -> str:
+    """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first."""
+    row = run.attempts.get(pane.ref) if run else None
+    if run is None or row is None:
+        return ""
+    case = run.cases.get(row.case_ref)
+    width = pane.area[2]
+    status = (row.outcome or "cancelled") if row.state == "done" else row.state
+    facts: list[str] = []
+    if case is not None and case.agent and width >= 50:
+        facts.append(clip(visible(case.agent, newlines=False), 18))
+    if row.turn:
+        facts.append(f"turn {row.turn}" if width >= 50 else f"t{row.turn}")
+    live = run.live.get(pane.ref)
+    output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
+    if output:
+        facts.append(f"{output:,} tok" if row.output_tokens else f"~{output:,} tok")
+    if row.state == "done":
+        facts.append(figures.duration(row.duration_ms))
+    elif row.started_at:
+        facts.append(figures.clock(now - row.started_at))
+    if pinned:
+        facts.append("pinned")
+    if not pane.follow:
+        facts.append("t follows")
+    tail = symbols.dot.join(facts)
+    name = visible(case.name, newlines=False) if case else ""
+    if row.attempt > 1 or (case and case.attempts > 1):
+        name = f"{name} #{row.attempt}"
+    if status == "retrying" and row.detail:
+        tail = f"{visible(row.detail, newlines=False)}{symbols.dot}{tail}"
+    room = width - 4 - cell_len(tail)
+    if room < 8:
+        tail = set_cell_size(tail, max(0, min(cell_len(tail), width - 12)))
+        room = width - 4 - cell_len(tail)
+    return f"{symbols.glyphs.get(status, ' ')} {fit(name, room)}  {tail}"
+
+
+def pad(width: int) -> int:
+    """Cells left of the text: one in panes that have room for it."""
+    return 1 if width > 60 else 0
