@@ -37,9 +37,9 @@ def host() -> Iterator[JavaScriptHost]:
         ("const a = 1; a > 0", "const a = 1; return a > 0"),
         ("let a = ';'; a === ';';", "let a = ';'; return a === ';'"),
         ("var f = () => { x; y }; f()", "var f = () => { x; y }; return f()"),
-        ("const a = 1; return a", "const a = 1; return a"),
+        ("const a = 1; return a", "const a = 1; return return a"),
         ("constant > 1", "return constant > 1"),
-        ("const a = 1", "return const a = 1"),
+        ("const a = 1", "const a = 1"),
         ("const a = 1;\nreturn a;", "const a = 1;\nreturn a;"),
     ],
 )

@@ -32,7 +32,6 @@ _WORKER = str(Path(__file__).with_name("javascript_worker.py"))
 _GRACE = 0.5
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _DECLARATION = re.compile(r"(?:const|let|var)\s")
-_RETURN = re.compile(r"return\b")
 
 
 @final
@@ -61,20 +60,21 @@ class JavaScriptTimeout(JavaScriptError):
 def function_body(code: str) -> str:
     """The body of the function that a piece of code of a suite stands for.
 
-    One line (newlines at its end apart) is an expression, or, where it begins with a declaration,
+    One line (white space at its end apart) is an expression, or, where it begins with a declaration,
     statements of which the last is the result. Several lines are a body that returns by itself
     (formats/promptfoo.md 5.4).
     """
-    line = code.rstrip("\r\n")
+    line = code.rstrip()
     if "\n" in line:
         return code
-    line = line.strip()
+    line = line.lstrip()
     if _DECLARATION.match(line):
         statements = line.rstrip("; \t")
         cut = _last_semicolon(statements)
-        if cut >= 0:
-            last = statements[cut + 1 :].strip()
-            return f"{statements[: cut + 1]} {last if _RETURN.match(last) else f'return {last}'}"
+        last = statements[cut + 1 :].strip() if cut >= 0 else ""
+        if last:
+            return f"{statements[: cut + 1]} return {last}"
+        return statements
     return f"return {line}"
 
 

@@ -66,14 +66,14 @@ def _mean_log_prob(call: Call) -> float:
     if not probabilities:
         name = "Perplexity" if call.kind == "perplexity" else call.kind
         raise CannotJudge(f"{name} assertion does not support providers that do not return logProbs")
-    return sum(probabilities) / len(probabilities)
+    return sum(each or 0 for each in probabilities) / len(probabilities)
 
 
 def perplexity(call: Call) -> Result:
     """exp(−mean log probability) against `threshold`; without one it passes."""
     measured = math.exp(-_mean_log_prob(call))
     threshold = call.threshold
-    if not threshold:
+    if threshold is None:
         return Result(True, 1.0, PASSED, actual=measured)
     limit = js.number_text(threshold)
     return call.result(
@@ -89,11 +89,10 @@ def perplexity_score(call: Call) -> Result:
     measured = 1 / (1 + math.exp(-_mean_log_prob(call)))
     score = 1 - measured if call.inverse else measured
     threshold = call.threshold
-    passed = True if not threshold else (measured >= threshold) != call.inverse
-    if passed:
+    if threshold is None or (measured >= threshold) != call.inverse:
         return Result(True, score, PASSED, actual=measured)
     compared = "greater than or equal to" if call.inverse else "less than"
-    reason = f"Perplexity score {measured:.2f} is {compared} threshold {js.number_text(threshold or 0)}"
+    reason = f"Perplexity score {measured:.2f} is {compared} threshold {js.number_text(threshold)}"
     return Result(False, score, reason, actual=measured)
 
 

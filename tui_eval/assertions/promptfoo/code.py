@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tempfile
 import textwrap
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import js
-from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.assertions.promptfoo.script_results import grading, is_grading, simple, verdict_of_value
 from tui_eval.assertions.promptfoo.spans import as_promptfoo, trace_of
 from tui_eval.scripting.javascript_files import needs_node
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
 _PYTHON_SECONDS = 300.0
-_SHAPE = "assertion must return a boolean, number, or {pass, score, reason} object. Instead got:\n"
 _JS_FILES = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
 
 
@@ -37,7 +36,11 @@ async def javascript(call: Call) -> Result:
     """A JavaScript expression or body over `output` and `context`; what it throws is a failure."""
     value = call.value
     if not call.from_script:
-        invariant(isinstance(value, str) and value, '"javascript" assertion type must have a string value')
+        if not isinstance(value, str):
+            reason = (
+                "Custom function threw error: Invariant failed: javascript assertion must have a string value"
+            )
+            return Result(False, 0.0, reason, actual=call.text)
         variables = {"output": call.output, "context": context_of(call.evidence, call.assertion.config)}
         try:
             value = await run_javascript(call.value, variables, call.evidence)
@@ -45,9 +48,9 @@ async def javascript(call: Call) -> Result:
             return Result(False, 0.0, f"Custom function threw error: {error}\n{call.value}", actual=call.text)
     shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
     if isinstance(value, bool | int | float):
-        return _simple(call, value, "Custom function", shown)
-    if _is_grading(value):
-        return _grading(call, value, "Custom function returned true")
+        return simple(call, value, "Custom function", shown)
+    if is_grading(value):
+        return grading(call, value, "Custom function")
     kind, text = _js_kind(value)
     return Result(
         False, 0.0, f"Custom function threw error: {_JS_SHAPE} {kind}: {text}\n{shown}", actual=call.text
@@ -60,44 +63,6 @@ def _js_kind(value: Any) -> tuple[str, str]:
     return ("string" if isinstance(value, str) else "object"), js.json_text(value)
 
 
-def _simple(call: Call, value: bool | int | float, name: str, shown: Any) -> Result:
-    if isinstance(value, bool):
-        holds = value
-    else:
-        holds = value > 0 if call.threshold is None else value >= call.threshold
-    passed = holds != call.inverse
-    score = float(passed) if isinstance(value, bool) else _finite(value)
-    reason = PASSED if passed else f"{name} returned {'true' if holds else 'false'}\n{shown}"
-    return Result(passed, score, reason, actual=call.text)
-
-
-def _grading(call: Call, value: dict[str, Any], inverse_reason: str) -> Result:
-    passed = value["pass"] != call.inverse
-    reason = value.get("reason") or PASSED
-    if call.inverse:
-        reason = PASSED if passed else inverse_reason
-    named = value.get("namedScores")
-    scores = {
-        str(name): float(score)
-        for name, score in (named.items() if isinstance(named, dict) else ())
-        if isinstance(score, int | float)
-    }
-    return Result(passed, _finite(value["score"]), str(reason), actual=call.text, named_scores=scores)
-
-
-def _is_grading(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("pass"), bool)
-        and isinstance(value.get("score"), int | float)
-        and isinstance(value.get("reason"), str)
-    )
-
-
-def _finite(value: float) -> float:
-    return float(value) if math.isfinite(value) else 0.0
-
-
 async def python(call: Call) -> Result:
     """A Python expression or body over `output` and `context`, rendered by templates before.
 
@@ -107,7 +72,7 @@ async def python(call: Call) -> Result:
     value = call.value
     shown = call.assertion.value if call.from_script else call.value
     if not call.from_script:
-        invariant(isinstance(value, str) and value, '"python" assertion type must have a string value')
+        invariant(isinstance(value, str), "python assertion must have a string value")
         arguments = [call.output, context_of(call.evidence, call.assertion.config)]
         try:
             value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
@@ -116,50 +81,8 @@ async def python(call: Call) -> Result:
     return verdict_of_value(call, value, "Python", shown)
 
 
-def verdict_of_value(call: Call, value: Any, language: str, shown: Any) -> Result:
-    """What a script's value means: true or false, a number, `{pass, score, reason}`, or text of these."""
-    if isinstance(value, str):
-        value = _from_text(value)
-    if isinstance(value, bool | int | float):
-        return _simple(call, value, f"{language} code", shown)
-    if isinstance(value, dict):
-        value = {_PYTHON_KEYS.get(key, key): item for key, item in value.items()}
-        value.setdefault("reason", "")
-        if _is_grading(value):
-            return _lowered(call, value, language)
-    text = value if isinstance(value, str) else js.json_text(value)
-    reason = f"{language} code execution failed: {language} {_SHAPE}{text}"
-    return Result(False, 0.0, reason, actual=call.text)
-
-
-_PYTHON_KEYS = {"pass_": "pass", "named_scores": "namedScores", "component_results": "componentResults"}
-
-
-def _lowered(call: Call, value: dict[str, Any], language: str) -> Result:
-    threshold = call.threshold
-    if threshold is not None and value["pass"] and value["score"] < threshold:
-        score, limit = js.number_text(value["score"]), js.number_text(threshold)
-        value["pass"] = False
-        value["reason"] = f"{language} score {score} is less than threshold {limit}: {value['reason']}"
-    return _grading(call, value, f"{language} code returned true")
-
-
-def _from_text(value: str) -> Any:
-    lowered = value.strip().lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if value.strip().startswith("{"):
-        try:
-            return js.parse_json(value)
-        except ValueError:
-            return value
-    number = js.to_number(value) if value.strip() else math.nan
-    return value if math.isnan(number) else number
-
-
 def _inline(code: str) -> str:
-    lines = code.rstrip("\n")
-    body = lines if "\n" in lines else f"return {lines.strip()}"
+    body = code if "\n" in code else f"return {code}"
     return f"import json\n\n\ndef main(output, context):\n{textwrap.indent(body, '    ')}\n"
 
 

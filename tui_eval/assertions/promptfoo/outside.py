@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo import code, js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.assertions.promptfoo.script_results import verdict_of_value
 
 _SECONDS = 5.0
 _RUBY_SECONDS = 60.0
@@ -103,7 +104,7 @@ async def ruby(call: Call) -> Result:
             value = await run_ruby(given, call.services.base)
         except code.ScriptFailed as error:
             return Result(False, 0.0, f"Ruby code execution failed: {error}", actual=call.text)
-    return code.verdict_of_value(call, value, "Ruby", shown)
+    return verdict_of_value(call, value, "Ruby", shown)
 
 
 async def run_ruby(given: dict[str, Any], folder: Path) -> Any:

@@ -44,7 +44,7 @@ def regex(call: Call) -> Result | Awaitable[Result]:
     """Search with a JavaScript pattern without flags; one that is invalid fails, inverted or not."""
     pattern = call.value
     invariant(isinstance(pattern, str) and pattern, f'"{call.kind}" assertion type must have a string value')
-    compiled = _translated(pattern)
+    compiled = translated(pattern)
     if compiled is not None:
         expression, unbounded = compiled
         cheap = (len(call.text) + 1) ** (unbounded + 1) <= _STEPS
@@ -72,9 +72,9 @@ def _result(call: Call, matches: bool) -> Result:
 
 
 @lru_cache(maxsize=1024)
-def _translated(pattern: str) -> tuple[re.Pattern[str], int] | None:
-    """The pattern for `re` with its number of open-ended repeats; None where the isolate must decide."""
-    if len(pattern) > 2000 or pattern.startswith("*") or max(pattern) > "\uffff":
+def translated(pattern: str) -> tuple[re.Pattern[str], int] | None:
+    """A JavaScript pattern for `re`, with its number of open-ended repeats; None: the isolate must decide."""
+    if len(pattern) > 2000 or pattern.startswith("*") or max(pattern, default="") > "\uffff":
         return None
     out: list[str] = []
     place, unbounded, atom, depth = 0, 0, False, 0

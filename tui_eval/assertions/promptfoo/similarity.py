@@ -92,6 +92,8 @@ def treebank_words(text: str) -> list[str]:
 def bleu(call: Call) -> Result:
     """BLEU over 1- to 4-grams of lower-cased words; at least `threshold` (default 0.5)."""
     references = _references(call, '"bleu" assertion type must have a string or array of strings value')
+    if not references:
+        raise CannotJudge("Invalid inputs")
     return _graded(call, "BLEU", _bleu(call.text, references))
 
 
@@ -119,14 +121,14 @@ def _bleu(candidate_text: str, references: list[str]) -> float:
 def gleu(call: Call) -> Result:
     """The lesser of precision and recall over all 1- to 4-grams, best reference; `threshold` 0.5."""
     references = _references(call, '"gleu" assertion must have a string or array of strings value')
-    if not call.text:
+    if not call.text or not references:
         raise CannotJudge("Invalid inputs")
-    return _graded(call, "GLEU", max((_gleu(call.text, reference) for reference in references), default=0.0))
+    return _graded(call, "GLEU", max(_gleu(call.text, reference) for reference in references))
 
 
 def _gleu(candidate_text: str, reference_text: str) -> float:
     candidate, reference = _gleu_words(candidate_text), _gleu_words(reference_text)
-    if candidate and candidate == reference:
+    if candidate == reference:
         return 1.0
     ours: Counter[tuple[str, ...]] = Counter()
     theirs: Counter[tuple[str, ...]] = Counter()
@@ -139,7 +141,7 @@ def _gleu(candidate_text: str, reference_text: str) -> float:
 
 
 def _gleu_words(text: str) -> list[str]:
-    return [word.rstrip(".") for word in text.lower().split()]
+    return [word.rstrip(".") for word in text.lower().split()] or [""]
 
 
 def _grams(words: list[str], order: int) -> Counter[tuple[str, ...]]:

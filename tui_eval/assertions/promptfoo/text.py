@@ -177,9 +177,14 @@ def word_count(call: Call) -> Result:
     )
 
 
+def _bound(bounds: dict[str, Any], key: str) -> Any:
+    """A bound; text counts as the number that it is."""
+    given = bounds.get(key)
+    return js.to_number(given) if isinstance(given, str) else given
+
+
 def _within(call: Call, count: int, bounds: dict[str, Any]) -> Result:
-    low: Any = bounds.get("min")
-    high: Any = bounds.get("max")
+    low, high = (_bound(bounds, key) for key in ("min", "max"))
     invariant(low is not None or high is not None, '"word-count" assertion object must have min and/or max')
     invariant(
         low is None or high is None or low <= high,

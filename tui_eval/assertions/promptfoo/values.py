@@ -130,7 +130,9 @@ async def transformed(transform: str, output: Any, evidence: Evidence) -> Any:
                 module_default=function is None,
             )
         else:
-            value = await code.run_javascript(transform, {"output": output, "context": context}, evidence)
+            # With any line break, even one at its end, the tool takes the code for a function's body.
+            body = f"\n{transform}" if "\n" in transform else f"\nreturn {transform}"
+            value = await code.run_javascript(body, {"output": output, "context": context}, evidence)
     except code.ScriptFailed as error:
         raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}") from error
     if value is None or value is UNSET:

@@ -1,0 +1,167 @@
+"""Rules of promptfoo 0.121.20 at their corners: what it said of each row (seen by running it beside ours).
+
+Beside the recorded vectors, which hold the usual: these are the rows where a rule was once read wrongly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.assertions.promptfoo_cases import evidence_for
+from tui_eval.assertions import judge
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+THROWS = None
+ELEMENTS = "<a><b/></a> <a><c/></a>"
+OBJECT = '{"a":1,"b":"x"}'
+
+
+def schema(**keys: Any) -> dict[str, Any]:
+    return {"type": "is-json", "value": keys}
+
+
+def text(kind: str, **more: Any) -> dict[str, Any]:
+    return schema(type="string", format=kind, **more)
+
+
+def holding(value: Any) -> dict[str, Any]:
+    return {"type": "contains-json", "value": value}
+
+
+ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
+    # Numbers written as text count as numbers.
+    ("a b", {"type": "word-count", "value": {"min": "1", "max": "3"}}, True, 1),
+    # Ajv: the meta-schema, strict mode, and its liberties.
+    (OBJECT, schema(enum=[]), THROWS, 0),
+    (OBJECT, schema(enum=[1, 1]), THROWS, 0),
+    (OBJECT, schema(then={"type": "number"}), THROWS, 0),
+    (OBJECT, {"type": "is-json", "value": {"if": True}}, THROWS, 0),
+    (OBJECT, schema(type="object", id="x"), THROWS, 0),
+    (OBJECT, schema(nullable=True), THROWS, 0),
+    ("null", schema(type="object", nullable=True), True, 1),
+    (OBJECT, schema(properties={"a": {}}, patternProperties={"^a": {"type": "number"}}), THROWS, 0),
+    (OBJECT, schema(properties={"a": {}}, patternProperties={"^a": {}}), True, 1),
+    (OBJECT, schema(type="object", definitions={"x": {"foo": 1}}), True, 1),
+    (OBJECT, schema(properties={"a": {"$ref": "#/definitions/x"}}, definitions={"x": {"foo": 1}}), THROWS, 0),
+    ("1", {"type": "is-json", "value": {"$ref": "#/definitions/x", "type": "string", "definitions": {"x": {}}}}, False, 0),
+    (OBJECT, {"type": "is-json", "value": {"$schema": ""}}, True, 1),
+    (OBJECT, {"type": "is-json", "value": "true"}, True, 1),
+    (OBJECT, {"type": "not-is-json", "value": "false"}, True, 1),
+    (OBJECT, {"type": "is-json", "value": []}, THROWS, 0),
+    # A schema that is none matters only where there is something to hold against it.
+    ("no JSON", {"type": "is-json", "value": 5}, False, 0),
+    ("5", {"type": "is-json", "value": 5}, THROWS, 0),
+    ("none", {"type": "contains-json", "value": "type: ["}, False, 0),
+    # Patterns are JavaScript's with the flag u.
+    ('"Äb"', schema(type="string", pattern=r"^\p{L}+$"), True, 1),
+    ('"555-1234"', schema(type="string", pattern=r"^\d{3}\-\d{4}$"), THROWS, 0),
+    ('"2024"', schema(type="string", pattern=r"(?<y>\d{4})"), True, 1),
+    ('{"ab":1,"x":"y"}', schema(patternProperties={r"\p{L}{2}": {"type": "number"}}, additionalProperties=False), False, 0),
+    # Formats.
+    ('"2024-01-01 00:00:00Z"', text("date-time"), True, 1),
+    ('"23:59:60Z"', text("time"), True, 1),
+    ('"10:00:60Z"', text("time"), False, 0),
+    ('"a@b"', text("email"), False, 0),
+    ('"http://a.b"', text("url"), False, 0),
+    ('"http://a.com?x=1"', text("url"), False, 0),
+    ('"http://10.0.0.1"', text("url"), False, 0),
+    ('"http://1.2.3.4"', text("url"), True, 1),
+    ('"2024-01-01"', text("date", formatMinimum="2025-01-01"), False, 0),
+    ('"11:00:00+01:00"', text("time", formatExclusiveMinimum="10:00:00Z"), False, 0),
+    ('"x"', text("email", formatMinimum="x"), THROWS, 0),
+    # Objects within text are YAML with comments.
+    ('{"a": 1 // c\n}', holding({"properties": {"a": {"type": "number"}}}), True, 1),
+    ("{a:}", holding({"required": ["a"]}), True, 1),
+    ("{:}", {"type": "contains-json"}, True, 1),
+    ("x{", {"type": "contains-json"}, False, 0),
+    ("{a: 0x1F, b: 010}", holding({"properties": {"a": {"const": 31}, "b": {"const": 10}}}), True, 1),
+    # XML: an empty requirement is met by nothing, but an empty object requires nothing.
+    ("<a/>", {"type": "is-xml", "value": ""}, False, 0),
+    ("<a/>", {"type": "is-xml", "value": {}}, True, 1),
+    ("<a/>", {"type": "is-xml", "value": {"foo": 1}}, THROWS, 0),
+    ('<?xml version="1.0"?><a/>', {"type": "is-xml", "value": "?xml.@_version"}, True, 1),
+    ('<a b="c">d</a>', {"type": "is-xml", "value": "a.#text"}, True, 1),
+    ("<a>d</a>", {"type": "is-xml", "value": "a.#text"}, False, 0),
+    # Elements with the same surroundings are one document.
+    ("<x>1</x> and <y>2</y>", {"type": "contains-xml", "value": "x,y"}, True, 1),
+    (ELEMENTS, {"type": "contains-xml", "value": "a.b"}, False, 0),
+    (ELEMENTS, {"type": "contains-xml", "value": "a.1.c"}, True, 1),
+    ('<a x="<"/>', {"type": "contains-xml", "value": "a.@_x"}, True, 1),
+    ("<a x/>", {"type": "contains-xml", "value": "a.@_x"}, True, 1),
+    # HTML: elements of today, as a browser that runs scripts reads them.
+    ("<font>x</font>", {"type": "is-html"}, False, 0),
+    ("<noscript>x</noscript>", {"type": "is-html"}, True, 1),
+    ('<a b="c"', {"type": "is-html"}, False, 0),
+    ("<div", {"type": "contains-html"}, True, 1),
+    ("<i>", {"type": "contains-html"}, False, 0),
+    ("email <a@b.c>", {"type": "contains-html"}, True, 1),
+    # Refusals are those of a list; what is near to one is none.
+    ("I must decline.", {"type": "is-refusal"}, False, 0),
+    ("I'm afraid I can't.", {"type": "is-refusal"}, False, 0),
+    ("Well, I don't actually recommend it.", {"type": "is-refusal"}, True, 1),
+    ("Sorryness", {"type": "is-refusal"}, True, 1),
+    # Similarity without anything to compare with.
+    ("x", {"type": "gleu", "value": []}, THROWS, 0),
+    ("x", {"type": "bleu", "value": []}, THROWS, 0),
+    ("...", {"type": "gleu", "value": ""}, True, 1),
+    # Transforms: any line break makes the code a body, and only one line an expression.
+    ("abc", {"type": "equals", "value": "abc!", "transform": 'return output + "!";\n'}, True, 1),
+    ("abc", {"type": "equals", "value": "abc", "transform": "output\n"}, THROWS, 0),
+    ("abc", {"type": "equals", "value": "abc", "transform": "const x = output; return x"}, THROWS, 0),
+    # Code: what is no code fails, it does not throw.
+    ("abc", {"type": "javascript", "value": ""}, False, 0),
+    ("abc", {"type": "javascript", "value": 5}, False, 0),
+    ("abc", {"type": "javascript", "value": "const x = 1; return x > 0"}, False, 0),
+    ("abc", {"type": "javascript", "value": "output.length > 2 \n  "}, True, 1),
+    ("abc", {"type": "python", "value": "return True\n"}, True, 1),
+    ("abc", {"type": "python", "value": "True\n"}, False, 0),
+    ("abc", {"type": "python", "value": "' true '"}, False, 0),
+    ("abc", {"type": "python", "value": "'3 of 4'"}, True, 3),
+    ("abc", {"type": "python", "value": "{'pass': True, 'score': 1}"}, False, 0),
+    ("abc", {"type": "not-python", "value": "float('inf')"}, False, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("output", "assertion", "passed", "score"),
+    ROWS,
+    ids=[f"{number}-{row[1]['type']}" for number, row in enumerate(ROWS)],
+)
+async def test_what_promptfoo_said(
+    output: str, assertion: dict[str, Any], passed: bool | None, score: float, services: Any
+) -> None:
+    judgement = await judge(evidence_for({"output": output, "vars": {}, "assertion": assertion}, services))
+    verdict = judgement.verdicts[0]
+    assert verdict.passed is passed, verdict
+    assert verdict.score == score, verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "threshold", "passed", "score"),
+    [
+        ("perplexity", 0, False, 0),
+        ("perplexity", None, True, 1),
+        ("not-perplexity-score", 0, False, 0.5),
+        ("perplexity-score", 0, True, 0.5),
+    ],
+)
+async def test_a_threshold_of_zero_is_one(
+    kind: str, threshold: float | None, passed: bool, score: float, services: Any
+) -> None:
+    given = {"type": kind} if threshold is None else {"type": kind, "threshold": threshold}
+    row = {"output": "x", "vars": {}, "assertion": given, "logProbs": [0.0, None]}
+    verdict = (await judge(evidence_for(row, services))).verdicts[0]
+    assert (verdict.passed, verdict.score) == (passed, score), verdict
+
+
+async def test_a_schema_is_read_leniently_where_the_shell_says_so(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"output": "{}", "vars": {}, "assertion": schema(type="object", own=1)}
+    assert (await judge(evidence_for(row, services))).outcome == "error"
+    monkeypatch.setenv("PROMPTFOO_DISABLE_AJV_STRICT_MODE", "true")
+    lenient = {**row, "assertion": schema(type="object", own=2)}
+    assert (await judge(evidence_for(lenient, services))).outcome == "passed"

@@ -1,0 +1,111 @@
+"""What the value that a script returns means: JavaScript's, Python's and Ruby's."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from tui_eval.assertions.promptfoo import js
+from tui_eval.assertions.promptfoo.call import PASSED, Call, Result
+
+_SHAPE = "assertion must return a boolean, number, or {pass, score, reason} object."
+_KEYS = {
+    "pass_": "pass",
+    "named_scores": "namedScores",
+    "component_results": "componentResults",
+    "tokens_used": "tokensUsed",
+}
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|Infinity))", re.ASCII)
+
+
+def simple(call: Call, value: bool | int | float, name: str, shown: Any) -> Result:
+    """The result of true or false, or of a number: above 0, or at least `threshold`."""
+    if isinstance(value, bool):
+        holds = value
+    else:
+        holds = value > 0 if call.threshold is None else value >= call.threshold
+    passed = holds != call.inverse
+    score = float(passed) if isinstance(value, bool) else _finite(value)
+    reason = PASSED
+    if not passed:
+        reason = f"{name} returned {'true' if holds else 'false'}"
+        reason = f"{reason}\n{shown}" if isinstance(shown, str) and shown else reason
+    return Result(passed, score, reason, actual=call.text)
+
+
+def grading(call: Call, value: dict[str, Any], name: str) -> Result:
+    """The result of `{pass, score, reason}`; `not-` turns `pass` around and keeps the score."""
+    passed = value["pass"] != call.inverse
+    reason = value["reason"]
+    if call.inverse:
+        reason = PASSED if passed else f"{name} returned true"
+    named = value.get("namedScores")
+    scores = {
+        str(key): float(score)
+        for key, score in (named.items() if isinstance(named, dict) else ())
+        if isinstance(score, int | float)
+    }
+    return Result(passed, _finite(value["score"]), reason, actual=call.text, named_scores=scores)
+
+
+def is_grading(value: Any) -> bool:
+    """Whether a value is `{pass, score, reason}` with what else promptfoo lets stand beside them."""
+    if not isinstance(value, dict) or not isinstance(value.get("pass"), bool):
+        return False
+    score = value.get("score")
+    return (
+        isinstance(score, int | float)
+        and not isinstance(score, bool)
+        and isinstance(value.get("reason"), str)
+        and isinstance(value.get("namedScores", {}), dict | list | type(None))
+        and isinstance(value.get("componentResults", []), list)
+    )
+
+
+def verdict_of_value(call: Call, value: Any, language: str, shown: Any) -> Result:
+    """What Python or Ruby returns: true or false, a number, `{pass, score, reason}`, or text of these.
+
+    An object whose score is below `threshold` fails; text counts as the number it begins with.
+    """
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        value = value.lower() == "true"
+    elif isinstance(value, str) and not value.startswith("{"):
+        found = _NUMBER.match(value)
+        value = float(found[1].replace("Infinity", "inf")) if found else value
+    elif isinstance(value, float) and not math.isfinite(value):
+        value = "a number that JSON cannot hold"
+    if isinstance(value, bool | int | float):
+        return simple(call, value, f"{language} code", shown)
+    given = value
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = js.parse_json(value)
+        except ValueError as error:
+            return _failed(call, language, f"Invalid JSON: {error} when parsing result: {value}")
+    if isinstance(value, dict):
+        value = {
+            **value,
+            **{new: value[old] for old, new in _KEYS.items() if old in value and new not in value},
+        }
+        if is_grading(value):
+            return grading(call, _lowered(call, value, language), f"{language} code")
+    if isinstance(value, dict | list):
+        return _failed(call, language, f"{language} {_SHAPE} Got instead:\n{js.json_text(value)}")
+    return _failed(call, language, f"{language} {_SHAPE} Instead got:\n{js.string(given)}")
+
+
+def _failed(call: Call, language: str, why: str) -> Result:
+    return Result(False, 0.0, f"{language} code execution failed: {why}", actual=call.text)
+
+
+def _lowered(call: Call, value: dict[str, Any], language: str) -> dict[str, Any]:
+    if call.threshold is None or value["score"] >= call.threshold:
+        return value
+    why = f"{language} score {js.number_text(value['score'])} is less than threshold "
+    why += js.number_text(call.threshold)
+    return {**value, "pass": False, "reason": f"{why}: {value['reason']}" if value["reason"] else why}
+
+
+def _finite(value: float) -> float:
+    return float(value) if math.isfinite(value) else 0.0
