@@ -1,4 +1,4 @@
-"""Faster painting in tests: the app's ten frames a second would make each key press wait for one."""
+"""Keys in tests wait until the app has settled; what the app remembers stays in the test."""
 
 from __future__ import annotations
 
@@ -15,3 +15,16 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     """What the app remembers about a person stays out of the person's own folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+
+
+@pytest.fixture(autouse=True)
+def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pilot goes on when the app has done everything (see `settling`)."""
+    import textual.app
+    import textual.pilot
+
+    from tests.tui.settling import waiter
+
+    settled = waiter()
+    monkeypatch.setattr(textual.app, "wait_for_idle", settled)
+    monkeypatch.setattr(textual.pilot, "wait_for_idle", settled)

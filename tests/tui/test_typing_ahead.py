@@ -19,6 +19,7 @@ from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.runs import RunsScreen
 from tui_eval.tui.screens.search import SearchScreen
+from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.filtering import parse
 
 
@@ -99,10 +100,11 @@ async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, mon
     monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 60.0)
     async with running_app(root) as (app, pilot):
         type_at_once(app, "H", "c", "D", "y", "i")
-        await until(asked.is_set, pilot)
-        await pilot.pause()
-        assert isinstance(app.screen, RunsScreen)
-        answer.set()
+        try:
+            await until(asked.is_set)
+            assert isinstance(app.screen, RunsScreen) and app.typed_ahead
+        finally:
+            answer.set()
         await until(lambda: isinstance(app.screen, CompareScreen), pilot)
         await handled(app, pilot)
         assert app.screen.only_changed and all(folder.exists() for folder in folders)
@@ -115,10 +117,13 @@ async def test_an_answer_that_never_comes_does_not_keep_the_keys(tmp_path, monke
     monkeypatch.setattr(compare_loader, "columns", lambda folder: answer.wait(60) and real(folder))
     monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 0.2)
     async with running_app(root) as (app, pilot):
-        type_at_once(app, "H", "c", "escape")
-        await until(lambda: not isinstance(app.screen, RunsScreen), pilot)
+        try:
+            type_at_once(app, "H", "c", "escape")
+            await until(lambda: any(isinstance(screen, RunsScreen) for screen in app.screen_stack))
+            await until(lambda: not isinstance(app.screen, RunsScreen))
+        finally:
+            answer.set()
         await handled(app, pilot)
-        answer.set()
 
 
 async def test_searching_and_opening_in_one_breath(tmp_path):
@@ -132,25 +137,29 @@ async def test_searching_and_opening_in_one_breath(tmp_path):
         assert app.screen._active == 1 and app.screen.content.attempt is not None
 
 
-async def test_keys_after_run_mean_the_run(tmp_path):
+async def test_keys_after_run_mean_the_run(tmp_path, monkeypatch):
     class Slow(FakeEngine):
         def __init__(self, root):
             super().__init__(root)
-            self.go_on = threading.Event()
+            self.asked, self.go_on = asyncio.Event(), asyncio.Event()
 
         async def run(self, request):
-            assert await asyncio.to_thread(self.go_on.wait, 60)
+            self.asked.set()
+            await self.go_on.wait()
             return await super().run(request)
 
+    monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 60.0)
     root = project(tmp_path)
     engine = Slow(root)
     async with running_app(root, engine=engine) as (app, pilot):
         type_at_once(app, "a", "U")
+        await engine.asked.wait()
         await pilot.pause()
-        assert app.typed_ahead
+        assert app.typed_ahead and not any(isinstance(screen, RunScreen) for screen in app.screen_stack)
         engine.go_on.set()
         await handled(app, pilot)
         assert len(engine.requests) == 1 and not isinstance(app.screen, RunScreen | AskScreen)
+        assert any(isinstance(screen, SuitesScreen) for screen in app.screen_stack)
 
 
 async def test_the_focus_moves_before_the_next_key(tmp_path):

@@ -1,0 +1,75 @@
+"""Waiting until the app has done all it has to do, in place of Textual's guess.
+
+Textual's pilot compares the process's CPU time with the clock for at least a fiftieth of a second, twice
+for each key: slow where the machine is idle, and wrong where it is busy, since a process that gets no
+turn looks like one that has nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from textual._context import active_app
+from textual.app import App
+
+AT_MOST = 20.0
+"""Seconds for what the app itself has to do."""
+THREADS_AT_MOST = 3.0
+"""Seconds for its threads: some tests hold one up on purpose."""
+LASTING = ("tui-follower", "tui-watch")
+"""Threads that only end with the app."""
+
+
+def waiter() -> Callable[..., Coroutine[Any, Any, None]]:
+    """A replacement for `textual._wait.wait_for_idle`; threads that run already now are not waited for."""
+    others = set(threading.enumerate())
+
+    async def settled(min_sleep: float = 0, max_sleep: float = 0) -> None:
+        start = time.monotonic()
+        app = active_app.get()
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(0)
+            passed = time.monotonic() - start
+            if app._exception is not None or app._exit or passed > AT_MOST:
+                return
+            if _has_work(app):
+                quiet = 0
+            elif passed < THREADS_AT_MOST and (app._batch_count or _working_threads(others)):
+                quiet = 0
+                await asyncio.sleep(0.001)
+            else:
+                quiet += 1
+
+    return settled
+
+
+def _has_work(app: App[Any]) -> bool:
+    """Whether something can go on at once; paints what is to be painted."""
+    if asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+        return True
+    screen = app.screen_stack[-1] if app.screen_stack else None
+    if screen is None or not screen.is_mounted or app._batch_count:
+        return False
+    if (
+        screen._layout_required
+        or screen._scroll_required
+        or screen._repaint_required
+        or screen._recompose_required
+        or screen._dirty_widgets
+        or screen._callbacks
+    ):
+        screen._on_timer_update()
+        return True
+    return False
+
+
+def _working_threads(others: set[threading.Thread]) -> bool:
+    return any(
+        thread.name.startswith("tui-") and thread.name not in LASTING and thread not in others
+        for thread in threading.enumerate()
+    )
