@@ -6,6 +6,8 @@ record cannot decide what rests on the text that is gone.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from tui_eval.assertions.evidence import Judgement
@@ -18,20 +20,23 @@ KEPT = " (kept: the record is masked here)"
 _UNDECIDED = "cannot be judged again: the recorded answer is masked here; run the case"
 _NUMBERS = frozenset({"usage", "cost", "latency", "duration"})
 _MASK = MASK.encode()
+_TRACED = re.compile(r"(not-)?trajectory:tool-args-match")
+"""Types that may rest on a masked attribute of a span."""
 
 
 def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker) -> None:
     """Put the recorded verdicts back where masked text made another one; an assertion that the record has
     no verdict for becomes an error. Does nothing where nothing is masked."""
     turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
-    if recorded.trace is not None and _MASK in encode_json(recorded.trace):
-        turns |= {verdict.turn for verdict in judgement.verdicts if verdict.turn is not None} | {0}
-    if not turns:
+    trace = recorded.trace is not None and _MASK in encode_json(recorded.trace)
+    if not turns and not trace:
         return
     known = {_key(verdict, None): verdict for verdict in recorded.verdicts}
     changed = False
     for index, verdict in enumerate(judgement.verdicts):
-        if verdict.turn is not None and verdict.turn not in turns:
+        if not (trace and _TRACED.match(verdict.type)) and (
+            not turns or (verdict.turn is not None and verdict.turn not in turns)
+        ):
             continue
         before = known.get(_key(verdict, masker))
         if before is None:
