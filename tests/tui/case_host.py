@@ -16,7 +16,7 @@ from tests.tui.attempts import START, case_for
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
@@ -58,6 +58,10 @@ class HostApp(App[None]):
     def copy_to_clipboard(self, text: str) -> None:
         """Kept for the test to look at."""
         self.clipboard_texts.append(text)
+
+    def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
+        """No run is in front."""
+        return []
 
     @property
     def case_screen(self) -> CaseScreen:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from textual.app import InvalidThemeError
 
 from tui_eval.model import Suite
 from tui_eval.tui import themes
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.beginning import Beginning
 from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.editing_actions import EditingActions
@@ -69,7 +72,12 @@ class EvalApp(TypingAhead, DebuggingActions, RunsActions, RunActions, EditingAct
             self.follow(self._open_run)
             self.action_show_run()
         # The engine's start would take the processor from the reading of the suites.
-        self.set_timer(ENGINE_AFTER, lambda: self.desk.soon(self.engine.start()))
+        self.set_timer(ENGINE_AFTER, self._get_ready)
+
+    def _get_ready(self) -> None:
+        """What the first run and the first case opened would otherwise wait for."""
+        self.desk.soon(self.engine.start())
+        run_in_thread(self, partial(import_module, "tui_eval.tui.screens.case_screen"), name="imports")
 
 
 def run_app(

@@ -33,7 +33,7 @@ from tui_eval.tui.screens.case_notes import CaseNoting
 from tui_eval.tui.screens.case_parts import CaseCopying, CaseFinding
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.case_content import CaseContent, deciding, head, tab_line
+from tui_eval.tui.state.case_content import CaseContent, deciding, foreseen, head, tab_line
 from tui_eval.tui.state.lines import Span, fit, width_of
 from tui_eval.tui.state.linked import merged
 from tui_eval.tui.state.past import CasePast
@@ -42,6 +42,8 @@ from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 
 ASSERTIONS, DATA, HISTORY = 2, 3, 5
+WIDE = 100
+"""Columns from which on the outline stands beside the text."""
 WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
 
@@ -51,7 +53,7 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
 
     TITLE = "Case"
     BINDINGS: ClassVar = [*bindings("case", CASE_KEYS), *bindings("screen", SHARED_KEYS)]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     KEY_SECTIONS = (
         ("The case", CASE_KEYS),
         ("Moving", (*keys_in("moving"), *SHARED_KEYS)),
@@ -107,6 +109,9 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
         self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
         self.tab.add_class("-front")
         self.tab.set_class(bool(seen.get("zoomed")), "-zoomed")
+        # Textual's own breakpoints come with the first resize: a frame too late
+        self.set_class(self.app.size.width < WIDE, "-narrow")
+        self.content = self._foreseen()
         self._head()
         self.tab.main.focus()
         self._load(keep=False)
@@ -138,6 +143,12 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
     def reload(self) -> None:
         """Read the same attempt again, the cursor staying where it is."""
         self._load(keep=True)
+
+    def _foreseen(self) -> CaseContent:
+        """What the lists know, for the first frame: over a slow line the reason comes with it."""
+        app, pointer = self.eval_app, self.pointer
+        item = app.state.by_id.get(pointer.case_id)
+        return foreseen(pointer, app.attempts_of(pointer), item.last if item is not None else None)
 
     def _where(self) -> Where:
         state = self.eval_app.state

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.notes import HumanNote
-from tui_eval.store.schema import AttemptRow
+from tui_eval.store.schema import AttemptRow, CaseHistory
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
@@ -30,7 +30,8 @@ class CaseContent:
     its body (None while it waits or runs). `family` holds these and those of the runs linked to it.
     `agent` and `model` are the column of the run, `options` what the run was started with. `notes` are people's notes by run and attempt,
     `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
-    started while the case was looked at. `problem` says what could not be read.
+    started while the case was looked at. `known` is what the list says of the case, for the moment in which
+    nothing has been read. `problem` says what could not be read.
     """
 
     pointer: CasePointer
@@ -50,6 +51,7 @@ class CaseContent:
     notes: dict[tuple[str, int], HumanNote] = field(default_factory=dict)
     past: CasePast | None = None
     fresh: bool = False
+    known: CaseHistory | None = None
 
     @property
     def placed(self) -> list[Placed]:
@@ -67,7 +69,7 @@ class CaseContent:
         if self.attempt is not None:
             return self.attempt.outcome
         if self.row is None:
-            return "error" if self.problem else ""
+            return "error" if self.problem else self.known.outcome if self.known is not None else ""
         return self.row.outcome or self.row.state
 
     @property
@@ -87,7 +89,7 @@ class CaseContent:
         if self.attempt is not None:
             return self.attempt.message or self.attempt.error or ""
         if self.row is None:
-            return "not run yet: r runs it"
+            return self.known.message if self.known is not None else "not run yet: r runs it"
         turn = f"turn {self.row.turn}" if self.running and self.row.turn else ""
         return self.row.detail or self.row.message or turn
 
@@ -107,6 +109,21 @@ class CaseContent:
     def number(self) -> int:
         """The attempt looked at, counted from 1 over all that belong together."""
         return self._place() + 1 or (self.row.attempt if self.row is not None else 0)
+
+
+def foreseen(pointer: CasePointer, rows: Sequence[AttemptRow], known: CaseHistory | None) -> CaseContent:
+    """What lists know of a case already: it stands at the head while the attempt is read.
+
+    Args:
+        rows: The case's attempts in the run in front; empty where that is another one.
+        known: Its newest result, where the pointer names no other run.
+    """
+    content = CaseContent(pointer, rows=list(rows), row=choose(rows, pointer.attempt_ref))
+    content.suite, _, content.name = pointer.case_id.partition("::")
+    content.run_id = pointer.run_id or ""
+    if content.row is None and known is not None and pointer.run_id in (None, known.run_id):
+        content.known = known
+    return content
 
 
 def choose(rows: Sequence[AttemptRow], wanted: int | None) -> AttemptRow | None:

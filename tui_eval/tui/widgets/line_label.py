@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.events import Resize
+from textual.strip import Strip
 
 from tui_eval.tui.state.lines import Line, fit, wrap
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -22,6 +23,7 @@ class LineLabel(LinePane, can_focus=False):
         self._lines: list[Line] = []
         self._wrapped = wrapped
         self._made_for = 0
+        self._rows: list[Line] = []
 
     def set_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines; the same ones again cost nothing on the wire."""
@@ -47,6 +49,14 @@ class LineLabel(LinePane, can_focus=False):
         if not self._wrapped:
             return [fit(line, width) for line in self._lines]
         return [piece for line in self._lines for _, _, piece in wrap(line, width)]
+
+    def render_line(self, y: int) -> Strip:
+        """One row; the first frame is painted before the size has been told."""
+        if self.size.width != self._made_for:
+            self._made_for = self.size.width
+            self._rows = self._laid_out()
+            self.row_count = len(self._rows)
+        return super().render_line(y)
 
     def row_line(self, row: int) -> Line:
         """One line."""

@@ -30,6 +30,7 @@ class TextPane(LinePane):
         self.following = False
         self.empty = empty
         self._full_gutter = gutter
+        self._given = False
         self._layouter = Layouter()
         self._layout = Layout((), [], [], 0)
         self._query: re.Pattern[str] | None = None
@@ -47,7 +48,7 @@ class TextPane(LinePane):
             if key is not None and self._layout.firsts
             else 0
         )
-        self.blocks = blocks
+        self.blocks, self._given = blocks, True
         self._hits, self._marks = None, {}
         if not keep:
             self._layouter.folded.clear()
@@ -77,7 +78,7 @@ class TextPane(LinePane):
         if not self._layouter.wrapped:
             longest = max((sum(len(s.text) for s in row.spans) for row in self._layout.rows), default=0)
             width = max(self.text_width, longest + self.gutter_width)
-        self.set_row_count(max(len(self._layout.rows), 1 if self.empty else 0), width)
+        self.set_row_count(max(len(self._layout.rows), 1 if self.empty and self._given else 0), width)
 
     @property
     def gutter_width(self) -> int:
