@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.assertions.promptfoo_cases import assertion_from, case_with
 from tui_eval.assertions import Evidence, JudgeAnswer, Judgement, JudgeServices, Reports, judge
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply
+from tui_eval.scripting.javascript import JavaScriptHost
 
 YES = {"type": "contains", "value": "a"}
 NO = {"type": "contains", "value": "z"}
@@ -276,8 +278,17 @@ async def test_transforms_of_provider_and_test_come_first(services: JudgeService
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_pattern_without_end_is_an_error_and_stops_nothing(services: JudgeServices) -> None:
-    judgement = await judged([{"type": "regex", "value": "^(a+)+$"}, YES], "a" * 40 + "!", services=services)
+    javascript = JavaScriptHost(processes=1, time_limit=0.5)
+    try:
+        judgement = await judged(
+            [{"type": "regex", "value": "^(a+)+$"}, YES],
+            "a" * 40 + "!",
+            services=replace(services, javascript=javascript),
+        )
+    finally:
+        javascript.close()
     assert [verdict.passed for verdict in judgement.verdicts] == [None, True]
+    assert "0.5 s" in str(judgement.verdicts[0])
 
 
 async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:

@@ -103,7 +103,9 @@ def _last_semicolon(code: str) -> int:
 class JavaScriptHost:
     """Evaluates JavaScript. Usable from any event loop and thread."""
 
-    def __init__(self, processes: int = 0) -> None:
+    def __init__(self, processes: int = 0, time_limit: float = TIME_LIMIT) -> None:
+        """`time_limit`: seconds that a call may take which names no limit of its own."""
+        self._time_limit = time_limit
         self._threads = ThreadPoolExecutor(
             processes or min(4, os.cpu_count() or 1), thread_name_prefix="javascript"
         )
@@ -112,14 +114,14 @@ class JavaScriptHost:
         self._processes: set[_Process] = set()
         self._closed = False
 
-    async def evaluate(self, code: str, variables: Mapping[str, Any], *, timeout: float = TIME_LIMIT) -> Any:
+    async def evaluate(self, code: str, variables: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """The result of a suite's code (see `function_body`); a promise is awaited.
 
         Args:
             code: One expression or the body of a function.
             variables: JSON-able values by name, `UNDEFINED` too; names that are no identifiers are
                 left out. NaN and the infinities arrive as null, as in JSON.
-            timeout: Seconds, from when it starts.
+            timeout: Seconds, from when it starts; None: the host's limit.
 
         Returns:
             A JSON-able value, `UNDEFINED`, or a float that may be NaN or infinite.
@@ -133,7 +135,7 @@ class JavaScriptHost:
         return await self._ask({"names": names, "body": function_body(code), "input": given}, timeout)
 
     async def call(
-        self, source: str, function: str | None, args: Sequence[Any], *, timeout: float = TIME_LIMIT
+        self, source: str, function: str | None, args: Sequence[Any], *, timeout: float | None = None
     ) -> Any:
         """Call what a file exports: `function`, else its default export or `module.exports`.
 
@@ -146,7 +148,8 @@ class JavaScriptHost:
         request = {"source": common_js(source), "pick": function or "", "args": list(args)}
         return await self._ask(request, timeout)
 
-    async def _ask(self, request: dict[str, Any], timeout: float) -> Any:
+    async def _ask(self, request: dict[str, Any], timeout: float | None) -> Any:
+        timeout = self._time_limit if timeout is None else timeout
         try:
             request |= {"seconds": timeout, "memory": MEMORY_LIMIT}
             try:
