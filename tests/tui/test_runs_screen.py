@@ -286,3 +286,31 @@ async def test_a_long_search_says_how_far_it_is_and_ends_when_it_is_left(tmp_pat
         go_on.set()
         await until(over.is_set, pilot)
         assert asked == [True, False]
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+@pytest.mark.parametrize("extra", [True, False], ids=["axes", "blocks"])
+async def test_plots_of_all_runs_and_of_one_figure(tmp_path, monkeypatch, size, extra):
+    from tui_eval.tui.widgets import plot
+
+    if not extra:
+        monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    root = project(tmp_path)
+    name = HOSTILE.encode("utf-8", "replace").decode()
+    write_runs(root, ["passed"], ["failed"], ["passed"], names=[name])
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("greater_than_sign")
+        await until(lambda: any("v shows the plots" in text for _, _, text in app.log_lines), pilot)
+        await pilot.press("v")
+        await sees(app, pilot, "over the runs", "3 runs, oldest at the left", "pass rate", "cost")
+        assert ("┤" in screen_text(app)) == (extra and size == (120, 40))
+        for figure in ("pass rate", "latency", "tokens", "cost"):
+            await pilot.press("greater_than_sign")
+            await sees(app, pilot, f" {figure}  ", "3 runs, oldest")
+            assert ("┤" in screen_text(app)) == extra and not BAD & set(screen_text(app))
+            assert (plot.WITHOUT[:40] in screen_text(app)) == (not extra)
+        await pilot.press("greater_than_sign", "less_than_sign")
+        await sees(app, pilot, " cost  ", "3 runs, oldest")
+        await pilot.press("escape")
+        await until(lambda: screen._list.has_focus and "what" in screen_text(app), pilot)

@@ -19,18 +19,20 @@ from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.grid_view import cell_line, grid, metric_lines, title_line
 from tui_eval.tui.state.grid_view import row_line as grid_row
-from tui_eval.tui.state.lines import plain, width_of
+from tui_eval.tui.state.lines import letters, plain, width_of
 from tui_eval.tui.state.runs_view import RunFacts, RunLine, action_of, detail_rows, points, row_line
 from tui_eval.tui.state.search_view import Found, excerpt
 from tui_eval.tui.state.search_view import row_line as found_line
 from tui_eval.tui.state.trends import (
     Point,
+    condensed,
     distribution_lines,
     histogram,
     percentile,
     share,
     trend_lines,
 )
+from tui_eval.tui.widgets import plot
 from tui_eval.tui.widgets.plot import plot_lines
 
 NOW = 1_790_000_000.0
@@ -115,6 +117,60 @@ def test_only_runs_that_fit_are_plotted_and_gaps_stay_gaps():
     for line in [*trend_lines(many, 80, 3, "499"), *plot_lines(many, 80, 30, "499")]:
         assert width_of(line) <= 80
     assert "second run" in plain(plot_lines(many[:1], 80, 30)[0])
+
+
+def many_points(number: int) -> list[Point]:
+    return [Point(f"r{i}", 1.7e9 + i * 7200, i / number, 0.01 * i, 100.0 + i, i) for i in range(number)]
+
+
+@pytest.mark.parametrize(("width", "height"), [(118, 38), (78, 22), (58, 14)])
+@pytest.mark.parametrize("extra", [True, False])
+@pytest.mark.parametrize("only", ["", "tokens"])
+def test_large_plots_hold_all_runs_in_the_room_there_is(width, height, extra, only, monkeypatch):
+    if not extra:
+        monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    found = plot_lines(many_points(300), width, height, "r7", only=only)
+    text = "\n".join(plain(line) for line in found)
+    assert all(width_of(line) <= width for line in found) and len(found) <= height
+    assert "300 runs" in text and ("means of" in text or width < 60)
+    assert "tokens" in text and ("latency" in text) == (not only)
+    axes = (height // (1 if only else 4)) >= plot.LEAST_HEIGHT
+    assert ("┤" in text) == (axes and extra)
+    assert (plot.WITHOUT[:40] in text) == (axes and not extra)
+    shown = "this run" in text
+    assert shown and (f"{plot.series(many_points(300))[2].values[7]:.0f}" in text)
+
+
+def test_plots_without_glyphs_have_no_axes_and_stay_readable():
+    found = plot_lines(many_points(40), 78, 38, unicode=False)
+    text = letters("\n".join(plain(line) for line in found))
+    assert "┤" not in text and "?" not in text and "#" in text and text.isascii()
+
+
+def test_columns_are_means_and_the_run_pointed_at_keeps_its_name():
+    points, per = condensed(many_points(10), 4, "r4")
+    assert per == 3 and [point.run_id for point in points] == ["r0", "r4", "r6", "r9"]
+    assert points[0].latency_ms == 101.0 and points[1].tokens == 4
+    gap = [Point("a", 0, None, None, 5.0, None), Point("b", 0, None, None, None, None)]
+    assert condensed(gap, 1)[0][0][2:] == (None, None, 5.0, None)
+    assert condensed(gap, 9) == (gap, 1)
+
+
+def test_a_plot_of_equal_or_no_values():
+    same = [Point(str(i), 0.0, 0.0, 0.0, None, None) for i in range(5)]
+    assert "pass rate" in "\n".join(plain(line) for line in plot_lines(same, 100, 40, "2"))
+    none = [Point(str(i), 0.0, None, None, None, None) for i in range(5)]
+    assert "Plots begin" in plain(plot_lines(none, 100, 40)[0])
+
+
+def test_what_was_found_stands_in_view():
+    hit = Hit(3, 2, "tool_result", "word " * 40 + "the \x02refund\x03 policy\nsays")
+    row = CaseRow(1, "s::a", "s", "a", "start_to_agent", "x", None, "", 1, 1)
+    line = found_line(Found(hit, row, 1, "failed"), 1, 60)
+    assert "refund policy says" in plain(line) and width_of(line) <= 60
+    wide = Hit(3, 2, "user", "日本語" * 40 + " \x02refund\x03 policy")
+    line = found_line(Found(wide, row, 1, "failed"), 1, 60)
+    assert "refund policy" in plain(line) and width_of(line) <= 60
 
 
 def test_histograms_count_every_value_once():

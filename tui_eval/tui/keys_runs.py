@@ -11,6 +11,8 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key("runs.delete", "D", "delete", "delete the run, or the marked ones (asks)", "runs"),
     Key("runs.prune", "O", "prune", "delete this run and all before it (asks)", "runs"),
     Key("runs.plots", "v", "plots", "plots over all runs, large; or small again", "runs", "plots"),
+    Key("runs.figure", "greater_than_sign", "figure(1)", "in the plots: the next figure alone", "runs", "one figure"),
+    Key("runs.figure_back", "less_than_sign", "figure(-1)", "in the plots: the figure before", "runs"),
     Key("runs.linked", "i", "linked", "runs that add to others too, or only whole ones", "runs"),
     Key("runs.pane", "tab,shift+tab", "pane", "the list, or the run's figures", "runs"),
 )

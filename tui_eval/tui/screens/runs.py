@@ -27,7 +27,7 @@ from tui_eval.tui.state.runs_view import DetailRow, RunFacts, RunLine, detail_ro
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.plot import plot_lines
+from tui_eval.tui.widgets.plot import figures, plot_lines
 from tui_eval.tui.widgets.run_table import RowTable
 
 REST = 0.15
@@ -63,6 +63,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.lines: list[RunLine] = []
         self.marks: dict[str, None] = {}
         self.whole_only = False
+        self.figure = ""
         self._facts: dict[str, RunFacts] = {}
         self._reading = ""
         self._rest: Timer | None = None
@@ -94,6 +95,8 @@ class RunsScreen(Place, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys of this place."""
         own = {key.id: key for key in RUNS_KEYS}
+        if self.has_class("-plots"):
+            return [own["runs.figure"], own["runs.plots"], *keys_of("back", "help", "quit")]
         return [
             *keys_of("list.open"),
             *(own[name] for name in ("runs.search", "runs.mark")),
@@ -180,7 +183,9 @@ class RunsScreen(Place, inherit_bindings=False):
         trend = points(self.lines)
         if self.has_class("-plots"):
             height = max(self._detail.size.height, 8)
-            self._detail.set_rows([DetailRow(line) for line in plot_lines(trend, width, height, one.run.id)])
+            unicode = self.eval_app.symbols.unicode
+            lines = plot_lines(trend, width, height, one.run.id, only=self.figure, unicode=unicode)
+            self._detail.set_rows([DetailRow(line) for line in lines])
             return
         facts = self._facts.get(one.run.id)
         height = 2 if self.size.height >= 30 else 1
@@ -246,6 +251,7 @@ class RunsScreen(Place, inherit_bindings=False):
         """To the other side; on a narrow screen, one at a time."""
         to_detail = self._list.has_focus
         self.set_class(False, "-plots")
+        self.query_one(KeyHints).show(self.hints())
         self.set_class(to_detail, "-detail")
         self.call_after_refresh(self._focus, self._detail if to_detail else self._list)
 
@@ -257,7 +263,18 @@ class RunsScreen(Place, inherit_bindings=False):
         """The plots alone, large, or the list again."""
         large = not self.has_class("-plots")
         self.set_class(large, "-plots")
+        self.query_one(KeyHints).show(self.hints())
         self.call_after_refresh(self._focus, self._detail if large else self._list)
+
+    def action_figure(self, step: int) -> None:
+        """In the plots: the next figure alone, or all of them again."""
+        if not self.has_class("-plots"):
+            self.eval_app.say("v shows the plots; > < then take one of them alone")
+            return
+        names = ["", *figures(points(self.lines))]
+        at = names.index(self.figure) if self.figure in names else 0
+        self.figure = names[(at + step) % len(names)]
+        self._show_detail()
 
     def action_linked(self) -> None:
         """With or without the runs that add to others."""

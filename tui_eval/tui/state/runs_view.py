@@ -14,7 +14,7 @@ from tui_eval.store.summary import wilson
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
-from tui_eval.tui.state.trends import Point, distribution_lines, share, trend_lines
+from tui_eval.tui.state.trends import Point, distribution_lines, share, shown, trend_lines
 
 STATES: dict[str, tuple[str, str]] = {
     "running": ("●", "running"),
@@ -129,7 +129,9 @@ def detail_rows(
     """All that is said of the run under the cursor."""
     rows = [DetailRow(line) for line in _head(one, facts, width, ours)]
     if len(trend) > 1:
-        rows.append(DetailRow((Span("over the runs", "heading"),)))
+        newest = len(shown(trend, width))
+        words = f"  the newest {newest:,} of {len(trend):,}, v shows all" if newest < len(trend) else ""
+        rows.append(DetailRow(fit((Span("over the runs", "heading"), Span(words, "muted")), width)))
         rows += [DetailRow(line) for line in trend_lines(trend, width, height, one.run.id)]
     if facts is None:
         return [*rows, DetailRow(()), DetailRow((Span("Reading its figures.", "muted"),))]

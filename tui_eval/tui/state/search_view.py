@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import msgspec
+from rich.cells import cell_len
 
 from tui_eval.store.schema import CaseRow
 from tui_eval.store.search import Hit
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.lines import Line, Span, fit, one_line
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, plain, width_of
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
 
@@ -22,6 +23,7 @@ class Found(msgspec.Struct):
     outcome: str
 
 
+_BLANKS = re.compile(r"[\n\r\t ]+")
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03")
 KINDS = {"tool_call": "call", "tool_result": "result", "hand_off": "hand-off"}
 """Kinds of entries in a word."""
@@ -36,7 +38,7 @@ def place_of(found: Found, run_id: str) -> CasePointer:
 def row_line(found: Found, line: int, width: int) -> Line:
     """The first (0) or second (1) line of a result."""
     if line:
-        return fit((Span("    "), *excerpt(found.hit)), width)
+        return fit((Span("    "), *from_first(excerpt(found.hit), max(width - 4, 8))), width)
     hit = found.hit
     glyph = GLYPHS.get(found.outcome, " ")
     place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
@@ -49,9 +51,23 @@ def excerpt(hit: Hit) -> Line:
     """The text around the words, the words marked."""
     spans: list[Span] = []
     at = 0
-    for found in _MARKED.finditer(hit.excerpt):
-        spans.append(Span(one_line(hit.excerpt[at : found.start()])))
+    text = _BLANKS.sub(" ", hit.excerpt)
+    for found in _MARKED.finditer(text):
+        spans.append(Span(one_line(text[at : found.start()])))
         spans.append(Span(one_line(found.group(1)), "hit"))
         at = found.end()
-    spans.append(Span(one_line(hit.excerpt[at:])))
+    spans.append(Span(one_line(text[at:])))
     return tuple(span for span in spans if span.text)
+
+
+def from_first(line: Line, width: int) -> Line:
+    """The line from so late that its first marked word stands in the first half of the width."""
+    first = next((i for i, span in enumerate(line) if span.style == "hit"), 0)
+    before = line[:first]
+    most = width // 3
+    if not before or width_of(before) + width_of(line[first : first + 1]) <= width // 2:
+        return line
+    text = plain(before)
+    while cell_len(text) > most:
+        text = text[max(len(text) - most, 1) :] if len(text) > most else text[1:]
+    return (Span("…", "muted"), Span(text), *line[first:])

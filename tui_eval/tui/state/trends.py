@@ -67,45 +67,85 @@ def series(points: Sequence[Point]) -> list[Series]:
     return [one for one in all_of if any(value is not None for value in one.values)]
 
 
-def trend_lines(points: Sequence[Point], width: int, height: int, here: str = "") -> list[Line]:
-    """The plots, each `height` lines high, oldest run at the left; the run `here` stands out. The newest
-    runs that fit are shown."""
-    room = max(width - LABEL - SCALE, 6)
-    shown = list(points)[-room:]
-    if not shown:
+def shown(points: Sequence[Point], width: int) -> Sequence[Point]:
+    """The newest runs, as many as the small plots have columns for."""
+    return points[-max(width - LABEL - SCALE, 6) :]
+
+
+def condensed(points: Sequence[Point], room: int, here: str = "") -> tuple[list[Point], int]:
+    """All runs in at most `room` columns, neighbours as their means, and how many runs a column stands for;
+    the column with the run `here` bears its id."""
+    per = max(ceil(len(points) / max(room, 1)), 1)
+    groups = [points[start : start + per] for start in range(0, len(points), per)]
+    return [_mean_of(group, here) for group in groups], per
+
+
+def _mean_of(group: Sequence[Point], here: str) -> Point:
+    if len(group) == 1:
+        return group[0]
+    run_id = next((point.run_id for point in group if point.run_id == here), group[0].run_id)
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known else None
+
+    tokens = mean([point.tokens for point in group])
+    return Point(
+        run_id,
+        group[0].at,
+        mean([point.pass_rate for point in group]),
+        mean([point.cost for point in group]),
+        mean([point.latency_ms for point in group]),
+        None if tokens is None else round(tokens),
+    )
+
+
+def trend_lines(
+    points: Sequence[Point],
+    width: int,
+    height: int | Sequence[int],
+    here: str = "",
+    own: Point | None = None,
+) -> list[Line]:
+    """The plots, each `height` lines high (or each its own), oldest run at the left; the run `here` stands
+    out, with its figures (those of `own`, where its column is a mean). The newest runs that fit are shown."""
+    newest = shown(points, width)
+    if not newest:
         return []
-    at = next((i for i, point in enumerate(shown) if point.run_id == here), None)
-    wide = min(max(room // len(shown), 1), WIDEST)
+    room = max(width - LABEL - SCALE, 6)
+    at = next((i for i, point in enumerate(newest) if point.run_id == here), None)
+    wide = min(max(room // len(newest), 1), WIDEST)
     lines: list[Line] = []
-    for one in series(shown):
-        known = [value for value in one.values if value is not None]
-        own = one.values[at] if at is not None else None
-        words = [f"to {one.show(one.top if one.top is not None else max(known))}"]
-        words.append(one.show(own) if own is not None else "")
-        for number, row in enumerate(_scaled(one, height)):
-            last = number == height - 1
-            row = "".join(step * wide for step in row)
-            text: Line = (Span(row, "passed" if one.name == "pass rate" else "code"),)
-            if at is not None:
-                text = marked(text, [Mark(at * wide, (at + 1) * wide, "strong note")])
-            scale = (
-                " ".join(reversed(words))
-                if height == 1
-                else words[0]
-                if number == 0
-                else words[1]
-                if last
-                else ""
-            )
-            label = one.name if last else ""
-            line = (Span(f"{label:<{LABEL}}", "label"), *text, Span(f"  {scale}", "muted"))
-            lines.append(fit(line, width))
-    if at is not None and height > 1:
-        lines.append(
-            fit(
-                (Span(" " * (LABEL + at * wide)), Span("▲" * wide, "note"), Span(" this run", "muted")), width
-            )
+    found = series(newest)
+    if own is None and at is not None:
+        own = newest[at]
+    told = {one.name: one.values[0] for one in series([own])} if own is not None else {}
+    heights = [height] * len(found) if isinstance(height, int) else list(height)
+    for one, high in zip(found, heights, strict=False):
+        lines += _series_lines(one, high, wide, at, told.get(one.name), width)
+    if at is not None and max(heights) > 1:
+        pointer = (Span(" " * (LABEL + at * wide)), Span("▲" * wide, "note"), Span(" this run", "muted"))
+        lines.append(fit(pointer, width))
+    return lines
+
+
+def _series_lines(
+    one: Series, height: int, wide: int, at: int | None, own: float | None, width: int
+) -> list[Line]:
+    known = [value for value in one.values if value is not None]
+    top = f"to {one.show(one.top if one.top is not None else max(known))}"
+    here = one.show(own) if own is not None else ""
+    lines: list[Line] = []
+    for number, row in enumerate(_scaled(one, height)):
+        last = number == height - 1
+        text: Line = (
+            Span("".join(step * wide for step in row), "passed" if one.name == "pass rate" else "code"),
         )
+        if at is not None:
+            text = marked(text, [Mark(at * wide, (at + 1) * wide, "strong note")])
+        scale = f"{here} {top}".strip() if height == 1 else top if number == 0 else here if last else ""
+        label = one.name if last else ""
+        lines.append(fit((Span(f"{label:<{LABEL}}", "label"), *text, Span(f"  {scale}", "muted")), width))
     return lines
 
 
@@ -123,12 +163,14 @@ class Bar(NamedTuple):
     number: int
 
 
-def histogram(values: Sequence[float], buckets: int = BUCKETS) -> list[Bar]:
-    """Values in bars of equal width from the smallest to the largest; one bar where all are the same."""
+def histogram(values: Sequence[float], buckets: int = 0) -> list[Bar]:
+    """Values in bars of equal width from the smallest to the largest; one bar where all are the same.
+    Without `buckets` as many as so few values can fill, at most six."""
     if not values:
         return []
     low, high = min(values), max(values)
-    if high <= low:
+    buckets = buckets or min(BUCKETS, round(len(values) ** 0.5))
+    if high <= low or buckets < 2:
         return [Bar(low, high, len(values))]
     step = (high - low) / buckets
     counts = [0] * buckets
