@@ -83,6 +83,13 @@ class Retrying(msgspec.Struct, tag="retrying"):
     seconds: float
 
 
+class Held(msgspec.Struct, tag="held"):
+    """The request waits `seconds` for the agent's `rate`; that time counts neither for the agent nor for a
+    time limit."""
+
+    seconds: float
+
+
 class UsageReport(msgspec.Struct, tag="usage"):
     """Tokens used so far in this turn, replacing earlier reports of the same turn."""
 
@@ -112,6 +119,7 @@ Event = (
     | Message
     | Note
     | Retrying
+    | Held
     | UsageReport
     | Exchanged
     | Finished

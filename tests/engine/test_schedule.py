@@ -1,15 +1,19 @@
-"""What an agent can take: tokens a minute."""
+"""What an agent can take: tokens and requests a minute."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.servers import OpenAIServer, Planned
+from tests.servers.base import Seen
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import prepare
+from tui_eval.store.reader import RunReader
 
 SUITE = "agent: helper\ntest_cases: [{name: one, input: hi}, {name: two, input: hi}]\n"
 
@@ -23,3 +27,61 @@ async def test_tokens_a_minute(project, tokens: int, waits: bool) -> None:
     began = time.monotonic()
     assert await active.execute() == "finished"
     assert (time.monotonic() - began > 0.9) == waits, "61 tokens overdraw 60 a minute by a second"
+
+
+TURNS = "agent: helper\ntest_cases: [{name: one, messages: [a, b, c]}, {name: two, messages: [d, e]}]\n"
+
+
+@pytest.mark.parametrize("kind", ["openai", "scripted"])
+async def test_requests_a_minute_are_requests(project, kind: str) -> None:
+    """Five turns are five requests, half a second apart whichever attempt they are of; that time is none
+    of the agent's, nor of a time limit."""
+    times: list[float] = []
+
+    def answer(seen: Seen) -> Planned:
+        times.append(time.monotonic())
+        return Planned(text="ok")
+
+    with OpenAIServer(default=answer) as server:
+        helper = {
+            "openai": f"type: openai, base_url: '{server.base}', model: mock",
+            "scripted": "type: scripted, script: agent.script.yaml",
+        }[kind]
+        config = f"agents:\n  helper: {{{helper}, rate: {{requests: 120}}, timeout: 1.2}}\n"
+        root: Path = project(suite=TURNS, script="speed: 0\ndefault: {say: ok}\n", config=config)
+        active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+        began = time.monotonic()
+        assert await active.execute() == "finished"
+        took = time.monotonic() - began
+    assert took > 1.9
+    if kind == "openai":
+        assert len(times) == 5 and all(later - one > 0.4 for one, later in pairwise(times))
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    try:
+        bodies = [reader.attempt(row.id) for row in reader.attempts()]
+    finally:
+        reader.close()
+    attempts = [attempt for attempt in bodies if attempt is not None]
+    assert [attempt.error for attempt in attempts] == [None, None]
+    assert sum(attempt.duration_ms or 0 for attempt in attempts) < took * 1000
+
+
+async def test_a_retried_request_is_one_more(project) -> None:
+    times: list[float] = []
+
+    def answer(seen: Seen) -> Planned:
+        times.append(time.monotonic())
+        again = {"retry-after": "0"}
+        return Planned(text="ok") if len(times) > 2 else Planned(status=429, headers=again)
+
+    with OpenAIServer(default=answer) as server:
+        config = (
+            f"agents:\n  helper: {{type: openai, base_url: '{server.base}', model: mock,"
+            " rate: {requests: 120}}\n"
+        )
+        suite = "agent: helper\ntest_cases: [{name: one, input: hi}]\n"
+        root: Path = project(suite=suite, config=config)
+        active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+        assert await active.execute() == "finished"
+    assert len(times) == 3 and all(later - one > 0.4 for one, later in pairwise(times))

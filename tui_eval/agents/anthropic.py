@@ -33,6 +33,7 @@ class AnthropicAgent(Agent):
     """One model. Options as of `openai`; `parameters: {max_tokens: …}` has a default here."""
 
     capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -52,7 +53,7 @@ class AnthropicAgent(Agent):
         headers = {"anthropic-version": VERSION, **options.headers()}
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key
-        self.client = HttpClient(base_url, headers=headers, retries=spec.retries)
+        self.client = HttpClient(base_url, headers=headers, retries=spec.retries, pace=self.pace)
         self.capabilities = Capabilities(tokens=True, tools=True, metadata=self.metadata is not None)
 
     async def open(self, context: SessionContext) -> Session:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tui_eval.agents.pace import Pace
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event
 from tui_eval.guard.trust import Trust
@@ -116,7 +117,7 @@ class Services:
     `recorded(run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`). `agent` gives the
     agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
     are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
-    by `provider:model_id`, in nao's own words.
+    by `provider:model_id`, in nao's own words. `paces` are how fast agents may be asked, by their names.
     """
 
     root: Path
@@ -128,6 +129,11 @@ class Services:
     ask_model: Callable[[str, str], Awaitable[str]] | None = None
     prices: dict[str, dict[str, float]] = field(default_factory=dict)
     nao_costs: dict[str, dict[str, float]] = field(default_factory=dict)
+    paces: dict[str, Pace] = field(default_factory=dict)
+
+    def pace(self, spec: AgentSpec) -> Pace:
+        """How fast the agent of a spec may be asked."""
+        return self.paces.setdefault(spec.name, Pace(spec.rate_requests))
 
 
 class Session(ABC):
@@ -160,10 +166,13 @@ class Agent(ABC):
     capabilities: Capabilities = Capabilities()
     takes_whole_conversation: bool = False
     scripted: bool = False
+    keeps_pace: bool = False
+    """Whether it waits for its `pace` before each request; else the engine does, before each turn."""
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         self.spec = spec
         self.services = services
+        self.pace = services.pace(spec)
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:  # noqa: B027
         """Do what comes before an attempt and outside its time limit, like signing in. Called before

@@ -34,6 +34,7 @@ class HttpAgent(Agent):
     """One endpoint (promptfoo's HTTP provider is `promptfoo_http`)."""
 
     capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -54,7 +55,7 @@ class HttpAgent(Agent):
                 tools=told or self.paths.tool_calls is not None,
                 metadata=told,
             )
-        self.client = HttpClient(self.url, retries=spec.retries)
+        self.client = HttpClient(self.url, retries=spec.retries, pace=self.pace)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation; its id goes out with each turn."""

@@ -14,7 +14,7 @@ from tui_eval.agents.http_answers import backoff, explain, retry_after
 from tui_eval.agents.http_failures import FAILURES, failure_text
 from tui_eval.agents.http_libraries import httpx
 from tui_eval.agents.wire import one_line
-from tui_eval.events import Event, Exchanged, Retrying
+from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.model import Exchange
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class Call:
         """
         for attempt in range(self.client.retries + 1):
             last = attempt == self.client.retries
+            if self.client.pace is not None and (held := self.client.pace.claim()):
+                yield Held(round(held, 3))
+                await asyncio.sleep(held)
             try:
                 await self._send()
             except FAILURES as error:

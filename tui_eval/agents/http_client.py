@@ -13,6 +13,7 @@ from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_call import Call
 from tui_eval.agents.http_failures import proxy_for
 from tui_eval.agents.http_libraries import AiohttpTransport, aiohttp, httpx
+from tui_eval.agents.pace import Pace
 from tui_eval.agents.wire import one_line
 
 RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
@@ -22,7 +23,7 @@ RETRIES = 3
 
 class HttpClient:
     """The connections of one agent. `retry_lost` says whether a request may be sent again when the
-    connection broke after it was sent (not where each try is paid for)."""
+    connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`."""
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class HttpClient:
         retries: int | None = None,
         retry_status: frozenset[int] = RETRY_STATUS,
         retry_lost: bool = True,
+        pace: Pace | None = None,
     ) -> None:
         self.headers = {
             "Accept": "*/*",
@@ -42,6 +44,7 @@ class HttpClient:
         self.retries = RETRIES if retries is None else retries
         self.retry_status = retry_status
         self.retry_lost = retry_lost
+        self.pace = pace
         self._transports: dict[bool, httpx.AsyncBaseTransport] = {}
         self._proxy = proxy_for(url)
         self._urls: dict[str, httpx.URL] = {}

@@ -34,6 +34,7 @@ class NaoAgent(Agent):
     """One backend and who signs in to it."""
 
     capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -49,6 +50,7 @@ class NaoAgent(Agent):
             retries=spec.retries,
             retry_status=frozenset({429, 503}),
             retry_lost=False,
+            pace=self.pace,
         )
         self.capabilities = Capabilities(tokens=not spec.live, tools=True)
 

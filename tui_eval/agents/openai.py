@@ -53,6 +53,7 @@ class OpenAIAgent(Agent):
     """
 
     capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -74,7 +75,7 @@ class OpenAIAgent(Agent):
         guard_secret(spec, services.trust, self.base_url, {"OPENAI_API_KEY": api_key})
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
             self.headers["Authorization"] = f"Bearer {api_key}"
-        self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries)
+        self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries, pace=self.pace)
         self.capabilities = Capabilities(tokens=True, tools=True, metadata=self.metadata is not None)
 
     async def open(self, context: SessionContext) -> Session:

@@ -58,6 +58,7 @@ class PromptfooHttpAgent(Agent):
     """One endpoint as promptfoo's `http` provider describes it in `config`."""
 
     capabilities = Capabilities(tokens=True, tools=True, metadata=True)
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -75,7 +76,9 @@ class PromptfooHttpAgent(Agent):
         tries = self.config.get("maxRetries")
         self.tries = int(tries) if isinstance(tries, int | float) and tries >= 0 else TRIES
         secure = self.config.get("useHttps") is True
-        self.client = HttpClient(self.url or ("https:" if secure else "http:"), retries=self.tries)
+        self.client = HttpClient(
+            self.url or ("https:" if secure else "http:"), retries=self.tries, pace=self.pace
+        )
         self.session_client: HttpClient | None = None
         self.scripts = Scripts(services, spec.base)
         self.auth = Authorization(self.config.get("auth"), self.scripts)

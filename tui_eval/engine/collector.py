@@ -34,6 +34,7 @@ class Collector:
         self._open: tuple[Entry, list[str]] | None = None
         self._calls: dict[str, Entry] = {}
         self._turn_started = 0.0
+        self._held_ms = 0.0
         self._last_text: Entry | None = None
         self._usage: dict[int, tuple[Usage, float | None]] = {}
         self._retrying = False
@@ -43,6 +44,7 @@ class Collector:
         self._close_text()
         self.turn = turn
         self._turn_started = time.time()
+        self._held_ms = 0.0
         self._last_text = None
         self.entries.append(Entry(turn=turn, kind="user", text=text or "", started_at=self._turn_started))
         if self._writer is not None:
@@ -88,6 +90,8 @@ class Collector:
                 self._show("note", event.text, event.agent)
             case events.Retrying():
                 self._retry(event)
+            case events.Held():
+                self._hold(event.seconds)
             case events.UsageReport():
                 self._usage[self.turn] = (event.usage, event.cost)
                 self._progress()
@@ -196,8 +200,18 @@ class Collector:
             self._writer.retrying(self._ref, self._masker.text(text))
         self._show("retry", text)
 
+    def _hold(self, seconds: float) -> None:
+        """The turn begins that much later; a short wait is not worth a word."""
+        self._turn_started += seconds
+        self._held_ms += seconds * 1000
+        if seconds >= 1 and self._writer is not None:
+            self._retrying = True
+            self._writer.retrying(self._ref, f"waits {seconds:.0f} s for the agent's rate")
+
     def _finish(self, reply: Reply) -> None:
         self._close_text()
+        if reply.latency_ms is not None:
+            reply.latency_ms = round(max(0.0, reply.latency_ms - self._held_ms), 1)
         if reply.turn == 0:
             reply.turn = self.turn
         if reply.text and not self._said(reply.text):

@@ -14,6 +14,7 @@ import msgspec
 
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
+from tui_eval.agents.pace import Pace
 from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
 from tui_eval.engine.rows import Memory
@@ -54,6 +55,8 @@ class Environment:
         """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
+        self.paces: dict[str, Pace] = {}
+        """How fast each agent may be asked, by its name."""
         self._agents: dict[bytes, Agent] = {}
         self._python: PythonHost | None = None
         self._javascript: JavaScriptHost | None = None
@@ -84,6 +87,7 @@ class Environment:
                 ask_model=self._ask_model if self.config.judge is not None else None,
                 prices=self.config.prices,
                 nao_costs=self.config.nao.costs if self.config.nao else {},
+                paces=self.paces,
             )
             agent = self._agents[key] = agents.create(filled, services)
         return agent

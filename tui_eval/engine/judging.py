@@ -1,12 +1,121 @@
-"""What judging an attempt may use of the run: judges, databases, hosts of people's code."""
+"""Judging an attempt: its evidence, and what its judging may use of the run."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tui_eval.assertions.evidence import JudgeServices
+from tui_eval import assertions
+from tui_eval.agents.base import Agent, AgentError, Request
+from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
+from tui_eval.engine import continuing
+from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.extraction import extract, verified
 from tui_eval.engine.plan import Job
+from tui_eval.engine.prompts import Conversation
+from tui_eval.model import Case, Compat, Reply, Trace, Verdict
+
+Ask = Callable[[Request], Awaitable[Reply]]
+EVERYTHING = Reports(True, True, True, True, True)
+"""What a recorded output reports: nobody says that it cannot."""
+
+
+def reports_of(agent: Agent) -> Reports:
+    """What an agent can report, as the assertions want to know it."""
+    flags = agent.capabilities
+    return Reports(flags.tokens, flags.tools, flags.metadata, flags.sly_data, flags.structure)
+
+
+async def judged(
+    job: Job,
+    environment: Environment,
+    collector: Collector,
+    conversation: Conversation,
+    reports: Reports,
+    *,
+    spent_ms: float,
+    trace: Trace | None,
+    ask: Ask | None,
+) -> Judgement:
+    """What the assertions say of what was gathered. `ask` sends the agent one more turn, for its rows; None
+    where it cannot be asked. `spent_ms` is what the conversation took."""
+    collector.close()
+    usage, cost = collector.usage()
+    rows = _Rows(job, list(collector.replies), ask)
+    evidence = Evidence(
+        case=job.case,
+        replies=rows.replies,
+        transcript=collector.entries,
+        capabilities=reports,
+        usage=usage,
+        tool_call_count=collector.tool_calls,
+        duration_ms=spent_ms,
+        cost=cost,
+        vars=conversation.vars,
+        prompt_sent=conversation.prompt,
+        compat=job.compat,
+        services=judge_services(job, environment, rows.of),
+        trace=trace,
+    )
+    judgement = await assertions.judge(evidence)
+    if conversation.context:
+        for verdict in judgement.verdicts:
+            verdict.turn = conversation.requests[-1].turn
+    return _with_problems(judgement, job.case, job.compat)
+
+
+class _Rows:
+    """An attempt's answer as rows, asked for once for the same columns."""
+
+    def __init__(self, job: Job, replies: list[Reply], ask: Ask | None) -> None:
+        self.replies = replies
+        self._job = job
+        self._ask = ask
+        self._known: dict[tuple[str, ...], RowsAnswer] = {}
+
+    async def of(self, columns: list[str]) -> RowsAnswer:
+        """The rows with these columns."""
+        key = tuple(columns)
+        if key not in self._known:
+            self._known[key] = await self._found(columns)
+        return self._known[key]
+
+    async def _found(self, columns: list[str]) -> RowsAnswer:
+        job, ask = self._job, self._ask
+        last = self.replies[-1] if self.replies else None
+        has_rows = last is not None and (last.verified or last.rows is not None)
+        if job.judges_only and job.recorded is not None:
+            if last is not None and has_rows:
+                return verified(last)
+            return continuing.recorded_rows(job.recorded, columns)
+        guide = job.spec is not None and job.spec.extraction == "guide"
+        if last is not None and has_rows and not guide:
+            return verified(last)
+        if ask is None:
+            return RowsAnswer(error="a recorded output has no rows")
+        try:
+            return await extract(ask, (last.turn if last else 0) + 1, columns)
+        except AgentError as error:
+            return RowsAnswer(error=f"asking for the rows failed: {error}")
+
+
+def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgement:
+    """What the reader could not make sense of in the case is an error verdict: never a pass, but under
+    `compat: reference` where the format's own tool passes over it."""
+    told = {verdict.line for verdict in judgement.verdicts if verdict.passed is None and verdict.line}
+    for problem in case.problems:
+        if problem.level == "note" or problem.line in told:
+            continue
+        if compat == "reference" and problem.tool == "ignores":
+            continue
+        judgement.verdicts.append(
+            Verdict(type="suite", passed=None, target=problem.key, reason=str(problem), line=problem.line)
+        )
+        if judgement.outcome == "passed":
+            judgement.outcome, judgement.message = "error", ""
+        judgement.message = "; ".join(part for part in (judgement.message, str(problem)) if part)
+    return judgement
 
 
 def judge_services(job: Job, environment: Environment, rows: Any = None) -> JudgeServices:

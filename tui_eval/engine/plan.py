@@ -59,6 +59,11 @@ class Job(msgspec.Struct):
     recorded: Attempt | None = None
     from_turn: int | None = None
 
+    @property
+    def judges_only(self) -> bool:
+        """Whether a recorded answer is judged again, and nothing is sent."""
+        return self.recorded is not None and self.from_turn is None
+
 
 def plan(
     cases: Sequence[Case],
@@ -96,6 +101,11 @@ def plan(
     return jobs
 
 
+def _refused(case: Case) -> str:
+    """Why nothing of the case is sent, as the format's own tool sends nothing."""
+    return next((str(problem) for problem in case.problems if problem.tool == "refuses"), "")
+
+
 def _job(
     case: Case, spec: AgentSpec | None, model: str | None, problem: str, config: Config, request: RunRequest
 ) -> Job:
@@ -122,7 +132,7 @@ def _job(
         comparison=_comparison(case, rule, config, compat),
         database=database,
         judge=request.judge or (rule.judge if rule else None),
-        problem=problem,
+        problem=problem or _refused(case),
         first_attempt=request.first_attempt,
         deadline_all=deadline_all,
     )

@@ -87,7 +87,7 @@ class Runner:
 
     async def run(self, tickets: list[Ticket]) -> RunState:
         """Execute until everything has ended or was stopped; the run's final state."""
-        self._schedule = schedule = Schedule(tickets, self.limits.concurrency)
+        self._schedule = schedule = Schedule(tickets, self.limits.concurrency, self.environment.paces)
         self._columns = Columns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
         try:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from tui_eval.agents.pace import Pace
 from tui_eval.engine.plan import Job
 
 
@@ -22,22 +23,20 @@ class Ticket:
 
 @dataclass(slots=True)
 class _Lane:
-    """The attempts of one agent and what it can take: `limit` at once, `per_minute` requests, `tokens`
+    """The attempts of one agent and what it can take: `limit` at once, requests at its `pace`, `tokens`
     a minute."""
 
     limit: int
-    per_minute: float | None
+    pace: Pace
     tokens: float | None = None
     waiting: deque[Ticket] = field(default_factory=deque)
     running: int = 0
-    allowance: float = 1.0
-    refilled: float = field(default_factory=time.monotonic)
     spent: float = 0.0
     spent_at: float = field(default_factory=time.monotonic)
 
     def seconds_until_allowed(self) -> float:
         """How long until another attempt may start; 0: now."""
-        return max(self._seconds_of_requests(), self._seconds_of_tokens())
+        return max(self.pace.seconds(), self._seconds_of_tokens())
 
     def spend(self, tokens: int) -> None:
         """An attempt has used so many tokens."""
@@ -54,16 +53,6 @@ class _Lane:
         self.spent_at = now
         return max(0.0, (self.spent - self.tokens) * 60 / self.tokens)
 
-    def _seconds_of_requests(self) -> float:
-        if self.per_minute is None:
-            return 0.0
-        now = time.monotonic()
-        per_second = self.per_minute / 60
-        burst = max(1.0, per_second)
-        self.allowance = min(burst, self.allowance + (now - self.refilled) * per_second)
-        self.refilled = now
-        return 0.0 if self.allowance >= 1 else (1 - self.allowance) / per_second
-
 
 @dataclass(slots=True)
 class _Group:
@@ -77,10 +66,12 @@ class _Group:
 
 
 class Schedule:
-    """Hands out tickets to workers. One event loop only."""
+    """Hands out tickets to workers. One event loop only. `paces` are those of the agents by name: an attempt
+    starts when its first request may be sent, and has that moment reserved."""
 
-    def __init__(self, tickets: list[Ticket], concurrency: int) -> None:
+    def __init__(self, tickets: list[Ticket], concurrency: int, paces: dict[str, Pace] | None = None) -> None:
         self.concurrency = concurrency
+        self._paces = {} if paces is None else paces
         self._lanes: dict[str, _Lane] = {}
         self._groups: dict[str, _Group] = {}
         for ticket in tickets:
@@ -101,9 +92,8 @@ class Schedule:
         lane = self._lanes.get(ticket.job.agent)
         if lane is None:
             limit = spec.concurrency if spec and spec.concurrency else self.concurrency
-            lane = self._lanes[ticket.job.agent] = _Lane(
-                limit, spec.rate_requests if spec else None, spec.rate_tokens if spec else None
-            )
+            pace = self._paces.setdefault(ticket.job.agent, Pace(spec.rate_requests if spec else None))
+            lane = self._lanes[ticket.job.agent] = _Lane(limit, pace, spec.rate_tokens if spec else None)
         return lane
 
     def _group(self, ticket: Ticket) -> _Group | None:
@@ -136,8 +126,7 @@ class Schedule:
                     lane.running += 1
                     if group is not None:
                         group.running += 1
-                    if lane.per_minute is not None:
-                        lane.allowance -= 1
+                    lane.pace.reserve()
                     return ticket
                 if pause is None:
                     await self._news.wait()

@@ -1,0 +1,82 @@
+"""What a person does to an attempt that runs one turn at a time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tui_eval import assertions
+from tui_eval.agents.base import Request
+from tui_eval.assertions.evidence import Evidence, JudgeServices, Reports
+from tui_eval.engine.collector import Collector
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.failure import AttemptFailed
+from tui_eval.engine.plan import Job
+from tui_eval.engine.prompts import Conversation
+from tui_eval.engine.stepping import Stepper
+from tui_eval.events import Note
+
+_WORDS = {True: "passed", False: "failed", None: "later"}
+
+
+class ByHand:
+    """One attempt, as `stepper` (None: nobody steps) decides on its turns. `changes` are what was changed,
+    in words: such an attempt is no result."""
+
+    def __init__(self, attempt_ref: int, collector: Collector, stepper: Stepper | None) -> None:
+        self.changes: list[str] = []
+        self.stepper = stepper
+        self._ref = attempt_ref
+        self._collector = collector
+
+    async def sends(self, request: Request, conversation: Conversation) -> bool:
+        """Ask what to do with a turn; whether it is to be sent, as it then is.
+
+        Raises:
+            AttemptFailed: nothing more is.
+        """
+        if self.stepper is None:
+            return True
+        shown = conversation.shown(request)
+        decision = await self.stepper.before(self._ref, request.turn, shown)
+        if decision.action == "stop":
+            raise AttemptFailed(f"stopped by hand before turn {request.turn}")
+        if decision.action == "skip":
+            self.changes.append(f"turn {request.turn} was left out")
+            self._collector.turn = request.turn
+            self.mark(request.turn)
+            return False
+        if decision.text is not None and decision.text != shown:
+            self.changes.append(f"turn {request.turn} was edited (it was: {shown})")
+            request.text, request.messages = decision.text, None
+            conversation.prompt = None
+        return True
+
+    def mark(self, turn: int) -> None:
+        """Say in the transcript what was changed of a turn."""
+        changed = self.changes[-1] if self.changes else ""
+        if changed.startswith(f"turn {turn} "):
+            self._collector.take(Note(f"by hand: {changed}"))
+
+    async def told(self, turn: int, job: Job, environment: Environment) -> None:
+        """Show what the assertions say after a turn."""
+        if self.stepper is not None:
+            self.stepper.told(self._ref, turn, await self._verdicts_so_far(turn, job, environment))
+
+    async def _verdicts_so_far(self, turn: int, job: Job, environment: Environment) -> list[str]:
+        """What the assertions of the turns up to here say, a line each; those that need the agent or a
+        judge again are left for the end."""
+        known = msgspec.structs.replace(job.case, turns=job.case.turns[:turn], assertions=[])
+        evidence = Evidence(
+            case=known,
+            replies=list(self._collector.replies),
+            transcript=self._collector.entries,
+            capabilities=Reports(True, True, True, True, True),
+            tool_call_count=self._collector.tool_calls,
+            compat=job.compat,
+            services=JudgeServices(trust=environment.trust, root=environment.config.root, base=job.base),
+        )
+        judgement = await assertions.judge(evidence)
+        return [
+            f"{_WORDS[verdict.passed]}: turn {verdict.turn}: {verdict.reason or verdict.type}"
+            for verdict in judgement.verdicts
+        ]

@@ -1,0 +1,261 @@
+"""The state of one attempt while it runs: the conversation turn by turn, then its judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval.agents.base import Agent, Request, Session, SessionContext
+from tui_eval.assertions.evidence import Judgement, Reports
+from tui_eval.engine import continuing
+from tui_eval.engine.by_hand import ByHand
+from tui_eval.engine.collector import Collector
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.extraction import last_reply
+from tui_eval.engine.failure import AttemptFailed
+from tui_eval.engine.judging import EVERYTHING, Ask, judged, reports_of
+from tui_eval.engine.masked import keep_masked
+from tui_eval.engine.otlp import asks_for_traces
+from tui_eval.engine.plan import Job, spec_for
+from tui_eval.engine.prompts import Conversation, conversation_of
+from tui_eval.engine.time_limits import TimeLimits
+from tui_eval.events import Event, Finished, Held, Note
+from tui_eval.model import Attempt, Case, Reply, Trace
+from tui_eval.store.encoding import encode_json
+
+if TYPE_CHECKING:
+    from tui_eval.engine.otlp.tracing import Tracer
+
+
+class Running:
+    """Attempt `number` of a job. `uncounted_ms` is time that is not the agent's: signing in before it
+    begins, and waiting for its rate."""
+
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        collector: Collector,
+        environment: Environment,
+        by_hand: ByHand,
+        limits: TimeLimits,
+    ) -> None:
+        self.job = job
+        self.number = number
+        self.collector = collector
+        self.environment = environment
+        self.by_hand = by_hand
+        self.limits = limits
+        self.conversation: Conversation | None = None
+        self.uncounted_ms = 0.0
+        self.tracer: Tracer | None = None
+        self._clock = 0.0
+        self._spent_ms = 0.0
+
+    @property
+    def trace(self) -> Trace | None:
+        """What the agent exported, or did when its answer was recorded."""
+        if self.tracer is not None:
+            return self.tracer.trace()
+        return self.job.recorded.trace if self.job.recorded is not None and self.job.judges_only else None
+
+    async def go(self) -> Judgement:
+        """To the end.
+
+        Raises:
+            AttemptFailed, AgentError, ConfigError, NeedsTrust, ScriptError: it cannot be judged.
+        """
+        job = self.job
+        if job.spec is not None and job.case.provider_output in (None, "") and not job.judges_only:
+            before = time.perf_counter()
+            await self.environment.agent(job.spec).prepare(self._teller())
+            self.uncounted_ms += (time.perf_counter() - before) * 1000
+        async with self.limits.attempt():
+            return await self._converse_and_judge()
+
+    def _teller(self) -> Callable[[str], None] | None:
+        """Shows the person a line, also in the attempt that waits for them."""
+        tell = self.environment.tell
+        if tell is None:
+            return None
+
+        def told(text: str) -> None:
+            self.collector.take(Note(text))
+            tell(text)
+
+        return told
+
+    async def _converse_and_judge(self) -> Judgement:
+        hooks = self.environment.hooks
+        if hooks is not None and self.job.case.format == "promptfoo":
+            changed = await hooks.before_each(self.job.case)
+            self.job = msgspec.structs.replace(self.job, case=changed)
+        job, case = self.job, self.job.case
+        conversation = await conversation_of(job, self.environment, self.number)
+        self.conversation = conversation
+        self.collector.entries.extend(conversation.context)
+        self._clock = time.perf_counter()
+        if case.provider_output not in (None, ""):
+            self._recorded_output(conversation)
+            return await self._judge(conversation, EVERYTHING)
+        agent = self.environment.agent(spec_for(job, conversation.config, self.environment.config))
+        if job.recorded is not None and job.judges_only:
+            return await self._judge_again(job.recorded, conversation, agent)
+        if asks_for_traces(case, job.settings):
+            self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
+        async with _session(agent, self._context(conversation)) as session:
+            await self._converse(agent, session, conversation)
+            self._spent_ms = (time.perf_counter() - self._clock) * 1000
+            if self.tracer is not None:
+                await self.tracer.settle(case)
+
+            async def ask(request: Request) -> Reply:
+                await self._keep_pace(agent)
+                self.collector.begin(request.turn, request.text)
+                return await self._send(session, request)
+
+            return await self._judge(conversation, reports_of(agent), ask)
+
+    async def _judge(self, conversation: Conversation, reports: Reports, ask: Ask | None = None) -> Judgement:
+        return await judged(
+            self.job,
+            self.environment,
+            self.collector,
+            conversation,
+            reports,
+            spent_ms=self._spent_ms,
+            trace=self.trace,
+            ask=ask,
+        )
+
+    async def _judge_again(self, recorded: Attempt, conversation: Conversation, agent: Agent) -> Judgement:
+        """The recorded answer with today's assertions; nothing is sent to the agent."""
+        try:
+            self.collector.adopt(*continuing.answered(recorded, conversation))
+        except continuing.CannotContinue as why:
+            raise AttemptFailed(str(why)) from None
+        if recorded.message.startswith(continuing.BY_HAND):
+            self.by_hand.changes.append(recorded.message.removeprefix(continuing.BY_HAND))
+        self._spent_ms = recorded.duration_ms or 0.0
+        judgement = await self._judge(conversation, reports_of(agent))
+        keep_masked(judgement, recorded, self.environment.masker)
+        return judgement
+
+    def _continue(self, session: Session, conversation: Conversation) -> list[Request]:
+        """Give the session the recorded turns; the requests that are left."""
+        job, turn = self.job, self.job.from_turn
+        if job.recorded is None or turn is None or turn <= 1:
+            return conversation.requests
+        try:
+            entries, replies, known, known_replies = continuing.earlier(
+                job.recorded, conversation.requests, turn
+            )
+        except continuing.CannotContinue as why:
+            raise AttemptFailed(f"cannot go on from turn {turn}: {why}") from None
+        if known and not session.restore(known, known_replies):
+            kind = job.spec.type if job.spec is not None else "?"
+            raise AttemptFailed(
+                f"cannot go on from turn {turn}: an agent of type {kind} cannot be given an earlier "
+                "conversation; run the whole case"
+            )
+        self.collector.adopt(entries, replies)
+        self.collector.take(Note(f"the turns before {turn} are those of an earlier run, not sent again"))
+        return [request for request in conversation.requests if request.turn >= turn]
+
+    def _context(self, conversation: Conversation) -> SessionContext:
+        job, case = self.job, self.job.case
+        # None: the case says nothing of metadata; an empty mapping asks for none.
+        headers = case.request_metadata and {
+            str(key): str(value) for key, value in case.request_metadata.items() if value is not None
+        }
+        return SessionContext(
+            case_id=case.case_id,
+            attempt=self.number,
+            session_id=uuid.uuid4().hex,
+            model=job.model,
+            network=case.agent if case.format == "neuro_san" else None,
+            connection=case.connection or case.options.get("connection"),
+            headers=headers,
+            use_direct=bool(case.options.get("use_direct")),
+            vars=conversation.vars,
+            reference=job.compat == "reference",
+            test=_test_of(case),
+            label=case.prompt,
+            evaluation_id=f"eval-{self.environment.run_id}",
+            trace=self.tracer.context if self.tracer is not None else None,
+        )
+
+    async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
+        left = self._continue(session, conversation)
+        whole = agent.takes_whole_conversation and conversation.whole and self.by_hand.stepper is None
+        whole = whole and len(left) == len(conversation.requests)
+        for request in [conversation.as_one()] if whole else left:
+            if not await self.by_hand.sends(request, conversation):
+                continue
+            await self._keep_pace(agent)
+            if whole:
+                for turn, text in enumerate(request.messages or [], 1):
+                    self.collector.begin(turn, text)
+            else:
+                self.collector.begin(request.turn, conversation.shown(request))
+            self.by_hand.mark(request.turn)
+            async with self.limits.turn(request.turn, conversation.limits.get(request.turn)):
+                await self._send(session, request)
+            if not request.continue_conversation:
+                session.restart()
+            await self.by_hand.told(request.turn, self.job, self.environment)
+
+    async def _send(self, session: Session, request: Request) -> Reply:
+        spec, tracer = self.job.spec, self.tracer
+        if tracer is None or spec is None:
+            return await last_reply(session.send(request), self._take)
+        with tracer.request(spec, self.job.model) as replies:
+            replies.append(await last_reply(session.send(request), self._take))
+        return replies[0]
+
+    async def _keep_pace(self, agent: Agent) -> None:
+        """Wait until the agent may be asked; those that send requests of their own do it themselves."""
+        seconds = 0.0 if agent.keeps_pace else agent.pace.claim()
+        if seconds:
+            self._take(Held(round(seconds, 3)))
+            await asyncio.sleep(seconds)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Held):
+            self.limits.hold(event.seconds)
+            self._clock += event.seconds
+            self.uncounted_ms += event.seconds * 1000
+        self.collector.take(event)
+
+    def _recorded_output(self, conversation: Conversation) -> None:
+        output = self.job.case.provider_output
+        text = output if isinstance(output, str) else encode_json(output).decode()
+        request = conversation.requests[0]
+        self.collector.begin(request.turn, conversation.shown(request))
+        reply = Reply(turn=request.turn, text=text, cost=0.0, latency_ms=0.0)
+        reply.output = None if isinstance(output, str) else output
+        self.collector.take(Finished(reply))
+
+
+def _test_of(case: Case) -> dict[str, Any] | None:
+    """The test as promptfoo's own providers get it."""
+    if case.format != "promptfoo":
+        return None
+    from tui_eval.suites.promptfoo.shape import test_of
+
+    return test_of(case)
+
+
+@asynccontextmanager
+async def _session(agent: Agent, context: SessionContext):
+    session = await agent.open(context)
+    try:
+        yield session
+    finally:
+        await session.close()
