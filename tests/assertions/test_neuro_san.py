@@ -241,3 +241,11 @@ async def test_a_long_answer_is_cut_in_the_verdict() -> None:
     verdict = (await judge(evidence)).verdicts[0]
     assert len(verdict.actual) < 2100 and "3,000 more characters" in verdict.actual
     assert len(verdict.reason) < 300
+
+
+async def test_a_key_under_text_is_not_judged_and_fails_as_neuro_san_fails_it() -> None:
+    asked = [Assertion("value", "x", "text.a", 1)]
+    found = await judge(evidence_for(asked, {"text": "x"})[0])
+    assert (found.outcome, found.message) == ("error", "text has no keys of its own")
+    found = await judge(evidence_for(asked, {"text": "x"}, compat="reference")[0])
+    assert (found.outcome, found.message) == ("failed", "unexpectedly None : text.a is None")

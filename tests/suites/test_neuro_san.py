@@ -144,7 +144,21 @@ def test_a_wrong_key_is_an_error_of_the_case(interaction, key, words):
     (problem,) = case.problems
     assert problem.key == f"interactions[0].{key}" and words in str(problem)
     assert problem.level == "error" and problem.line == 4 and problem.path == "t.hocon"
-    assert not case.turns[0].assertions
+    # a test on a key of text is one that neuro-san fails; everything else here tests nothing
+    assert bool(case.turns[0].assertions) == ("directly under text" in words)
+
+
+def test_what_neuro_san_itself_makes_of_a_wrong_key():
+    ignored = case_of("{ txet = a, response { text { keyword = x, a { value = x } }, Text { value = x } } }")
+    assert [problem.tool for problem in ignored.cases[0].problems] == ["ignores"] * 4
+    refused = case_of(rest="success_ratio = 3")
+    assert [problem.tool for problem in refused.cases[0].problems] == ["refuses"]
+
+
+def test_a_conversation_that_null_continues_does_not_go_on():
+    (case,) = case_of("{ text = a, continue_conversation = null }\n{ text = b }").cases
+    assert [turn.continue_conversation for turn in case.turns] == [False, True]
+    assert [problem.level for problem in case.problems] == ["note"]
 
 
 @pytest.mark.parametrize(

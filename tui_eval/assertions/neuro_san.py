@@ -74,7 +74,9 @@ def _require_part(part: str, reply: Reply, evidence: Evidence) -> None:
 
 def _look_up(reply: Reply, part: str, path: str, reference: bool) -> Any:
     if part == "text":
-        return None if reply.text_missing else reply.text
+        if path and not reference:
+            raise CannotJudge("text has no keys of its own")
+        return None if path or reply.text_missing else reply.text
     value: Any = reply.structure if part == "structure" else reply.sly_data
     if not path:
         return value

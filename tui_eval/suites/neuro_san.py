@@ -143,7 +143,7 @@ def _settings(reading: Reading, root: dict[str, Any], case: Case) -> None:
         try:
             case.attempts, case.required = ratio(root["success_ratio"])
         except ValueError as error:
-            reading.error(("success_ratio",), str(error))
+            reading.error(("success_ratio",), str(error), tool="refuses")
     direct = root.get("use_direct")
     if direct is not None:
         if isinstance(direct, bool):
@@ -231,13 +231,17 @@ def _turn(reading: Reading, entry: dict[str, Any], at: At, number: int, noted: s
     going_on = entry.get("continue_conversation")
     if isinstance(going_on, bool):
         turn.continue_conversation = going_on
+    elif going_on is None and "continue_conversation" in entry:
+        turn.continue_conversation = False  # only an absent key means true
+        reading.note((*at, "continue_conversation"), "is null, which neuro-san takes for false")
     elif going_on is not None:
         reading.error((*at, "continue_conversation"), f"must be true or false, not {kind(going_on)}")
     response = entry.get("response")
     if isinstance(response, dict):
         turn.assertions = _response(reading, response, (*at, "response"), number, noted)
     elif response is not None:
-        reading.error((*at, "response"), f"must be a dictionary of tests, not {kind(response)}")
+        message = f"must be a dictionary of tests, not {kind(response)}"
+        reading.error((*at, "response"), message, tool="ignores")
     return turn
 
 
@@ -248,7 +252,7 @@ def _response(
         if part not in PARTS:
             slip = close_to(part, PARTS)
             cure = f"did you mean {slip!r}?" if slip else f"the parts are {', '.join(PARTS)}"
-            reading.error((*at, part), f"unknown part of the response {part!r}", cure)
+            reading.error((*at, part), f"unknown part of the response {part!r}", cure, "ignores")
     found: list[Assertion] = []
     for part in PARTS:
         tests = response.get(part)
@@ -256,7 +260,7 @@ def _response(
             continue
         if not isinstance(tests, dict):
             cure = f"say how to test it, for example keywords: {shown(tests, 30)}"
-            reading.error((*at, part), f"must be a dictionary of tests, not {kind(tests)}", cure)
+            reading.error((*at, part), f"must be a dictionary of tests, not {kind(tests)}", cure, "ignores")
             continue
         found += _tests(reading, part, tests, (*at, part), number, noted)
     return found
@@ -277,11 +281,12 @@ def _tests(
             continue
         name = keys[-1].lower()
         if name not in TESTS and name not in extensions.assertion_types("neuro_san"):
-            reading.error(here, f"unknown test {keys[-1]!r}", _cure(keys))
+            reading.error(here, f"unknown test {keys[-1]!r}", _cure(keys), "ignores")
             continue
         if part == "text" and len(keys) > 1:
-            reading.error(here, "text has no keys of its own", "put the tests directly under text")
-            continue
+            # neuro-san does not ignore it: it finds nothing there, and its test fails.
+            cure = "put the tests directly under text"
+            reading.error(here, "text has no keys of its own", cure, "ignores")
         if value is None:
             reading.note(here, "is null and tests nothing")
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tui_eval.model import Problem
 from tui_eval.suites.spelling import close_to
@@ -33,30 +33,44 @@ class Reading:
         self.places = places
         self.problems: list[Problem] = [] if problems is None else problems
 
-    def error(self, at: tuple[Hashable, ...], message: str, cure: str = "") -> None:
-        """Something that must be mended before the case can count."""
-        self._add(at, message, cure, note=False)
+    def error(
+        self,
+        at: tuple[Hashable, ...],
+        message: str,
+        cure: str = "",
+        tool: Literal["", "ignores", "refuses"] = "",
+    ) -> None:
+        """Something that must be mended before the case can count; `tool` as in `Problem`."""
+        self._add(at, message, cure, note=False, tool=tool)
 
     def note(self, at: tuple[Hashable, ...], message: str, cure: str = "") -> None:
         """Something odd that changes no verdict."""
         self._add(at, message, cure, note=True)
 
-    def _add(self, at: tuple[Hashable, ...], message: str, cure: str, note: bool) -> None:
+    def _add(
+        self,
+        at: tuple[Hashable, ...],
+        message: str,
+        cure: str,
+        note: bool,
+        tool: Literal["", "ignores", "refuses"] = "",
+    ) -> None:
         path = self.places.file(*at) or self.path
         level = "note" if note else "error"
-        self.problems.append(Problem(path, self.places.at(*at), dotted(at), message, cure, level))
+        self.problems.append(Problem(path, self.places.at(*at), dotted(at), message, cure, level, tool))
 
     def unknown_keys(
         self, mapping: Mapping[Any, Any], known: Iterable[str], at: tuple[Hashable, ...]
     ) -> None:
-        """A key that looks like a slip for a known one is an error, any other unknown one a note."""
+        """A key that looks like a slip for a known one is an error, any other unknown one a note; the
+        tools ignore both."""
         names = tuple(known)
         for key in mapping:
             if key in names:
                 continue
             slip = close_to(str(key), names)
             if slip is not None:
-                self.error((*at, key), f"unknown key {str(key)!r}", f"did you mean {slip!r}?")
+                self.error((*at, key), f"unknown key {str(key)!r}", f"did you mean {slip!r}?", "ignores")
             else:
                 self.note((*at, key), f"unknown key {str(key)!r} is not read", "")
 
