@@ -14,12 +14,9 @@ from typing import Any
 import click
 
 from tui_eval import __version__
+from tui_eval.commands.options import again_options, config_option, run_options, suite_paths, trust_option
 
 _EXIT_USAGE, _EXIT_INTERNAL = 4, 3
-_N_MEANS = (
-    "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
-    "--repeat N), in promptfoo the first N tests (here --filter-first-n N); give the one you mean"
-)
 
 
 class _AppByDefault(click.Group):
@@ -43,38 +40,10 @@ def cli() -> None:
     """
 
 
-def _paths(function: Any) -> Any:
-    return click.argument("paths", nargs=-1, type=click.Path(readable=False))(function)
-
-
-def _config_option(function: Any) -> Any:
-    return click.option("--config", "config_file", metavar="FILE", help="the tui_eval.yaml to use")(function)
-
-
-def _trust_option(function: Any) -> Any:
-    return click.option(
-        "--trust", is_flag=True, help="run the suites' own code and let them read the environment"
-    )(function)
-
-
-def _display_option(function: Any) -> Any:
-    return click.option(
-        "--display", type=click.Choice(["plain", "json", "none"]), default="plain", show_default=True,
-        help="progress on stderr and tables; one JSON line per attempt on stdout; nothing",
-    )(function)  # fmt: skip
-
-
-def _output_option(function: Any) -> Any:
-    return click.option(
-        "-o", "--output", "outputs", multiple=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-        help="write results; the ending says which kind (json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json); repeatable",
-    )(function)  # fmt: skip
-
-
 @cli.command(name="app", hidden=True)
-@_paths
-@_config_option
-@_trust_option
+@suite_paths
+@config_option
+@trust_option
 @click.option("--local", is_flag=True, help="leave the slow-line profile: full frame rate, animations")
 def app_command(paths: tuple[str, ...], config_file: str | None, trust: bool, local: bool) -> int:
     """The app."""
@@ -83,129 +52,8 @@ def app_command(paths: tuple[str, ...], config_file: str | None, trust: bool, lo
     return open_app(paths, config_file=config_file, trust=trust, local=local)
 
 
-def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
-    if value is not None:
-        raise click.UsageError(_N_MEANS)
-
-
-def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r}: expected NAME=VALUE")
-        found[name] = value
-    return found
-
-
-def _promptfoo_options(function: Any) -> Any:
-    """Options of `promptfoo eval` by their long names."""
-    options = [
-        click.option("-c", "more_paths", multiple=True, metavar="PATH", hidden=True, help="one more PATH"),
-        click.option("--filter-range", metavar="A:B", help="tests A up to B, counted from 0"),
-        click.option("--filter-sample", type=click.IntRange(1), metavar="N", help="N tests drawn at random"),
-        click.option("--filter-sample-seed", metavar="SEED", help="draw the same ones again"),
-        click.option("--filter-prompts", metavar="REGEX", help="prompts whose label matches"),
-        click.option(
-            "--filter-providers", "--filter-targets", "filter_providers", metavar="REGEX",
-            help="providers whose id or label matches",
-        ),
-        click.option("--filter-failing", metavar="FILE", help="what did not pass in a results file"),
-        click.option("--filter-failing-only", metavar="FILE", help="what failed there, errors not"),
-        click.option("--filter-errors-only", metavar="FILE", help="what erred there"),
-        click.option("--var", "vars", multiple=True, callback=_pairs, metavar="K=V", help="a variable; repeatable"),
-        click.option("--delay", type=click.FloatRange(0), metavar="MS", help="milliseconds between two rows"),
-        click.option("--prompt-prefix", metavar="TEXT", help="before every prompt"),
-        click.option("--prompt-suffix", metavar="TEXT", help="after every prompt"),
-        click.option(
-            "--env-file", "--env-path", "env_files", multiple=True, metavar="FILE",
-            help="variables of a .env file; repeatable, commas",
-        ),
-        click.option("--description", default="", metavar="TEXT", help="what this run is for"),
-    ]  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
 @cli.command(name="run")
-@_paths
-@click.option(
-    "--agent",
-    "agents",
-    multiple=True,
-    metavar="AGENT",
-    help="a configured name, FILE.py:function, http(s)://…, provider:model; repeatable: columns",
-)
-@click.option(
-    "-m", "--model", "models", multiple=True, metavar="PROVIDER:MODEL", help="model; repeatable: columns"
-)
-@click.option(
-    "--attempts",
-    "--runs",
-    "--repeat",
-    "-k",
-    "--k",
-    "attempts",
-    type=click.IntRange(1),
-    metavar="N",
-    help="execute each case N times (also --runs, --repeat, -k)",
-)
-@click.option(
-    "--threshold",
-    "--fail-threshold",
-    "threshold",
-    type=click.FloatRange(0, 1),
-    metavar="R",
-    help="share of attempts that must pass; without it all (also --fail-threshold)",
-)
-@click.option(
-    "-j",
-    "--concurrency",
-    "-t",
-    "--threads",
-    "--max-concurrency",
-    "concurrency",
-    type=click.IntRange(1),
-    metavar="N",
-    help="attempts at once (also -t, --threads)",
-)
-@click.option("-s", "--select", multiple=True, metavar="NAME|ID|STEM|FOLDER", help="repeatable, commas")
-@click.option("--filter-pattern", metavar="REGEX", help="cases whose description or name matches")
-@click.option("--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable")
-@click.option(
-    "--filter-first-n", type=click.IntRange(1), metavar="N", help="the first N cases (promptfoo: tests)"
-)
-@_promptfoo_options
-@click.option("--failed", is_flag=True, help="what did not pass last time")
-@click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
-)
-@_trust_option
-@click.option("--judge", "--grader", "judge", metavar="NAME", help="the agent that judges what no rule can")
-@click.option(
-    "--compat", type=click.Choice(["documented", "reference"]), help="whose verdicts where tools err"
-)
-@_output_option
-@_display_option
-@click.option("--report", type=click.Choice(["classic"]), help="the StartToAgent guide's console report")
-@click.option(
-    "--assess", is_flag=True, help="group the failures by what failed, named by the judge if there is one"
-)
-@click.option("--no-store", is_flag=True, help="keep nothing")
-@click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass")
-@click.option("--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost")
-@_config_option
-@click.option(
-    "-n",
-    "refused",
-    hidden=True,
-    is_flag=False,
-    flag_value="",
-    callback=_refuse_n,
-    expose_value=False,
-    is_eager=True,
-)
+@run_options
 def run_command(
     paths: tuple[str, ...],
     outputs: tuple[Path, ...],
@@ -236,10 +84,10 @@ def run_command(
 
 
 @cli.command(name="list")
-@_paths
+@suite_paths
 @click.option("--json", "as_json", is_flag=True, help="one object per case")
-@_config_option
-@_trust_option
+@config_option
+@trust_option
 def list_command(paths: tuple[str, ...], as_json: bool, config_file: str | None, trust: bool) -> int:
     """What would run."""
     from tui_eval.commands.listing import list_cases
@@ -248,10 +96,10 @@ def list_command(paths: tuple[str, ...], as_json: bool, config_file: str | None,
 
 
 @cli.command(name="check")
-@_paths
+@suite_paths
 @click.option("--vacuous", is_flag=True, help="also cases that pass against an agent that answers nothing")
-@_config_option
-@_trust_option
+@config_option
+@trust_option
 def check_command(paths: tuple[str, ...], vacuous: bool, config_file: str | None, trust: bool) -> int:
     """Every problem in the files, with line and cure."""
     from tui_eval.commands.listing import check
@@ -293,13 +141,7 @@ def attach_command(run: str, display: str | None) -> int:
 
 
 @cli.command(name="resume")
-@click.argument("run", default="last")
-@click.option("-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S")
-@click.option("--judge", metavar="NAME")
-@_trust_option
-@_output_option
-@_display_option
+@again_options
 def resume_command(run: str, outputs: tuple[Path, ...], display: str, **options: Any) -> int:
     """Go on with an interrupted run: only what has no result is executed."""
     from tui_eval.commands.run import resume_run
@@ -309,13 +151,7 @@ def resume_command(run: str, outputs: tuple[Path, ...], display: str, **options:
 
 
 @cli.command(name="rescore")
-@click.argument("run", default="last")
-@click.option("-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S")
-@click.option("--judge", metavar="NAME")
-@_trust_option
-@_output_option
-@_display_option
+@again_options
 def rescore_command(run: str, outputs: tuple[Path, ...], display: str, **options: Any) -> int:
     """Judge the recorded answers of a run anew, calling no agent; a new run, linked to it."""
     from tui_eval.commands.rescore import rescore

@@ -1,0 +1,222 @@
+"""The options of the command line that several commands share, and all those of `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+_N_MEANS = (
+    "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
+    "--repeat N), in promptfoo the first N tests (here --filter-first-n N); give the one you mean"
+)
+
+Decorator = Callable[[Any], Any]
+
+
+def _with(options: Iterable[Decorator], function: Any) -> Any:
+    """The function with these options, in the order in which help lists them."""
+    for option in reversed(list(options)):
+        function = option(function)
+    return function
+
+
+def suite_paths(function: Any) -> Any:
+    """The suites, files and folders."""
+    return click.argument("paths", nargs=-1, type=click.Path(readable=False))(function)
+
+
+def config_option(function: Any) -> Any:
+    """`--config`."""
+    return click.option("--config", "config_file", metavar="FILE", help="the tui_eval.yaml to use")(function)
+
+
+def trust_option(function: Any) -> Any:
+    """`--trust`."""
+    return click.option(
+        "--trust", is_flag=True, help="run the suites' own code and let them read the environment"
+    )(function)
+
+
+def display_option(function: Any) -> Any:
+    """`--display`."""
+    return click.option(
+        "--display", type=click.Choice(["plain", "json", "none"]), default="plain", show_default=True,
+        help="progress on stderr and tables; one JSON line per attempt on stdout; nothing",
+    )(function)  # fmt: skip
+
+
+def output_option(function: Any) -> Any:
+    """`-o`."""
+    return click.option(
+        "-o", "--output", "outputs", multiple=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+        help="write results; the ending says which kind (json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json); repeatable",
+    )(function)  # fmt: skip
+
+
+def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
+    if value is not None:
+        raise click.UsageError(_N_MEANS)
+
+
+def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r}: expected NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _promptfoo_options(function: Any) -> Any:
+    """Options of `promptfoo eval` by their long names."""
+    options = [
+        click.option("-c", "more_paths", multiple=True, metavar="PATH", hidden=True, help="one more PATH"),
+        click.option("--filter-range", metavar="A:B", help="tests A up to B, counted from 0"),
+        click.option("--filter-sample", type=click.IntRange(1), metavar="N", help="N tests drawn at random"),
+        click.option("--filter-sample-seed", metavar="SEED", help="draw the same ones again"),
+        click.option("--filter-prompts", metavar="REGEX", help="prompts whose label matches"),
+        click.option(
+            "--filter-providers", "--filter-targets", "filter_providers", metavar="REGEX",
+            help="providers whose id or label matches",
+        ),
+        click.option("--filter-failing", metavar="FILE", help="what did not pass in a results file"),
+        click.option("--filter-failing-only", metavar="FILE", help="what failed there, errors not"),
+        click.option("--filter-errors-only", metavar="FILE", help="what erred there"),
+        click.option("--var", "vars", multiple=True, callback=_pairs, metavar="K=V", help="a variable; repeatable"),
+        click.option("--delay", type=click.FloatRange(0), metavar="MS", help="milliseconds between two rows"),
+        click.option("--prompt-prefix", metavar="TEXT", help="before every prompt"),
+        click.option("--prompt-suffix", metavar="TEXT", help="after every prompt"),
+        click.option(
+            "--env-file", "--env-path", "env_files", multiple=True, metavar="FILE",
+            help="variables of a .env file; repeatable, commas",
+        ),
+        click.option("--description", default="", metavar="TEXT", help="what this run is for"),
+    ]  # fmt: skip
+    return _with(options, function)
+
+
+def run_options(function: Any) -> Any:
+    """What `run` takes."""
+    options: list[Decorator] = [
+        suite_paths,
+        click.option(
+            "--agent",
+            "agents",
+            multiple=True,
+            metavar="AGENT",
+            help="a configured name, FILE.py:function, http(s)://…, provider:model; repeatable: columns",
+        ),
+        click.option(
+            "-m",
+            "--model",
+            "models",
+            multiple=True,
+            metavar="PROVIDER:MODEL",
+            help="model; repeatable: columns",
+        ),
+        click.option(
+            "--attempts",
+            "--runs",
+            "--repeat",
+            "-k",
+            "--k",
+            "attempts",
+            type=click.IntRange(1),
+            metavar="N",
+            help="execute each case N times (also --runs, --repeat, -k)",
+        ),
+        click.option(
+            "--threshold",
+            "--fail-threshold",
+            "threshold",
+            type=click.FloatRange(0, 1),
+            metavar="R",
+            help="share of attempts that must pass, 0: none; without it all (also --fail-threshold)",
+        ),
+        click.option(
+            "-j",
+            "--concurrency",
+            "-t",
+            "--threads",
+            "--max-concurrency",
+            "concurrency",
+            type=click.IntRange(1),
+            metavar="N",
+            help="attempts at once (also -t, --threads)",
+        ),
+        click.option(
+            "-s", "--select", multiple=True, metavar="NAME|ID|STEM|FOLDER", help="repeatable, commas"
+        ),
+        click.option("--filter-pattern", metavar="REGEX", help="cases whose description or name matches"),
+        click.option(
+            "--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable"
+        ),
+        click.option(
+            "--filter-first-n",
+            type=click.IntRange(1),
+            metavar="N",
+            help="the first N cases (promptfoo: tests)",
+        ),
+        _promptfoo_options,
+        click.option("--failed", is_flag=True, help="what did not pass last time"),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
+        ),
+        trust_option,
+        click.option(
+            "--judge", "--grader", "judge", metavar="NAME", help="the agent that judges what no rule can"
+        ),
+        click.option(
+            "--compat", type=click.Choice(["documented", "reference"]), help="whose verdicts where tools err"
+        ),
+        output_option,
+        display_option,
+        click.option(
+            "--report", type=click.Choice(["classic"]), help="the StartToAgent guide's console report"
+        ),
+        click.option(
+            "--assess",
+            is_flag=True,
+            help="group the failures by what failed, named by the judge if there is one",
+        ),
+        click.option("--no-store", is_flag=True, help="keep nothing"),
+        click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass"),
+        click.option(
+            "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost"
+        ),
+        config_option,
+        click.option(
+            "-n",
+            "refused",
+            hidden=True,
+            is_flag=False,
+            flag_value="",
+            callback=_refuse_n,
+            expose_value=False,
+            is_eager=True,
+        ),
+    ]
+    return _with(options, function)
+
+
+def again_options(function: Any) -> Any:
+    """What goes on with a run that there is takes."""
+    options: list[Decorator] = [
+        click.argument("run", default="last"),
+        click.option(
+            "-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N",
+            help="attempts at once",
+        ),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
+        ),
+        click.option("--judge", metavar="NAME", help="the agent that judges what no rule can"),
+        trust_option,
+        output_option,
+        display_option,
+    ]  # fmt: skip
+    return _with(options, function)
