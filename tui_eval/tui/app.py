@@ -47,6 +47,14 @@ class EvalApp(TypingAhead, DebuggingActions, RunsActions, RunActions, EditingAct
         with suppress(InvalidThemeError):
             self.theme = themes.first_theme(remembered, no_color=self._no_colours is not None)
 
+    def get_css_variables(self) -> dict[str, str]:
+        """Textual's; what is raised over a surface (the line of the cursor) is lighter than it, which over a
+        light one nobody sees: there it is darker."""
+        variables = super().get_css_variables()
+        if not self.current_theme.dark:
+            variables["surface-lighten-2"] = variables["panel-darken-1"]
+        return variables
+
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
         on_signals(self._leave_by_signal)

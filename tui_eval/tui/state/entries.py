@@ -192,7 +192,11 @@ def not_passed(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _bare(names: list[str]) -> list[str]:
-    """Names of files without the folder and the ending that all of them have."""
+    """Labels and names of files in short: without what follows a colon, the folder and the ending that all
+    of them have, as far as they stay different."""
+    short = [name.partition(":")[0].strip() for name in names]
+    if len(set(short)) == len(set(names)):
+        names = short
     folders = {name.rpartition("/")[0] for name in names}
     if len(folders) == 1:
         names = [name.rpartition("/")[2] for name in names]

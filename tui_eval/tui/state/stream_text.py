@@ -17,6 +17,8 @@ from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
 
 LINES_KEPT = 2_000
 VALUE_LIMIT = 300
+SMALL = 60
+"""Cells below which a pane is small: prompts take two lines, arguments and results three."""
 Styled = tuple[str, str]
 """A style's name and one line of text."""
 
@@ -57,6 +59,8 @@ class StreamText:
 
     def __init__(self, width: int, unicode: bool = True) -> None:
         self.width = max(8, width)
+        # What the person knows, or can open, leaves room in a small pane for what is new.
+        self._limit = min(VALUE_LIMIT, (3 if self.width < SMALL else 6) * self.width)
         self._call, self._result, self._to = ("▸", "◂", "→") if unicode else (">", "<", "->")
         self.lines: list[Styled] = []
         self.cut = 0
@@ -107,7 +111,8 @@ class StreamText:
             self._append(_style(piece), piece.text)
             self._open = (number, len(piece.text))
             return
-        text = clip(visible(" ".join(piece.text[:4000].split()), newlines=False), VALUE_LIMIT)
+        limit = 2 * self.width - 3 if piece.kind == "user" and self.width < SMALL else self._limit
+        text = clip(visible(" ".join(piece.text[:4000].split()), newlines=False), limit)
         name = visible(piece.name, newlines=False)
         match piece.kind:
             case "user":

@@ -94,17 +94,20 @@ class KeyHints(Widget):
         parts: list[tuple[str, Style]] = []
         status = getattr(self.app, "watch_words", "")  # what is being watched
         left = self.size.width - (cell_len(status) + 2 if status else 0)
-        for key in self._keys:
-            shown, label = key.shown, f" {key.label}   "
-            if cell_len(shown + label) - 2 > left:
-                break
-            left -= cell_len(shown + label)
-            parts += [(shown, key_style), (label, label_style)]
+        for key in self._fitting(left):
+            parts += [(key.shown, key_style), (f" {key.label}   ", label_style)]
         if status:
             used = sum(cell_len(text) for text, _ in parts)
             gap = max(0, self.size.width - used - cell_len(status))
             parts += [(" " * gap, label_style), (status, key_style)]
         return line(parts, self.size.width, self.rich_style)
+
+    def _fitting(self, width: int) -> list[Key]:
+        """The keys that fit whole; help, which lists the others, is the last to go."""
+        keys = list(self._keys)
+        while keys and sum(cell_len(key.shown) + cell_len(key.label) + 4 for key in keys) - 3 > width:
+            keys.remove(next((key for key in reversed(keys) if key.id != "help"), keys[-1]))
+        return keys
 
 
 __all__ = ["FactsBar", "KeyHints", "Part", "fit"]

@@ -19,7 +19,7 @@ from tui_eval.tui.state.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.noting import note_sign
 from tui_eval.tui.state.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, ink, line
+from tui_eval.tui.widgets.painting import fit, ink, line, tail
 
 STATUSES = tuple(status for status in figures.GLYPHS if status)
 WORD = 9
@@ -197,6 +197,7 @@ class CaseLines(LineView):
             aside = entry.message
         elif not shown.above:
             aside = entry.suite
+        message = aside is entry.message
         aside = visible(clip(" ".join(aside[:400].split()), 200), newlines=False)
         wide = min(cell_len(name), max(NAME, room * 3 // 5))
         if entry.variant:
@@ -206,7 +207,9 @@ class CaseLines(LineView):
         wide += 2
         left = room - wide
         if aside and left >= 12:
-            parts += [(fit(name, wide - 2) + "  ", name_style), (fit(aside, left), self._style("dim"))]
+            # Where a case comes from is told by the end of its path, in a column of its own.
+            shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
+            parts += [(fit(name, wide - 2) + "  ", name_style), (shown_aside, self._style("dim"))]
         else:
             parts.append((fit(name, room), name_style))
         parts += said

@@ -23,6 +23,15 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return " " * (width - size) + text if right else text + " " * (width - size)
 
 
+def tail(text: str, width: int) -> str:
+    """The end of a text in at most `width` cells, `…` before it where something was cut."""
+    if cell_len(text) <= width:
+        return text
+    while text and cell_len(text) >= width:
+        text = text[1:]
+    return f"…{text}"
+
+
 def line(parts: list[tuple[str, Style]], width: int, base: Style) -> Strip:
     """A strip of these parts, cut or filled up to `width` cells; `base` lies under every style."""
     segments = [Segment(text, base + style) for text, style in parts if text]

@@ -156,7 +156,10 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     if row.attempt > 1 or (case and case.attempts > 1):
         name = f"{name} #{row.attempt}"
     if status == "retrying" and row.detail:
-        tail = f"{visible(row.detail, newlines=False)}{symbols.dot}{tail}"
+        detail = visible(clip(row.detail, 60), newlines=False)
+        tail = (
+            f"{detail}{symbols.dot}{tail}" if width >= 60 else fit(detail, min(cell_len(detail), width // 2))
+        )
     room = width - 4 - cell_len(tail)
     if room < 8:
         tail = set_cell_size(tail, max(0, min(cell_len(tail), width - 12)))
