@@ -87,12 +87,14 @@ class LiveRun:
         suite: str = "suites/support.yaml",
         linked_to: str | None = None,
         first_attempt: int = 1,
+        options: dict[str, Any] | None = None,
     ) -> None:
         run_id = new_run_id()
         self.folder = Store(root).create_folder(run_id)
         self.info = RunInfo(
-            id=run_id, started_at=time.time(), agents=["offline"], scripted=True, linked_to=linked_to
-        )
+            id=run_id, started_at=time.time(), agents=["offline"], scripted=True, linked_to=linked_to,
+            options=options or {},
+        )  # fmt: skip
         self.writer = RunWriter(self.folder, self.info)
         self.cases = [
             Case(f"{suite}::{name}", name, suite, "start_to_agent", agent="offline", turns=[Turn("hello")])

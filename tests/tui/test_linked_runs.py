@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.engine.client import RunStarted
 from tui_eval.engine.request import RunRequest
+from tui_eval.store.linked import load_together
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.stream_grid import StreamGrid
@@ -21,7 +25,11 @@ class LinkingEngine(FakeEngine):
         self.requests.append(request)
         names = [case_id.partition("::")[2] for case_id in request.case_ids or []]
         self.live = LiveRun(
-            self.root, names, linked_to=request.linked_to, first_attempt=request.first_attempt
+            self.root,
+            names,
+            linked_to=request.linked_to,
+            first_attempt=request.first_attempt,
+            options=msgspec.to_builtins(request),
         )
         return RunStarted(self.live.info.id, self.live.folder, len(names), [])
 
@@ -130,3 +138,40 @@ async def test_an_untouched_cursor_stays_at_the_top_with_the_failures(tmp_path):
         await until(lambda: not app.state.run.active, pilot)
         await until(lambda: screen_text(app).count(" ✗ case") == 9, pilot)
         assert app.screen.case_list.cursor == 0 and app.screen.case_list.top == 0
+
+
+@pytest.mark.parametrize("which", [1, 2])
+async def test_an_attempt_judged_again_takes_its_own_place(tmp_path, which):
+    """`.` on one of three attempts: the list keeps three, and that one stays the one shown."""
+    root = project(tmp_path)
+    first = LiveRun(root, NAMES[:2], attempts=3)
+    for number, outcome in enumerate(("failed", "failed", "passed")):
+        first.start(0, number)
+        first.done(0, outcome, "no" if outcome == "failed" else "", number)
+        first.done(1, attempt=number)
+    first.finish()
+    async with running_app(root, (120, 40), engine=LinkingEngine(root), open_run=first.folder) as (
+        app,
+        pilot,
+    ):
+        await until(lambda: "✗✗✓" in line_of(app, "refund is"), pilot)
+        await pilot.press("enter")
+        await until(lambda: "attempt 1 of 3" in screen_text(app), pilot)
+        if which == 2:
+            await pilot.press("greater_than_sign")
+            await until(lambda: "attempt 2 of 3" in screen_text(app), pilot)
+        await pilot.press("full_stop")
+        await until(lambda: app.state.run is not None and app.state.run.info.linked_to, pilot)
+        request = app.engine.requests[0]
+        assert (request.attempts, request.first_attempt) == (1, which)
+        again = app.engine.live
+        again.start(0)
+        again.done(0, "passed")
+        again.finish()
+        judged = "✓✗✓" if which == 1 else "✗✓✓"
+        await until(lambda: f"attempt {which} of 3 {judged}" in screen_text(app), pilot)
+        assert "new run" in screen_text(app) and "2/3 flaky" in screen_text(app)
+        await pilot.press("escape")
+        await until(lambda: judged in line_of(app, "refund is"), pilot)
+    told = load_together([first.folder, again.folder])
+    assert [one.passed for one in told if "refund" in one.case_id] == [2]

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
-from tui_eval.store.schema import AttemptRow, CaseRow
+from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 from tui_eval.store.summary import CaseSummary, summarise, summarise_run
 
 _JUDGED = ("passed", "failed", "error")
@@ -62,35 +63,55 @@ def counting_folders(root: Path, folder: Path, other: Path | None = None) -> lis
     return [folder if name == folder.name else folder.with_name(name) for name in found]
 
 
-Part = tuple[Sequence[CaseRow], Sequence[AttemptRow]]
-"""The cases and attempts of a run."""
+class Part(NamedTuple):
+    """The cases and attempts of a run, its id, and whose place its attempt takes."""
+
+    cases: Sequence[CaseRow]
+    attempts: Sequence[AttemptRow]
+    run_id: str = ""
+    instead: tuple[str, int] | None = None
+
+
+def replaced_by(info: RunInfo) -> tuple[str, int] | None:
+    """The run and the attempt in it whose place a run's one attempt takes, since it judges that one again
+    or goes on from one of its turns; None for other runs."""
+    given = info.options.get("continue_from")
+    if not isinstance(given, dict) or not isinstance(given.get("attempt"), int):
+        return None
+    return str(given.get("run", "")).rstrip("/").rpartition("/")[2], given["attempt"]
 
 
 def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
     """What several runs say of each case, oldest run first, as if they were one: a run that begins a case at
-    attempt 1 has run it anew and takes the place of those before, one that begins later adds to them. A run
-    in which nothing of a case was judged (cancelled, cut off) changes nothing of it.
+    attempt 1 has run it anew and takes the place of those before, one that begins later adds to them, and an
+    attempt judged again takes the place of what it was. A run in which nothing of a case was judged
+    (cancelled, cut off) changes nothing of it.
     """
+    parts = [Part(*part) for part in parts]
     if len(parts) == 1:
-        return summarise_run(*parts[0])
+        return summarise_run(parts[0].cases, parts[0].attempts)
     rows: dict[tuple[str, str, str], CaseRow] = {}
-    placed: dict[tuple[str, str, str], list[AttemptRow]] = {}
+    placed: dict[tuple[str, str, str], list[tuple[str, AttemptRow]]] = {}
     shares: dict[tuple[str, str, str], float] = {}
-    for cases, attempts in parts:
+    for cases, attempts, run_id, instead in parts:
         by_case: dict[int, list[AttemptRow]] = {}
         for row in attempts:
             by_case.setdefault(row.case_ref, []).append(row)
         for case in cases:
             key = (case.case_id, case.agent, case.model or "")
-            own = by_case.get(case.id, [])
+            own = [(run_id, row) for row in by_case.get(case.id, [])]
+            before = placed.get(key, [])
+            at = next((i for i, (run, row) in enumerate(before) if (run, row.id) == instead), None)
             if key not in rows:
                 shares[key] = case.required / case.attempts if case.attempts else 1.0
-            elif not any(row.state == "done" and row.outcome in _JUDGED for row in own):
+            elif not any(row.state == "done" and row.outcome in _JUDGED for _, row in own):
                 continue
-            elif min(row.attempt for row in own) > 1:
-                own = [*placed[key], *own]
+            elif at is not None:
+                own = [*before[:at], *own, *before[at + 1 :]]
+            elif min(row.attempt for _, row in own) > 1:
+                own = [*before, *own]
             rows[key], placed[key] = case, own
-    return [_summary(case, placed[key], shares[key]) for key, case in rows.items()]
+    return [_summary(case, [row for _, row in placed[key]], shares[key]) for key, case in rows.items()]
 
 
 def _summary(case: CaseRow, rows: Sequence[AttemptRow], share: float) -> CaseSummary:
@@ -110,5 +131,5 @@ def load_together(folders: Sequence[Path]) -> list[CaseSummary]:
     parts: list[Part] = []
     for folder in folders:
         with closing(RunReader(folder)) as reader:
-            parts.append((reader.cases(), reader.attempts()))
+            parts.append(Part(reader.cases(), reader.attempts(), folder.name, replaced_by(reader.info())))
     return summarise_together(parts)

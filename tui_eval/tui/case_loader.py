@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui_eval.model import Case
 from tui_eval.store.index import Index
-from tui_eval.store.linked import family
+from tui_eval.store.linked import family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import StoreError
@@ -74,16 +74,18 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     content.case = reader.case(case_ref)
     column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
     content.agent, content.model = (column.agent, column.model) if column else (None, None)
-    content.options = reader.info().options
+    info = reader.info()
+    content.options, content.replaces = info.options, replaced_by(info)
     content.name, content.suite = content.case.name, content.case.suite
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)
 
 
 def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:
-    """The case's attempts over its run and the runs linked to it: the same case (unchanged), agent and
-    model. Runs that cannot be read are left out."""
-    own = [Placed(folder.name, row) for row in content.rows]
+    """The case's attempts over its run and the runs linked to it: the same case (unchanged, or judged
+    again after a change), agent and model. Runs that cannot be read are left out."""
+    again = content.replaces
+    own = [Placed(folder.name, row, again) for row in content.rows]
     try:
         names = family(Index(root).links(), folder.name)
     except (StoreError, OSError, sqlite3.Error):
@@ -95,10 +97,12 @@ def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:
             continue
         try:
             with closing(RunReader(folder.parent / name)) as reader:
+                instead = replaced_by(reader.info())
                 for row in reader.cases_of(content.pointer.case_id):
                     same = (row.agent, row.model) == (content.agent, content.model)
-                    if same and content.case is not None and row.content_hash == content.case.content_hash:
-                        found.extend(Placed(name, attempt) for attempt in reader.attempts(row.id))
+                    unchanged = content.case is not None and row.content_hash == content.case.content_hash
+                    if same and (unchanged or again is not None or instead is not None):
+                        found.extend(Placed(name, attempt, instead) for attempt in reader.attempts(row.id))
         except (StoreError, OSError):
             continue
     return found

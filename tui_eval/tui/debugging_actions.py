@@ -74,13 +74,14 @@ class DebuggingActions(EditingActions, Following):
 
     # -- from a recorded attempt
 
-    def continue_from(self, pointer: CasePointer, turn: int | None) -> None:
+    def continue_from(self, pointer: CasePointer, turn: int | None, number: int = 1) -> None:
         """Run the case with the recorded turns before `turn`; None: judge the recorded answer again.
-        `pointer` names the attempt."""
+        `pointer` names the attempt, `number` says the how manieth it is: the new one takes its place."""
         made = self._request(pointer)
         if made is None or pointer.run_id is None or pointer.attempt_ref is None:
             return
         request = made[0]
+        request.first_attempt, request.linked_to = number, pointer.run_id
         request.continue_from = Recorded(str(self.run_folder(pointer.run_id)), pointer.attempt_ref, turn)
         self.desk.send(request, show=False)
         self.say("judging the recorded answer again" if turn is None else f"running from turn {turn} on")
@@ -94,7 +95,7 @@ class DebuggingActions(EditingActions, Following):
                 self.say("there is no recorded answer to judge")
                 return
             exact = CasePointer(pointer.case_id, content.agent, content.model, content.run_id, row.id)
-            self.continue_from(exact, None)
+            self.continue_from(exact, None, row.attempt)
 
         self._with_attempt(pointer, take)
 

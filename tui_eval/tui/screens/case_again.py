@@ -35,7 +35,7 @@ class CaseAgain(CasePart, inherit_bindings=False):
         desk = app.desk
         case_id = content.pointer.case_id
         request = desk.request([Entry(case_id, case_id, content.name, content.suite, "")], RunChoice())
-        request.attempts = 1
+        request.attempts, request.first_attempt = 1, row.attempt
         request.agents = [str(name) for name in content.options.get("agents") or []]
         request.models = [str(name) for name in content.options.get("models") or []]
         if len(request.agents) > 1 and content.agent:

@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_eval.store.linked import replaced_by
 from tui_eval.store.runs import Store
 from tui_eval.tui import pager
 from tui_eval.tui.background import run_in_thread
@@ -306,7 +307,7 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
         rows = run.attempts_of(ref)
         fresh = next((row for row in rows if here is not None and row.id == here.id), None)
         self.content.rows = rows
-        self.content.family = merged(self.content.family, run.info.id, rows)
+        self.content.family = merged(self.content.family, run.info.id, rows, replaced_by(run.info))
         if fresh is None or (fresh.state == "done" and self.content.attempt is None):
             self.reload()
         elif self.content.attempt is None:

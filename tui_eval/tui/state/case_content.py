@@ -28,7 +28,8 @@ class CaseContent:
 
     `rows` are all attempts of the case in its run, in order; `row` is the one looked at, `attempt`
     its body (None while it waits or runs). `family` holds these and those of the runs linked to it.
-    `agent` and `model` are the column of the run, `options` what the run was started with. `notes` are people's notes by run and attempt,
+    `agent` and `model` are the column of the run, `options` what the run was started with, `replaces` the run and
+    attempt whose place its attempt takes. `notes` are people's notes by run and attempt,
     `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
     started while the case was looked at. `known` is what the list says of the case, for the moment in which
     nothing has been read. `problem` says what could not be read.
@@ -52,6 +53,7 @@ class CaseContent:
     past: CasePast | None = None
     fresh: bool = False
     known: CaseHistory | None = None
+    replaces: tuple[str, int] | None = None
 
     @property
     def placed(self) -> list[Placed]:

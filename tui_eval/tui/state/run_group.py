@@ -2,7 +2,8 @@
 cases, each with its newest attempts. Pure.
 
 A linked run that begins a case at attempt 1 is a rerun: its attempts take the place of those before. One
-that begins later adds to them.
+that begins later adds to them. An attempt that was judged again, or that goes on from one of another's turns,
+takes the place of that one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from tui_eval.model import Outcome
+from tui_eval.store.linked import replaced_by
 from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.tui.state.run_view import RunView, case_outcome
 
@@ -95,6 +97,11 @@ class RunGroup:
         found: list[PlacedAttempt] = []
         for run, ref in self.cases.get(key, ()):
             rows = run.attempts_of(ref)
+            instead = replaced_by(run.info)
+            at = next((i for i, one in enumerate(found) if (one.run.info.id, one.row.id) == instead), None)
+            if at is not None:
+                found[at : at + 1] = [PlacedAttempt(run, row) for row in rows]
+                continue
             if rows and rows[0].attempt == 1:
                 found.clear()
             found.extend(PlacedAttempt(run, row) for row in rows)
