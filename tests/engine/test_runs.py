@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import ActiveRun, NothingToRun, SuiteCache, prepare, resume
+from tui_eval.engine.resuming import resume
+from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.model import Attempt
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader

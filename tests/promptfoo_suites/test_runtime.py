@@ -14,8 +14,9 @@ from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.resuming import resume
 from tui_eval.engine.rows import arrange
-from tui_eval.engine.runs import prepare, resume
+from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt, Case, Turn
 from tui_eval.reports import promptfoo, results

@@ -27,9 +27,11 @@ from tui_eval.commands.output import (
 )
 from tui_eval.commands.progress import Progress
 from tui_eval.config import ConfigError, state_dir
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.foreground import reachable
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import ActiveRun, NothingToRun, prepare, resume
+from tui_eval.engine.resuming import resume
+from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
 from tui_eval.reports import failure_modes, results, table

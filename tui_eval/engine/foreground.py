@@ -9,9 +9,9 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.client import EngineError, runtime_folder
 from tui_eval.engine.process import ENGINE_FILE, EngineServer
-from tui_eval.engine.runs import ActiveRun
 from tui_eval.store.encoding import encode_json
 
 _OPERATIONS = frozenset({"hello", "cancel", "pause", "step", "state"})

@@ -20,10 +20,13 @@ from typing import Any
 import msgspec
 
 from tui_eval.config import ConfigError
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import ActiveRun, NothingToRun, SuiteCache, prepare, resume
+from tui_eval.engine.resuming import resume
+from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.stepping import Decision
+from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.runs import StoreError
 

@@ -10,10 +10,12 @@ import msgspec
 
 from tui_eval import suites
 from tui_eval.config import Config, find_root, load
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import ActiveRun, NothingToRun, check_judge, new_writer
+from tui_eval.engine.resuming import root_of
+from tui_eval.engine.runs import NothingToRun, check_judge, new_writer
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
@@ -41,9 +43,7 @@ def rescore(
     info, recorded = _recorded(folder)
     if not recorded:
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
-    root = folder.parents[2] if folder.parents[1].name == ".tui-eval" else None
-    if root is None or _opened_file(folder):
-        root, _ = find_root([Path.cwd()])
+    root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
     request = _request(info, overrides)
     config = load([root], request.config_file)
     trust = trust_for(config.root, request.trust)

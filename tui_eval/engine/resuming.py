@@ -1,0 +1,100 @@
+"""Going on with a run that was interrupted: only attempts without a result are executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from tui_eval import suites
+from tui_eval.config import find_root, load
+from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.environment import Environment
+from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import NothingToRun, mark_failed, recall, with_hooks
+from tui_eval.engine.selection import SelectionError
+from tui_eval.guard.trust_store import trust_for
+from tui_eval.model import Attempt, Case
+from tui_eval.store.reader import RunReader
+from tui_eval.store.writer import RunWriter
+
+
+def resume(
+    folder: Path,
+    *,
+    overrides: RunRequest | None = None,
+    on_start: Callable[[Job, int, int], None] | None = None,
+    on_done: Callable[[Job, int, Attempt], None] | None = None,
+) -> ActiveRun:
+    """Go on with a run that was interrupted: only attempts without a result are executed.
+
+    The cases are those of the run as they were; agents come from today's configuration.
+    `overrides` replaces concurrency, timeout, judge and trust where given.
+
+    Raises:
+        NothingToRun: every attempt has a result.
+        StoreError: there is no such run, or another process executes it.
+    """
+    reader = RunReader(folder)
+    try:
+        info = reader.info()
+        rows = {row.id: row for row in reader.cases()}
+        open_attempts = [row for row in reader.attempts() if row.state != "done"]
+        cases: dict[int, Case] = {ref: reader.case(ref) for ref in {row.case_ref for row in open_attempts}}
+    finally:
+        reader.close()
+    if not open_attempts:
+        raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
+    request = msgspec.convert(info.options, RunRequest)
+    if request.rescores:
+        raise SelectionError(
+            f"run {info.id} judges the answers of {request.rescores} again and asks no agent; do that anew: "
+            f"tui-eval rescore {request.rescores}"
+        )
+    if overrides is not None:
+        request.concurrency = overrides.concurrency or request.concurrency
+        request.timeout = overrides.timeout or request.timeout
+        request.judge = overrides.judge or request.judge
+        request.trust = overrides.trust
+    config = load([root_of(folder)], request.config_file)
+    trust = trust_for(config.root, request.trust)
+    whole = msgspec.structs.replace(
+        request, case_ids=None, pairs=None, select=[], filter_pattern=None, filter_metadata=[],
+        filter_first_n=None, failed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
+        filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
+    )  # fmt: skip
+    settings = {
+        path: suites.load(config.root / path, config, trust).settings
+        for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
+    }
+    environment = Environment(config, trust)
+    if any("extensions" in own for own in settings.values()):
+        with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
+    jobs: list[Job] = []
+    references: list[list[int]] = []
+    for ref, case in cases.items():
+        row = rows[ref]
+        again = plan([case], config, whole, dict, settings)
+        job = next((job for job in again if (job.agent, job.model) == (row.agent, row.model)), None)
+        if job is None:
+            raise SelectionError(f"run {info.id}: its agent {row.agent} is no longer configured")
+        for attempt in (item for item in open_attempts if item.case_ref == ref):
+            jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
+            references.append([attempt.id])
+    mark_failed(jobs, environment)
+    earlier = recall(environment, config, folder, jobs)
+    info.state, info.finished_at = "running", None
+    writer = RunWriter(folder, info)
+    active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
+    active.runner.earlier = earlier
+    active.tickets = active.runner.tickets(references)
+    return active
+
+
+def root_of(folder: Path) -> Path:
+    """The project root of a run's folder; of one that is kept elsewhere, that of the current folder."""
+    if folder.parents[1].name == ".tui-eval":
+        return folder.parents[2]
+    return find_root([Path.cwd()])[0]

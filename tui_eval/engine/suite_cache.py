@@ -1,0 +1,47 @@
+"""Suites kept between the runs of an app, so that a rerun does not read them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui_eval import suites
+from tui_eval.config import Config, rule_for
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Suite
+
+
+class SuiteCache:
+    """Suites read before, read again only when one of their files changed (path, time or size)."""
+
+    def __init__(self) -> None:
+        self._suites: dict[tuple[Path, bool, str | None, str], tuple[tuple, Suite]] = {}
+
+    def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
+        """Every suite of the paths, in order; unreadable ones carry their problems."""
+        found, problems = suites.discover(paths, config.root)
+        loaded: list[Suite] = []
+        for path in found:
+            rule = rule_for(config, suites.from_root(path, config.root))
+            key = (path, trust.granted, rule.compat if rule else None, repr(config.typed))
+            known = self._suites.get(key)
+            if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
+                loaded.append(known[1])
+                continue
+            suite = suites.load(path, config, trust)
+            self._suites[key] = (_stamp(suite.files or [str(path)], config), suite)
+            loaded.append(suite)
+        if problems:
+            loaded.append(Suite(path="", format="nao", problems=problems))
+        return loaded
+
+
+def _stamp(files: Sequence[str], config: Config) -> tuple:
+    stamps: list[tuple[str, int, int]] = []
+    for name in (*files, str(config.file or ""), config.nao.path if config.nao else ""):
+        try:
+            status = Path(name).stat()
+            stamps.append((name, status.st_mtime_ns, status.st_size))
+        except OSError:
+            stamps.append((name, 0, 0))
+    return tuple(stamps)
