@@ -31,6 +31,10 @@ def holding(value: Any) -> dict[str, Any]:
     return {"type": "contains-json", "value": value}
 
 
+def sql(database: str = "MySQL", **more: Any) -> dict[str, Any]:
+    return {"type": "is-sql", "value": {"databaseType": database, **more}}
+
+
 ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
     # Numbers written as text count as numbers.
     ("a b", {"type": "word-count", "value": {"min": "1", "max": "3"}}, True, 1),
@@ -103,6 +107,28 @@ ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
     ("I'm afraid I can't.", {"type": "is-refusal"}, False, 0),
     ("Well, I don't actually recommend it.", {"type": "is-refusal"}, True, 1),
     ("Sorryness", {"type": "is-refusal"}, True, 1),
+    # SQL that the parser reads and the database does not; MySQL where none is named.
+    ("SELECT FROM t", {"type": "is-sql"}, False, 0),
+    ("SELECT a,, b FROM t", {"type": "is-sql"}, False, 0),
+    ("SELECT order FROM t", {"type": "is-sql"}, False, 0),
+    ("SELECT DISTINCT a b FROM t", {"type": "is-sql"}, False, 0),
+    ("SELECT a FROM t ORDER BY a NULLS LAST", {"type": "is-sql"}, False, 0),
+    ("SELECT a FROM t ORDER BY a NULLS LAST", sql("PostgreSQL"), True, 1),
+    ("SELECT a FROM t WHERE a ILIKE 'x'", {"type": "is-sql", "value": ""}, False, 0),
+    ("SELECT NOW() - INTERVAL '1 day'", {"type": "is-sql"}, False, 0),
+    ("INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a=2", sql("PostgreSQL"), False, 0),
+    ("CALL p()", {"type": "is-sql"}, True, 1),
+    ("REPLACE INTO t VALUES (1)", {"type": "is-sql"}, True, 1),
+    ("SELECT a FROM t; DROP TABLE t; --", {"type": "is-sql"}, True, 1),
+    # What is looked at belongs to select, what is written to the statement.
+    ("DELETE FROM t WHERE a=1", sql(allowedColumns=["select::null::a"]), False, 0),
+    ("DELETE FROM t WHERE a=1", sql(allowedColumns=["select::null::a", "delete::t::(.*)"]), True, 1),
+    ("INSERT INTO t (a) VALUES (1)", sql(allowedColumns=["insert::t::a"]), True, 1),
+    ("UPDATE t SET a=1 WHERE b=2", sql(allowedColumns=["update::null::a", "select::t::b"]), True, 1),
+    ("DROP TABLE t", sql(allowedTables=["select::null::t"]), False, 0),
+    # Fences end with as many marks as they began with, and sql is all they say.
+    ("````sql\nSELECT 1\n````", {"type": "contains-sql"}, True, 1),
+    ('```sql title="x"\nSELECT 1\n```', {"type": "contains-sql"}, False, 0),
     # Similarity without anything to compare with.
     ("x", {"type": "gleu", "value": []}, THROWS, 0),
     ("x", {"type": "bleu", "value": []}, THROWS, 0),
