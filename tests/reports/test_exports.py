@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
-from tui_eval.model import Case, Entry, Turn, Usage, Verdict
+from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
 from tui_eval.reports.export import KINDS, ExportError, export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, new_run_id
@@ -35,7 +35,8 @@ def reader(tmp_path: Path):
     ] + [PlannedCase(Case("s.yaml::never", "never", "s.yaml", "start_to_agent"), "a", None, 1, 1)]
     refs = writer.plan(planned)
     for ref in refs[0]:
-        writer.done(ref, attempt("s.yaml::good", 1, usage=Usage(1, 2), cost=0.5))
+        said = [Entry(1, "user", text="hello")]
+        writer.done(ref, attempt("s.yaml::good", 1, usage=Usage(1, 2), cost=0.5, transcript=said))
     verdicts = [Verdict("should_contain", False, expected=HOSTILE, reason=HOSTILE)]
     entries = [
         Entry(1, "tool_call", name=HOSTILE, arguments={"a": HOSTILE}),
@@ -108,3 +109,70 @@ def test_tables(reader: RunReader, tmp_path: Path) -> None:
 def test_an_unknown_ending_says_what_there_is(reader: RunReader, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="junit"):
         export(reader, tmp_path / "a.docx")
+
+
+def parsed(path: Path) -> ElementTree.Element:
+    """The page as a browser reads it."""
+    import html5lib
+
+    return html5lib.parse(path.read_text("utf-8"), namespaceHTMLElements=False)
+
+
+def test_the_page_has_every_case_once_with_its_attempts(reader: RunReader, tmp_path: Path) -> None:
+    export(reader, tmp_path / "a.html")
+    page = parsed(tmp_path / "a.html")
+    cases = [node for node in page.iter("details") if node.get("class") == "case"]
+    assert [node.get("data-outcome") for node in cases] == ["passed", "failed", "not"]
+    ids = [node.get("id") for node in page.iter() if node.get("id")]
+    assert len(set(ids)) == len(ids)
+    folded = [[one.get("class") for one in node.iter("details")].count("attempt") for node in cases]
+    assert folded == [2, 2, 0]
+    text = "".join(cases[1].itertext())
+    assert "0/2" in text and "expected" in text and "\u241b]52;c;x" in text and "tool call" in text
+    links = [node.get("href") or "" for node in page.iter("a")]
+    assert links and all(link.lstrip("#") in ids for link in links)
+    assert not [node for node in page.iter() if node.get("src") or node.get("onclick")]
+    labels = ["".join(node.itertext()).strip() for node in page.iter("label")]
+    assert labels == ["all (3)", "not passed (2)", "passed (1)"]
+
+
+def test_a_page_of_very_many_attempts_leaves_transcripts_of_passed_ones_out(
+    reader: RunReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(reader, tmp_path / "a.html")
+    monkeypatch.setattr("tui_eval.reports.page.WHOLE", 3)
+    export(reader, tmp_path / "b.html")
+    whole, less = ((tmp_path / name).read_text("utf-8") for name in ("a.html", "b.html"))
+    assert "turn 1 · user" in whole and "More than 3 attempts" not in whole
+    assert "turn 1 · user" not in less and "More than 3 attempts" in less and "tool call" in less
+
+
+def test_agents_stand_against_each_other_and_data_side_by_side(tmp_path: Path) -> None:
+    run_id = new_run_id()
+    writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a", "b"]))
+    case = Case("s.yaml::x", "x", "s.yaml", "nao", turns=[Turn("?")])
+    refs = writer.plan([PlannedCase(case, agent, "m", 1, 1) for agent in ("a", "b")])
+    rows = [{"n": 1, "<b>": None}, {"n": 2, "<b>": "x" * 500}]
+    data = DataDetails(
+        expected=rows, actual=rows[:1], comparison="missing row 2: n=2", reference_sql="SELECT 1 < 2"
+    )
+    for (ref,), outcome in zip(refs, ("passed", "failed"), strict=True):
+        one = attempt("s.yaml::x", 1, outcome)
+        one.data, one.message = data if outcome == "failed" else None, "row count: 1 vs 2"
+        writer.done(ref, one)
+    writer.state("finished", 10.0)
+    writer.close()
+    reader = RunReader(writer.folder)
+    export(reader, tmp_path / "a.html")
+    reader.close()
+    page = parsed(tmp_path / "a.html")
+    tables = [
+        [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
+        for table in page.iter("table")
+    ]
+    assert tables[0][1][:5] == ["a", "m", "1 of 1", "100%", "21% to 100%"]
+    assert tables[0][2][:4] == ["b", "m", "0 of 1", "0%"]
+    expected, actual = tables[-2:]
+    assert expected[0] == actual[0] == ["n", "<b>"] and expected[1] == actual[1] == ["1", "null"]
+    assert len(expected) == 3 and len(actual) == 2
+    assert "SELECT 1 < 2" in "".join(page.itertext())

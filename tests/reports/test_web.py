@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.test_store import attempt, start
+from tests.tui.app_host import LiveRun
 from tests.waiting import until
 
 
@@ -56,6 +57,7 @@ async def test_runs_and_their_pages(served) -> None:
     assert status == 200 and f'href="/runs/{run}"' in home
     status, page = get(f"{base}/runs/{run}")
     assert status == 200 and "1 of 2 cases passed" in page and "<script>" not in page
+    assert '<a href="/">All runs</a>' in page and f'href="/api/runs/{run}" download="{run}.json"' in page
     assert run in get(f"{base}/api/runs")[1]
     assert '"pass_metrics"' in get(f"{base}/api/runs/{run}")[1]
     assert get(f"{base}/runs/..%2f..%2fetc")[0] == get(f"{base}/api/runs/none")[0] == 404
@@ -76,3 +78,20 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "tui_eval", "server", "--port", port]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
     assert done.returncode == 4 and "give another with --port" in done.stderr
+
+
+def test_the_list_of_runs_shows_rates_states_and_a_trend(tmp_path: Path) -> None:
+    from tui_eval.reports.web import _home
+
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    assert "No runs yet" in _home(tmp_path)
+    runs = []
+    for number in range(3):
+        linked = runs[0].info.id if number == 2 else None
+        run = LiveRun(tmp_path, ["a", "b"], linked_to=linked)
+        run.all_done(["passed", "failed" if number == 1 else "passed"])
+        runs.append(run)
+    home = _home(tmp_path)
+    assert "Pass rate of 2 runs, oldest at the left; the last 50%" in home and home.count("<rect") == 2
+    assert f"adds to {runs[0].info.id}" in home and '<td class="number">100%' in home
+    assert "<script" not in home and "default-src 'none'" in home

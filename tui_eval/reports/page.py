@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
-import html
-import json
 import time
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from tui_eval.guard.text import clip, storable, visible
+from tui_eval.guard.text import storable
 from tui_eval.reports import results
+from tui_eval.reports.page_case import Result, case_html, dollars, safe, seconds
+from tui_eval.reports.page_style import STYLE
+from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
+from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
-_LONGEST = 20_000
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --passed: #2a8a3e; --failed: #c62828; --error: #b26a00; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
-h1 { font-size: 1.3rem; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.number { text-align: right; white-space: nowrap; } pre { white-space: pre-wrap; overflow-wrap: anywhere;
-margin: .2rem 0; } details { margin: .4rem 0; } summary { cursor: pointer; } .passed { color: var(--passed); }
-.failed { color: var(--failed); } .error { color: var(--error); } .who { color: #888; }
-"""
-_END = "</body></html>\n"
-_GLYPHS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
+WHOLE = 5_000
+"""Attempts up to which those that passed have their transcript in the page."""
+_MODES = 8
+_END = "</main></body></html>\n"
 
 
 def write(reader: RunReader, path: Path) -> None:
-    """Write the page: counts, a table of cases, and each attempt with transcript and verdicts."""
-    info = reader.info()
-    summaries = summarise_run(reader.cases(), reader.attempts())
-    passed = sum(item.outcome == "passed" for item in summaries)
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
+    """Write the page: counts, agents, ways to fail, and each case with its attempts, transcripts, verdicts."""
     with open(path, "w", encoding="utf-8", errors="replace") as file:
-        title = f"{passed} of {len(summaries)} cases passed"
-        file.write(
-            f"{_begin(title)}<h1>{_safe(title)}</h1>"
-            f"<p>Run {_safe(info.id)}, {when}, {_safe(', '.join(info.agents))}, {_safe(info.state)}</p>"
+        file.writelines(pieces(reader))
+
+
+def pieces(reader: RunReader, above: str = "") -> Iterator[str]:
+    """The page piece by piece; `above` is HTML that stands before the heading."""
+    info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
+    summaries = summarise_run(cases, attempts)
+    passed = sum(item.outcome == "passed" for item in summaries)
+    title = f"{passed:,} of {len(summaries):,} cases passed"
+    yield f"{_begin(title)}{above}<h1>{title}</h1>{_bar(summaries)}{_facts(info, summaries, attempts)}"
+    yield _columns(summaries)
+    yield _modes(reader.assessment())
+    whole = sum(row.state == "done" for row in attempts) <= WHOLE
+    yield _filter(summaries, passed)
+    if not whole:
+        yield (
+            f'<p class="muted">More than {WHOLE:,} attempts: those that passed stand here without their'
+            " transcript; <code>tui-eval export -o run.jsonl</code> has them.</p>"
         )
-        file.write(_table(summaries))
-        for row in results.rows(reader):
-            file.write(_attempt(storable(row)))
-        file.write(_END)
+    yield from _cases(reader, cases, summaries, whole)
+    yield _END
 
 
 def document(title: str, body: str) -> str:
@@ -52,54 +55,129 @@ def document(title: str, body: str) -> str:
 
 def _begin(title: str) -> str:
     return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{_safe(title)}</title><style>{_STYLE}</style></head><body>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{safe(title)}</title><style>{STYLE}</style></head><body><main>"
     )
 
 
-def _table(summaries: list[CaseSummary]) -> str:
-    head = "".join(f"<th>{name}" for name in ("", "Case", "Agent", "Attempts", "Why", "Time", "Cost"))
-    rows = []
-    for item in summaries:
-        outcome = item.outcome or "not run"
-        seconds = "" if item.duration_ms is None else f"{item.duration_ms / 1000:.2f} s"
-        cost = "" if item.cost is None else f"${item.cost:.4f}"
-        rows.append(
-            f"<tr><td class={_safe(outcome.split()[0])}>{_GLYPHS.get(outcome, '◌')} {_safe(outcome)}"
-            f"<td>{_safe(item.name)}<td>{_safe(item.agent)}<td class=number>{item.passed}/{item.attempts}"
-            f"<td>{_safe(clip(item.message, 300))}<td class=number>{seconds}<td class=number>{cost}"
-        )
-    return f"<table><tr>{head}{''.join(rows)}</table>"
-
-
-def _attempt(row: dict[str, Any]) -> str:
-    glyph = _GLYPHS.get(row["outcome"], "◌")
-    parts = [
-        f"<details><summary><span class={_safe(row['outcome'])}>{glyph} {_safe(row['outcome'])}</span> "
-        f"{_safe(row['name'])} #{row['attempt']} <span class=who>{_safe(row['agent'])}</span> "
-        f"{_safe(clip(row['message'], 300))}</summary>"
+def _bar(summaries: Sequence[CaseSummary]) -> str:
+    spans = [
+        f'<span class="{outcome}" style="flex: {count}"></span>'
+        for outcome in ("passed", "failed", "error")
+        if (count := sum(item.outcome == outcome for item in summaries))
     ]
-    for entry in row["transcript"]:
-        who = " ".join(part for part in (entry["kind"], entry["agent"], entry["name"]) if part)
-        value = entry["arguments"] if entry["arguments"] is not None else entry["result"]
-        shown = [
-            entry["text"],
-            "" if value is None else json.dumps(value, indent=2, ensure_ascii=False, default=str),
-        ]
-        shown.append(entry["error"] or "")
-        body = "\n".join(part for part in shown if part)
-        parts.append(f"<div class=who>turn {entry['turn']} · {_safe(who)}</div><pre>{_safe(body)}</pre>")
-    for verdict in row["assertions"]:
-        outcome = {True: "passed", False: "failed", None: "error"}[verdict["passed"]]
-        parts.append(
-            f"<div class={outcome}>{_GLYPHS[outcome]} {_safe(verdict['type'])} {_safe(verdict['target'])}: "
-            f"{_safe(str(verdict['reason']))}</div>"
+    return f'<div class="bar" aria-hidden="true">{"".join(spans)}</div>'
+
+
+def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow]) -> str:
+    passed, ended = sum(item.outcome == "passed" for item in summaries), len(summaries)
+    low, high = wilson(passed, ended)
+    done = [row for row in attempts if row.state == "done"]
+    words = {outcome: sum(item.outcome == outcome for item in summaries) for outcome in ("failed", "error")}
+    flaky = sum(item.flaky for item in summaries)
+    counts = [f"{passed:,} passed", f"{words['failed']:,} failed", f"{words['error']:,} errors"]
+    counts += [f"{flaky:,} flaky"] if flaky else []
+    tokens = sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in done)
+    costs = [row.cost for row in done if row.cost is not None]
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
+    took = f", took {info.finished_at - info.started_at:,.0f} s" if info.finished_at else ""
+    git = info.provenance.get("git")
+    commit = ""
+    if isinstance(git, dict) and git.get("commit"):
+        commit = f"{str(git['commit'])[:12]}{' with changes' if git.get('dirty') else ''}"
+    facts = [
+        ("Cases", ", ".join(counts)),
+        ("Pass rate", f"{passed / ended:.0%} ({low:.0%} to {high:.0%} at 95 %)" if ended else ""),
+        ("Attempts", f"{sum(row.outcome == 'passed' for row in done):,} of {len(done):,} passed"),
+        ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
+                                              dollars(sum(costs)) if costs else "") if part)),
+        ("Run", f"{info.id}, {info.state}, {when}{took}"),
+        ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),
+        ("Command", str(info.provenance.get("command") or "")),
+        ("Commit", commit),
+        ("Adds to", info.linked_to or ""),
+        ("Note", info.note),
+    ]  # fmt: skip
+    rows = "".join(f"<dt>{name}</dt><dd>{safe(text, 2000)}</dd>" for name, text in facts if text)
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def _columns(summaries: Sequence[CaseSummary]) -> str:
+    """Agents against each other, where there are several."""
+    groups: dict[tuple[str, str], list[CaseSummary]] = {}
+    for item in summaries:
+        if item.outcome is not None:
+            groups.setdefault((item.agent, item.model or ""), []).append(item)
+    if len(groups) < 2:
+        return ""
+    rows: list[str] = []
+    for (agent, model), items in groups.items():
+        passed = sum(item.outcome == "passed" for item in items)
+        low, high = wilson(passed, len(items))
+        times = [item.duration_ms for item in items if item.duration_ms is not None]
+        costs = [item.cost for item in items if item.cost is not None]
+        cells = (
+            f"{passed:,} of {len(items):,}",
+            f"{passed / len(items):.0%}",
+            f"{low:.0%} to {high:.0%}",
+            seconds(sum(times) / len(times)) if times else "",
+            dollars(sum(costs)) if costs else "",
         )
-    if row["details"]["comparison"]:
-        parts.append(f"<pre>{_safe(row['details']['comparison'])}</pre>")
-    return "".join(parts) + "</details>"
+        numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
+        rows.append(f"<tr><td>{safe(agent, 200)}<td>{safe(model, 200)}{numbers}</tr>")
+    names = ("Passed", "Rate", "95 %", "Time a case", "Cost")
+    head = "<th>Agent<th>Model" + "".join(f'<th class="number">{name}' for name in names)
+    return f'<h2>Agents</h2><div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def _safe(text: str) -> str:
-    return html.escape(visible(clip(text, _LONGEST)))
+def _modes(assessment: Assessment) -> str:
+    if not assessment.modes:
+        return ""
+    rows = "".join(
+        f'<tr><td class="number">{mode.count:,}<td class="number">{mode.share:.0%}'
+        f"<td>{safe(mode.name or mode.what, 500)}</tr>"
+        for mode in assessment.modes[:_MODES]
+    )
+    rest = len(assessment.modes) - _MODES
+    more = f'<p class="muted">and {rest:,} other ways</p>' if rest > 0 else ""
+    head = '<th class="number">Attempts<th class="number">Share<th>What failed'
+    return f'<h2>How attempts failed</h2><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>{more}'
+
+
+def _filter(summaries: Sequence[CaseSummary], passed: int) -> str:
+    """Which cases are shown, by style alone: no script."""
+    counts = [
+        ("all", "all", len(summaries)),
+        ("bad", "not passed", len(summaries) - passed),
+        ("passed", "passed", passed),
+        ("flaky", "flaky", sum(item.flaky for item in summaries)),
+    ]
+    inputs = "".join(
+        f'<label><input type="radio" name="show" id="show-{key}"{" checked" if key == "all" else ""}> '
+        f"{word} ({count:,})</label>"
+        for key, word, count in counts
+        if count or key == "all"
+    )
+    return f'<h2>Cases</h2><fieldset class="filter"><legend>Show</legend>{inputs}</fieldset>'
+
+
+def _cases(
+    reader: RunReader, cases: Sequence[CaseRow], summaries: Sequence[CaseSummary], whole: bool
+) -> Iterator[str]:
+    """Every case under its suite's heading, in the order of the results."""
+    groups = groupby(results.rows_with_case(reader), key=lambda found: found[0])
+    ref, rows = next(groups, (0, iter(())))
+    suite = None
+    order = sorted(range(len(cases)), key=lambda index: (cases[index].suite, cases[index].id))
+    for index in order:
+        item = summaries[index]
+        if item.suite != suite:
+            suite = item.suite
+            yield f"<h3>{safe(suite, 500)}</h3>"
+        own: list[Result] = []
+        if cases[index].id == ref:
+            own = [storable(row) for _, row in rows]
+            ref, rows = next(groups, (0, iter(())))
+        yield case_html(cases[index].id, item, own, passed_whole=whole)

@@ -79,6 +79,12 @@ def write_lines(reader: RunReader, path: Path) -> None:
 
 def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
     """`results[]`: one per ended attempt, in order of suite, case and attempt."""
+    for _, row in rows_with_case(reader):
+        yield row
+
+
+def rows_with_case(reader: RunReader) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The same, each with the id of its case's row in the run."""
     cases = {row.id: row for row in reader.cases()}
     done = [row for row in reader.attempts() if row.state == "done"]
     done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
@@ -95,7 +101,7 @@ def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
             made["trace"] = msgspec.to_builtins(attempt.trace)
         if row.id in notes:
             made["note"] = _note(notes[row.id])
-        yield made
+        yield row.case_ref, made
 
 
 def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> dict[str, Any]:

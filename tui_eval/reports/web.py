@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import html
 import json
-import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,10 +100,10 @@ def _page(root: Path, run: str) -> str | None:
     reader = _reader(root, run)
     if reader is None:
         return None
+    name = _safe(run)
+    above = f'<nav><a href="/">All runs</a> · <a href="/api/runs/{name}" download="{name}.json">Results as JSON</a></nav>'
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            page.write(reader, Path(folder) / "run.html")
-            return (Path(folder) / "run.html").read_text("utf-8")
+        return "".join(page.pieces(reader, above)).encode("utf-8", "replace").decode()
     finally:
         reader.close()
 
@@ -125,23 +125,57 @@ def _listed(root: Path) -> list[dict[str, Any]]:
 
 
 def _home(root: Path) -> str:
-    rows = "".join(_row(run) for run in Index(root).runs())
-    head = "".join(
-        f"<th>{name}" for name in ("When", "Run", "What", "Agent", "Passed", "Failed", "Errors", "Cost")
+    runs = Index(root).runs()
+    heading = f"<h1>Runs</h1><p class=muted>{_safe(str(root))}</p>"
+    if not runs:
+        return page.document("Runs", f"{heading}<p>No runs yet: <code>tui-eval run PATH</code></p>")
+    names = ("Passed", "Failed", "Errors", "Rate", "Cost")
+    head = "<th>When<th>Run<th>What<th>Agent" + "".join(f'<th class="number">{name}' for name in names)
+    rows = "".join(_row(run) for run in runs)
+    table = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
+    return page.document("Runs", f"{heading}{_trend(runs)}{table}")
+
+
+def _rate(run: RunSummary) -> float | None:
+    judged = run.passed + run.failed + run.errors
+    return run.passed / judged if judged else None
+
+
+def _trend(runs: Sequence[RunSummary]) -> str:
+    """The pass rate of whole runs as bars, oldest at the left."""
+    rates = [
+        (run.id, rate) for run in reversed(runs) if not run.linked_to and (rate := _rate(run)) is not None
+    ]
+    if len(rates) < 2:
+        return ""
+    bars = "".join(
+        f'<rect x="{index}.1" y="{100 - rate * 100:.1f}" width=".8" height="{max(rate * 100, 1):.1f}"'
+        f' fill="currentColor"><title>{_safe(run_id)}: {rate:.0%}</title></rect>'
+        for index, (run_id, rate) in enumerate(rates)
     )
-    body = (
-        f"<table><tr>{head}{rows}</table>" if rows else "<p>No runs yet: <code>tui-eval run PATH</code></p>"
+    label = f"Pass rate of {len(rates)} runs, oldest at the left; the last {rates[-1][1]:.0%}"
+    return (
+        f'<p class="muted">{label}</p><svg viewBox="0 0 {len(rates)} 100" preserveAspectRatio="none" role="img"'
+        f' aria-label="{label}">{bars}</svg>'
     )
-    return page.document("Runs", f"<h1>Runs of {_safe(str(root))}</h1>{body}")
 
 
 def _row(run: RunSummary) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
-    cost = "" if run.cost is None else f"${run.cost:.4f}"
-    figures = "".join(f"<td class=number>{value}" for value in (run.passed, run.failed, run.errors, cost))
+    rate = _rate(run)
+    cells = (
+        f"{run.passed:,}",
+        f"{run.failed:,}",
+        f"{run.errors:,}",
+        "" if rate is None else f"{rate:.0%}",
+        "" if run.cost is None else f"${run.cost:,.4f}",
+    )
+    figures = "".join(f'<td class="number">{value}' for value in cells)
     name = _safe(run.id)
+    state = "" if run.state == "finished" else f' <span class="error">{_safe(run.state)}</span>'
+    linked = f' <span class="muted">adds to {_safe(run.linked_to)}</span>' if run.linked_to else ""
     return (
-        f'<tr><td>{when}<td><a href="/runs/{name}">{name}</a> {_safe(run.state)}<td>{_safe(run.what)}'
+        f'<tr><td>{when}<td><a href="/runs/{name}">{name}</a>{state}{linked}<td>{_safe(run.what)}'
         f"<td>{_safe(run.agents)}{figures}"
     )
 

@@ -1,0 +1,142 @@
+"""One case of the HTML page: a line that unfolds to its attempts, each to transcript, verdicts and data."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.store.summary import CaseSummary
+
+_LONGEST = 20_000
+_ROWS, _COLUMNS = 20, 12
+GLYPHS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
+
+Result = dict[str, Any]
+"""One entry of `results[]`, storable."""
+
+
+def safe(text: object, limit: int = _LONGEST) -> str:
+    """Foreign text: controls visible, nothing in it markup."""
+    return html.escape(visible(clip(str(text), limit)))
+
+
+def mark(outcome: str | None) -> str:
+    """Glyph and word of an outcome, in its colour."""
+    word = outcome or "not run"
+    return f'<span class="{safe(word.split()[0])}">{GLYPHS.get(word, "◌")} {safe(word)}</span>'
+
+
+def seconds(milliseconds: float | None) -> str:
+    """A duration; empty where it is not known."""
+    return "" if milliseconds is None else f"{milliseconds / 1000:,.2f} s"
+
+
+def dollars(cost: float | None) -> str:
+    """USD with four digits; empty where it is not known."""
+    return "" if cost is None else f"${cost:,.4f}"
+
+
+def case_html(number: int, item: CaseSummary, results: Sequence[Result], *, passed_whole: bool = True) -> str:
+    """A case with its attempts; without `passed_whole` those that passed have no transcript."""
+    prompt = next((row["prompt"] for row in results if row.get("prompt")), "")
+    who = " · ".join(safe(part, 80) for part in (item.agent, item.model, str(prompt or "")) if part)
+    marks = "".join(GLYPHS.get(row["outcome"], "◌") for row in results)
+    ratio = f"{marks if len(marks) <= 5 else ''} {item.passed}/{item.attempts}".strip()
+    flaky = ' data-flaky="yes"' if item.flaky else ""
+    why = "" if item.outcome == "passed" else f'<span class="why">{safe(item.message, 2000)}</span>'
+    parts = [
+        f'<details class="case" id="case-{number}" data-outcome="{safe((item.outcome or "not").split()[0])}"{flaky}>'
+        f'<summary>{mark(item.outcome)}<span><span class="name">{safe(item.name, 300)}</span> '
+        f'<span class="muted">{who}{" · flaky" if item.flaky else ""}</span></span>'
+        f'<span class="number">{ratio}</span><span class="number time">{seconds(item.duration_ms)}</span>'
+        f'<span class="number cost">{dollars(item.cost)}</span>{why}</summary><div class="inside">'
+        f'<p class="muted">{safe(item.suite)} · <a href="#case-{number}">link to this case</a></p>'
+    ]
+    for row in results:
+        parts.append(_attempt(row, alone=len(results) == 1, whole=passed_whole or row["outcome"] != "passed"))
+    return "".join(parts) + "</div></details>\n"
+
+
+def _attempt(row: Result, *, alone: bool, whole: bool) -> str:
+    tokens = f" · {row['tokens']:,} tokens" if row["tokens"] is not None else ""
+    facts = f"{seconds(row['duration_ms'])}{tokens} {dollars(row['cost'])}"
+    parts = [
+        f'<details class="attempt"{" open" if alone or row["outcome"] != "passed" else ""}><summary>'
+        f'attempt {row["attempt"]} {mark(row["outcome"])} <span class="muted">{facts}</span></summary>'
+        f'<div class="attempt-inside">'
+    ]
+    if row.get("note"):
+        note = row["note"]
+        said = " ".join(
+            str(part) for part in ("★" if note["star"] else "", note["verdict"] or "", note["text"]) if part
+        )
+        parts.append(f"<p>A person says: {safe(said)}</p>")
+    if row["error"]:
+        parts.append(f'<p class="error">! {safe(row["error"])}</p>')
+    parts += [_verdicts(row["assertions"]), _data(row["details"])]
+    if whole:
+        parts += [_entry(entry) for entry in row["transcript"]]
+    return "".join(parts) + "</div></details>"
+
+
+def _verdicts(verdicts: Sequence[Result]) -> str:
+    items: list[str] = []
+    for verdict in verdicts:
+        outcome = {True: "passed", False: "failed", None: "error"}[verdict["passed"]]
+        turn = f"turn {verdict['turn']} " if verdict["turn"] else ""
+        target = "" if verdict["target"] in ("", "text") else f" of {safe(verdict['target'])}"
+        item = (
+            f'<li><span class="{outcome}">{GLYPHS[outcome]} {outcome}</span> {turn}'
+            f'<strong>{safe(verdict["type"])}</strong>{target} <span class="muted">{safe(verdict["reason"], 2000)}</span>'
+        )
+        if outcome != "passed":
+            for name in ("expected", "actual"):
+                if verdict[name] not in (None, ""):
+                    item += f'<div class="who">{name}</div><pre>{safe(_value(verdict[name]), 2000)}</pre>'
+        items.append(item)
+    return f'<ul class="verdicts">{"".join(items)}</ul>' if items else ""
+
+
+def _data(details: Result) -> str:
+    parts: list[str] = []
+    if details.get("comparison"):
+        parts.append(f'<div class="who">what differs</div><pre>{safe(details["comparison"])}</pre>')
+        frames = [
+            f'<div><div class="who">{name}</div>{_frame(details.get(f"{name}_data"))}</div>'
+            for name in ("expected", "actual")
+        ]
+        parts.append(f'<div class="sides">{"".join(frames)}</div>')
+    if details.get("reference_sql"):
+        parts.append(f'<div class="who">expected SQL</div><pre>{safe(details["reference_sql"])}</pre>')
+    return "".join(parts)
+
+
+def _frame(rows: Sequence[Result] | None) -> str:
+    if not rows:
+        return '<p class="muted">no rows</p>'
+    columns = list(dict.fromkeys(str(name) for row in rows[:_ROWS] for name in row))[:_COLUMNS]
+    head = "".join(f"<th>{safe(name, 60)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{safe(_value(row.get(name)), 200)}</td>" for name in columns) + "</tr>"
+        for row in rows[:_ROWS]
+    )
+    more = f'<p class="muted">{len(rows) - _ROWS:,} more rows</p>' if len(rows) > _ROWS else ""
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>{more}'
+
+
+def _entry(entry: Result) -> str:
+    who = " · ".join(
+        safe(part, 200) for part in (entry["kind"].replace("_", " "), entry["agent"], entry["name"]) if part
+    )
+    took = f" · {seconds(entry['duration_ms'])}" if entry["duration_ms"] else ""
+    value = entry["arguments"] if entry["arguments"] is not None else entry["result"]
+    shown = [entry["text"], "" if value is None else _value(value), entry["error"] or ""]
+    body = "\n".join(part for part in shown if part)
+    return f'<div class="who">turn {entry["turn"]} · {who}{took}</div><pre>{safe(body)}</pre>'
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
