@@ -16,6 +16,7 @@ from tui_eval.store.runs import StoreError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
 from tui_eval.tui.state.linked import Placed
+from tui_eval.tui.state.regex_matches import look
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     content.name, content.suite = content.case.name, content.case.suite
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)
+        if content.attempt is not None:
+            look(content.attempt)
 
 
 def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:

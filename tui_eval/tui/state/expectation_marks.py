@@ -2,58 +2,92 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
-from tui_eval.model import Verdict
+from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.lines import Line, Mark, marked, one_line, plain
+from tui_eval.tui.state.regex_matches import found_by, pattern_of
+from tui_eval.tui.state.reply import reply_text
 from tui_eval.tui.state.text_difference import NearMiss, near_miss
 
 IGNORING_CASE = ("should_contain", "should_not_contain", "icontains", "icontains-any", "icontains-all")
 CASE_SENSITIVE = ("contains", "contains-any", "contains-all", "starts-with", "keywords")
 SHORTEST_NEAR = 3
 """A wanted text shorter than this (characters) has no nearest place worth showing."""
+_MARKUP = r"[\s*_`#>|~-]*"
+"""What may stand between the words of a text in the reply where the agent's Markdown was made readable."""
 
 
-def content_texts(verdict: Verdict) -> tuple[list[str], bool, bool] | None:
-    """What a content assertion looks for in the reply: texts, whether case is ignored, whether they
-    are forbidden. None for other assertions."""
+class Looked(NamedTuple):
+    """What a content assertion looks for in the reply: texts, whether case is ignored, whether they are
+    forbidden, and whether one of them is enough."""
+
+    texts: list[str]
+    ignoring_case: bool
+    forbidden: bool
+    any_will_do: bool = False
+
+
+def content_texts(verdict: Verdict, attempt: Attempt | None = None) -> Looked | None:
+    """What a content assertion looks for; None for other assertions. Of a regular expression the texts
+    that it matched in the attempt's reply, where they are known."""
     kind, forbidden = verdict.type, "not" in re.split(r"[-_]", verdict.type)
     for prefix in ("not-", "not_"):
         kind = kind.removeprefix(prefix)
+    pattern = pattern_of(verdict)
+    if pattern is not None and attempt is not None:
+        found = found_by(pattern, reply_text(attempt, verdict))
+        return None if found is None else Looked(list(found), False, forbidden)
     if kind not in IGNORING_CASE and kind not in CASE_SENSITIVE:
         return None
     if verdict.target.split(".")[0] not in ("text", ""):
         return None
-    return list(_texts(verdict.expected)), kind in IGNORING_CASE, forbidden
+    expected = verdict.expected
+    if isinstance(expected, str) and kind.endswith(("-any", "-all")):
+        expected = next(csv.reader([expected.replace("\n", " ")], skipinitialspace=True), [])
+    return Looked(list(_texts(expected)), kind in IGNORING_CASE, forbidden, kind.endswith("-any"))
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         if str(value).strip():
-            yield one_line(value, 500)
+            yield one_line(str(value).replace("\r\n", "\n").replace("\n", "\x00"), 500).replace("␀", "\n")
     elif isinstance(value, list):
         for item in value:
             yield from _texts(item)
 
 
+class _Sought(NamedTuple):
+    """A text as it stands in the reply, the same with Markdown in between, and how it is marked."""
+
+    exact: re.Pattern[str]
+    loose: re.Pattern[str] | None
+    style: str
+
+
 class Expectations:
     """The marks for one reply's lines, made from the verdicts that look at it."""
 
-    def __init__(self, verdicts: Sequence[Verdict]) -> None:
-        self._found: list[tuple[re.Pattern[str], str]] = []
+    def __init__(self, verdicts: Sequence[Verdict], attempt: Attempt | None = None) -> None:
+        self._found: list[_Sought] = []
         self._missing: list[str] = []
         for verdict in verdicts:
-            looked = content_texts(verdict)
+            looked = content_texts(verdict, attempt)
             if looked is None:
                 continue
-            texts, ignoring_case, forbidden = looked
-            for text in texts:
-                flags = re.IGNORECASE if ignoring_case else 0
-                style = "hit-forbidden" if forbidden else "hit-wanted"
-                self._found.append((re.compile(re.escape(text), flags), style))
-                if verdict.passed is False and not forbidden and len(text) >= SHORTEST_NEAR:
+            there = verdict.passed is not looked.forbidden  # the judge found them in the reply
+            for text in looked.texts:
+                flags = re.IGNORECASE if looked.ignoring_case else 0
+                style = "hit-forbidden" if looked.forbidden else "hit-wanted"
+                words = [re.escape(word) for word in re.split(_MARKUP, text) if word]
+                loose = re.compile(_MARKUP.join(words), flags) if there and words else None
+                self._found.append(_Sought(re.compile(re.escape(text), flags), loose, style))
+                if verdict.passed is False and not looked.forbidden and len(text) >= SHORTEST_NEAR:
                     self._missing.append(text)
 
     def __bool__(self) -> bool:
@@ -66,14 +100,25 @@ class Expectations:
             return
         lines = list(lines)
         texts = [plain(line) for line in lines]
-        near = self._nearest(texts)
+        marks = self._nearest(texts)
+        whole = "\n".join(texts)
+        starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+        for sought in self._found:
+            places = [match.span() for match in sought.exact.finditer(whole)]
+            if not places and sought.loose is not None:
+                places = [match.span() for match in sought.loose.finditer(whole)]
+            for start, end in places:
+                number = bisect_right(starts, start) - 1
+                while number < len(texts) and starts[number] < end:
+                    place = Mark(
+                        max(start - starts[number], 0),
+                        min(end - starts[number], len(texts[number])),
+                        sought.style,
+                    )
+                    marks.setdefault(number, []).append(place)
+                    number += 1
         for number, line in enumerate(lines):
-            marks = [
-                Mark(match.start(), match.end(), style)
-                for wanted, style in self._found
-                for match in wanted.finditer(texts[number])
-            ]
-            yield marked(line, [*near.get(number, ()), *marks])
+            yield marked(line, marks.get(number, ()))
 
     def _nearest(self, texts: list[str]) -> dict[int, list[Mark]]:
         near: dict[int, list[Mark]] = {}

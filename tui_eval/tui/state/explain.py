@@ -13,28 +13,13 @@ from tui_eval.tui.state.json_lines import parsed, short
 from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
 from tui_eval.tui.state.near_text import nearest_line, text_explained
 from tui_eval.tui.state.past import CasePast, budget_of, usual
+from tui_eval.tui.state.reply import reply_text
 from tui_eval.tui.state.tool_comparison import tools_explained
 from tui_eval.tui.state.tool_pairing import pair
 
 BAR = 30
 """Columns of a budget's bar."""
 _AJV = re.compile(r"\bdata((?:/[^\n]*?)?) (must [^\n]+)")
-
-
-def reply_text(attempt: Attempt, verdict: Verdict) -> str:
-    """The text that an assertion looked at: its turn's reply, the last one where it has no turn."""
-    replies = [reply for reply in attempt.replies if verdict.turn in (None, reply.turn)]
-    text = replies[-1].text if replies else ""
-    if text.strip(" …"):
-        return text
-    if isinstance(verdict.actual, str) and verdict.actual:
-        return verdict.actual
-    said = [
-        entry.text
-        for entry in attempt.transcript
-        if entry.kind == "assistant" and verdict.turn in (None, entry.turn)
-    ]
-    return said[-1] if said else attempt.response_text
 
 
 def explained(verdict: Verdict, attempt: Attempt, past: CasePast | None = None) -> Iterator[Line]:
@@ -50,7 +35,7 @@ def explained(verdict: Verdict, attempt: Attempt, past: CasePast | None = None) 
     elif verdict.target.split(".")[0] in ("sly_data", "structure", "metadata") and "." in verdict.target:
         yield from _path(verdict, attempt)
     else:
-        yield from text_explained(verdict, reply_text(attempt, verdict))
+        yield from text_explained(verdict, reply_text(attempt, verdict), attempt)
 
 
 def in_short(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tui_eval.model import Verdict
+from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.expectation_marks import SHORTEST_NEAR, content_texts
 from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
+from tui_eval.tui.state.regex_matches import pattern_of
 from tui_eval.tui.state.text_difference import near_miss
 
 AROUND = 24
@@ -18,37 +19,67 @@ LONGEST = 50_000
 """Characters of a reply that are looked through."""
 
 
-def text_explained(verdict: Verdict, reply: str) -> Iterator[Line]:
-    """Per text that was looked for whether it stands in the reply, and where, or the nearest miss."""
-    looked = content_texts(verdict)
+def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None) -> Iterator[Line]:
+    """Per text that was looked for whether it stands in the reply, and where, or the nearest miss; of a
+    regular expression what it matched."""
+    looked = content_texts(verdict, attempt)
     if looked is None:
         return
-    texts, ignoring_case, forbidden = looked
     shown = one_line(reply[:LONGEST])
     if not shown.strip():
         yield (Span("the reply has no text", "note"),)
         return
-    for wanted in texts[:MOST]:
-        places = [match.span() for match in _pattern(wanted, ignoring_case).finditer(shown)]
+    pattern = pattern_of(verdict)
+    if pattern is not None and not looked.texts:
+        yield from _unmatched(pattern, shown, looked.forbidden)
+        return
+    for wanted in (one_line(text) for text in looked.texts[:MOST]):
+        places = [match.span() for match in _pattern(wanted, looked.ignoring_case).finditer(shown)]
         if places:
-            yield from _found(wanted, places, shown, forbidden)
-        elif forbidden:
+            yield from _found(wanted, places, shown, looked.forbidden)
+        elif looked.forbidden:
             yield (Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted"))
+        elif verdict.passed:
+            words = (
+                " is not there: one of them is enough" if looked.any_will_do else " is not there as it reads"
+            )
+            yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
         else:
-            yield from _missing(wanted, shown, ignoring_case)
-    if len(texts) > MOST:
-        yield (Span(f"… and {len(texts) - MOST} more", "muted"),)
+            yield from _missing(wanted, shown, looked.ignoring_case)
+    if len(looked.texts) > MOST:
+        yield (Span(f"… and {len(looked.texts) - MOST} more", "muted"),)
+
+
+def _unmatched(pattern: str, text: str, forbidden: bool) -> Iterator[Line]:
+    """A pattern that matches nothing; the nearest place to the longest plain text in it."""
+    glyph = Span("✓ ", "passed") if forbidden else Span("✗ ", "failed")
+    yield (glyph, Span(one_line(pattern, 200), "strong"), Span(" matches nothing", "muted"))
+    if forbidden:
+        return
+    plain_text = re.sub(r"\[[^\]]*\]|\{[^}]*\}|\(\?[^:)]*[:)]|\\[A-Za-z]", "\n", pattern)
+    plain_text = re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[.^$*+?()|]", "\n", plain_text))
+    wanted = max((part.strip() for part in plain_text.split("\n")), key=len, default="")
+    if not _worth(wanted):
+        return
+    place = _pattern(wanted, False).search(text)
+    if place is not None:
+        yield (
+            Span("  its text stands here: ", "muted"),
+            *_excerpt(text, *place.span(), [Mark(0, 10**6, "hit-near")]),
+        )
+    else:
+        yield from _missing(wanted, text, False)
 
 
 def nearest_line(verdict: Verdict, reply: str) -> Line | None:
     """The nearest miss of the first text that is missing, on one line; None where there is none."""
     looked = content_texts(verdict)
-    if looked is None or verdict.passed is not False or looked[2]:
+    if looked is None or verdict.passed is not False or looked.forbidden:
         return None
     shown = one_line(reply[:LONGEST])
-    for wanted in looked[0][:MOST]:
-        if not _pattern(wanted, looked[1]).search(shown):
-            miss = near_miss(wanted, shown, ignoring_case=looked[1]) if _worth(wanted) else None
+    for wanted in (one_line(text) for text in looked.texts[:MOST]):
+        if not _pattern(wanted, looked.ignoring_case).search(shown):
+            miss = near_miss(wanted, shown, ignoring_case=looked.ignoring_case) if _worth(wanted) else None
             if miss is None:
                 return None
             place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))

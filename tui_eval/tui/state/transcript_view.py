@@ -73,7 +73,7 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
         _add_turn(view, attempt, turn, [e for _, e in of_turn], verdicts)
         reply = _replying_agent(of_turn)
         for index, entry in in_reading_order(of_turn):
-            marks = Expectations(looks) if entry.kind == "assistant" and entry.agent == reply else None
+            marks = Expectations(looks, attempt) if entry.kind == "assistant" and entry.agent == reply else None
             view.blocks.append(entry_block(index, entry, calls, rendered, marks, several))
             _outline_entry(view, view.blocks[-1], entry, calls.get(index))
         view.blocks.extend(_verdict_block(i, v, attempt) for i, v in verdicts)
