@@ -97,7 +97,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
     ]
     DEFAULT_CSS = """
     RunDialog { align: center middle; background: $background 60%; }
-    RunDialog > Vertical { width: 74; height: auto; max-height: 95%; padding: 1 2; background: $panel; border: round $primary; }
+    RunDialog > Vertical { width: 74; max-width: 100%; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
     RunDialog Horizontal { height: 1; }
     RunDialog .title { text-style: bold; margin-bottom: 1; }
     RunDialog .label { width: 12; color: $text-muted; }
@@ -105,7 +105,13 @@ class RunDialog(ModalScreen[RunChoice | None]):
     RunDialog Input:focus { background: $surface-lighten-2; }
     RunDialog .estimate { margin-top: 1; height: auto; }
     RunDialog .keys { color: $text-muted; margin-top: 1; }
+    RunDialog.-short > Vertical { padding: 0 1; }
+    RunDialog.-short .title { margin: 0; }
+    RunDialog.-short .estimate { margin: 0; }
+    RunDialog.-short .keys { margin: 0; }
+    RunDialog.-short .agents { max-height: 1; }
     """
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
 
     def __init__(
         self, choice: RunChoice, agents: Sequence[str], estimate: Callable[[RunChoice], tuple[str, bool]]
@@ -128,7 +134,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
                     yield entry
             if self._agents:
                 names = visible(", ".join(self._agents), newlines=False)
-                yield Static(Text(f"agents here: {names}"), classes="keys")
+                yield Static(Text(f"agents here: {names}"), classes="keys agents")
             yield Static("", classes="estimate", markup=False)
             yield Static("enter runs   tab next field   esc leaves", classes="keys", markup=False)
 

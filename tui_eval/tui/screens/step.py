@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import TextArea
 
-from tui_eval.guard.text import clip, visible
+from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow
@@ -24,7 +25,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.state.step_view import StepView, step_view
-from tui_eval.tui.widgets.bars import FactsBar, KeyHints
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 
@@ -133,7 +134,7 @@ class StepScreen(Place, inherit_bindings=False):
             box.border_title = None
         box.set_class(not waits, "-hidden")
         if waits:
-            state = ("warn", f"  turn {waits} would be sent: look, then enter")
+            state = ("warn", f"  turn {waits} would be sent: enter sends")
         elif view.done:
             state = ("title", f"  ended: {view.outcome}")
         else:
@@ -143,7 +144,9 @@ class StepScreen(Place, inherit_bindings=False):
 
     @property
     def _shown_name(self) -> str:
-        return clip(visible(self._name, newlines=False), 36)
+        return fit(
+            name := visible(self._name, newlines=False), min(cell_len(name), max(12, self.size.width - 44))
+        )
 
     def _keys(self) -> list[Key]:
         if self._view.done:
@@ -215,7 +218,7 @@ class StepScreen(Place, inherit_bindings=False):
         box.can_focus = editing
         self.set_class(editing, "-editing")
         (box if editing else self.query_one(LinesPane)).focus()
-        facts = "  editing: esc ends it, ctrl+s sends" if editing else "  look, then enter"
+        facts = "  editing: esc ends it, ctrl+s sends" if editing else "  enter sends"
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
 
     def action_edit_outside(self) -> None:

@@ -18,7 +18,8 @@ from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.entries import suite_entries, suite_entry
-from tui_eval.tui.widgets.bars import FactsBar, KeyHints, Part
+from tui_eval.tui.state.suites_facts import Looked, facts_line
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
@@ -150,45 +151,10 @@ class SuitesScreen(ListPlace):
         """The line at the top, the empty list's words, the detail."""
         app = self.eval_app
         state = app.state
-        symbols = app.symbols
         tree = self.case_list.cases
-        parts: list[Part] = [("title", "tui-eval"), ("dim", f"  {app.shown_root}  ")]
-        files = sum(bool(suite.cases) for suite in state.suites)
-        if state.loading and not state.rows:
-            parts.append(("dim", "reading suites"))
-        else:
-            parts.append(("text", f"{files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} cases"))
-            if state.loading:
-                parts.append(("dim", f"{symbols.dot}reading"))
-        problems = sum(
-            problem.level == "error" for suite in state.suites for problem in suite.problems
-        ) + len(state.problems)
-        if problems:
-            parts.append(("bad", f"  {problems} problem{'s' if problems > 1 else ''}"))
-        counts: dict[str, int] = {}
-        for entry in tree.shown:
-            counts[entry.status] = counts.get(entry.status, 0) + 1
-        for status, style in (
-            ("failed", "bad"),
-            ("error", "warn"),
-            ("running", "running"),
-            ("passed", "good"),
-        ):
-            if counts.get(status):
-                word = f" {counts[status]:,} {status}" if self.size.width >= 100 else f"{counts[status]:,}"
-                parts.append((style, f"  {symbols.glyphs[status]}{word}"))
-        if self.expression:
-            parts.append(("key", f"  filter: {self.expression}"))
-            parts.append(("dim", f" ({len(tree.shown):,} shown, F clears)"))
-        if self.filter_error:
-            parts = [("bad", self.filter_error)]
-        marks = len(self.case_list.marks)
-        if marks:
-            parts.append(("key", f"  {marks:,} marked"))
-        if state.run is not None and state.run.active:
-            done = state.run.counts
-            parts.append(("running", f"  run {done.done:,}/{done.total:,} (L)"))
-        self.query_one(FactsBar).show(parts)
+        bar = self.query_one(FactsBar)
+        looked = Looked(self.expression, self.filter_error, len(self.case_list.marks), self.view.order)
+        bar.show(facts_line(state, tree, app.symbols, looked, app.shown_root, self.size.width - 2))
         if self.expression:
             empty = ["Nothing matches the filter.", "F clears it, f changes it."]
         elif state.loading:

@@ -83,6 +83,16 @@ class View:
     """Keys of cases that stay where they are although they are no failures any more, or no longer pass the
     filter, so that the list does not move under the person's hands."""
 
+    @property
+    def order(self) -> str:
+        """The order in words; empty for that of the files."""
+        words = "failures first" if self.failures_first else ""
+        if self.sort != "file":
+            words = f"{words}, by {self.sort}" if words else f"by {self.sort}"
+        if self.reverse:
+            words = f"{words}, reversed" if words else "reversed"
+        return words
+
     def place(self, entry: Entry) -> tuple[bool, bool]:
         """What gives an entry its place: that it passes the filter, that it stands among the failures."""
         return self.accept is None or self.accept(entry), self.failures_first and _urgency(entry) < 2
