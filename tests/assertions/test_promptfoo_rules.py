@@ -129,6 +129,7 @@ ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
     # Fences end with as many marks as they began with, and sql is all they say.
     ("````sql\nSELECT 1\n````", {"type": "contains-sql"}, True, 1),
     ('```sql title="x"\nSELECT 1\n```', {"type": "contains-sql"}, False, 0),
+    ([{"name": "a"}], {"type": "tool-call-f1", "value": []}, THROWS, 0),
     # Similarity without anything to compare with.
     ("x", {"type": "gleu", "value": []}, THROWS, 0),
     ("x", {"type": "bleu", "value": []}, THROWS, 0),

@@ -25,12 +25,13 @@ def tool_call_f1(call: Call) -> Result:
     )
     names = value.split(",") if isinstance(value, str) else map(js.string, value)
     expected = {name.strip() for name in names if name.strip()}
+    invariant(expected, '"tool-call-f1" assertion requires at least one expected tool name')
     called = called_tools(call.output)
     if not called and not call.evidence.reference:
         called = {entry.name for entry in call.evidence.transcript if entry.kind == "tool_call"}
     common = len(expected & called)
     precision = common / len(called) if called else 0.0
-    recall = common / len(expected) if expected else 0.0
+    recall = common / len(expected)
     score = 2 * precision * recall / (precision + recall) if common else 0.0
     threshold = 1.0 if call.threshold is None else call.threshold
     passed = (score >= threshold) != call.inverse
@@ -146,18 +147,20 @@ def _is_call(value: Any) -> bool:
 
 def _against(call: Call, calls: list[Any], functions: list[Any]) -> Result:
     schemas = {function.get("name"): function for function in functions if isinstance(function, dict)}
+    if call.evidence.reference:  # promptfoo does not know a function without `parameters`
+        schemas = {name: function for name, function in schemas.items() if function.get("parameters")}
     for given in calls:
         name = given["name"]
         if name not in schemas:
             reason = f'Called "{name}", but there is no function with that name'
             return Result(False, 0.0, reason, actual=call.text)
-        schema = schemas[name].get("parameters")
-        if not isinstance(schema, dict) or not schema:
-            continue
         try:
             arguments = js.parse_json(given["arguments"])
         except (ValueError, RecursionError) as error:
             return Result(False, 0.0, f"Arguments of {name} are not JSON: {error}", actual=call.text)
+        schema = schemas[name].get("parameters")
+        if not isinstance(schema, dict) or not schema:
+            continue
         wrong = mismatch(schema, arguments)
         if wrong:
             reason = f'Call to "{name}" does not match schema: {wrong}'
