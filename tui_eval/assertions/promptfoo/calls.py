@@ -25,13 +25,13 @@ def tool_call_f1(call: Call) -> Result:
     )
     names = value.split(",") if isinstance(value, str) else map(js.string, value)
     expected = {name.strip() for name in names if name.strip()}
-    invariant(expected, '"tool-call-f1" assertion requires at least one expected tool name')
+    invariant(value != [], '"tool-call-f1" assertion requires at least one expected tool name')
     called = called_tools(call.output)
     if not called and not call.evidence.reference:
         called = {entry.name for entry in call.evidence.transcript if entry.kind == "tool_call"}
     common = len(expected & called)
     precision = common / len(called) if called else 0.0
-    recall = common / len(expected)
+    recall = common / len(expected) if expected else 0.0
     score = 2 * precision * recall / (precision + recall) if common else 0.0
     threshold = 1.0 if call.threshold is None else call.threshold
     passed = (score >= threshold) != call.inverse
