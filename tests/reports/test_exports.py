@@ -83,6 +83,92 @@ def test_junit_counts(reader: RunReader, tmp_path: Path) -> None:
     assert failure is not None and "0 of 2 attempts passed" in str(failure.text)
 
 
+def test_junit_names_are_told_apart_and_its_sums_are_right(tmp_path: Path) -> None:
+    run_id = new_run_id()
+    writer = RunWriter(
+        Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"], started_at=0.0)
+    )
+    planned = [
+        PlannedCase(
+            Case(f"s.yaml::x::{prompt}", "x", "s.yaml", "promptfoo", turns=[Turn("?")]), agent, model, 1, 1
+        )
+        for prompt in ("short", "long")
+        for agent, model in (("a", "m"), ("a", "n"), ("b", None))
+    ] + [PlannedCase(Case("t.yaml::x", "x", "t.yaml", "nao"), "a", None, 2, 2)]
+    refs = writer.plan(planned)
+    outcomes = ["passed", "failed", "error", "passed", "passed", "cancelled", "passed"]
+    for (ref, *rest), one, outcome in zip(refs, planned, outcomes, strict=True):
+        for each in (ref, *rest):
+            writer.done(each, attempt(one.case.case_id, 1, outcome))
+    writer.state("finished", 10.0)
+    writer.close()
+    reader = RunReader(writer.folder)
+    export(reader, tmp_path / "a.junit.xml")
+    reader.close()
+    root = ElementTree.parse(tmp_path / "a.junit.xml").getroot()
+    names = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+    assert len(set(names)) == len(names) == 7
+    assert ("s.yaml", "x [a, m] short") in names and ("t.yaml", "x [a]") in names
+    for element, expected in (
+        (root, "7 1 1 1 0.040"),
+        (root[0], "6 1 1 1 0.030"),
+        (root[1], "1 0 0 0 0.010"),
+    ):
+        attributes = ("tests", "failures", "errors", "skipped", "time")
+        assert " ".join(str(element.get(name)) for name in attributes) == expected
+    for suite in root:
+        assert len(suite.findall("testcase")) == int(suite.get("tests", "0"))
+        assert len(suite.findall("testcase/failure")) == int(suite.get("failures", "0"))
+
+
+def test_markdown_shows_foreign_text_as_it_is(reader: RunReader, tmp_path: Path) -> None:
+    """Read as GitHub does: the cells say what the case says, and nothing in them is markup."""
+    from markdown_it import MarkdownIt
+
+    export(reader, tmp_path / "a.md")
+    page = MarkdownIt("commonmark").enable("table").render((tmp_path / "a.md").read_text("utf-8"))
+
+    class Cells(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells: list[str] = []
+            self.tags: set[str] = set()
+
+        def handle_starttag(self, tag: str, attrs: list) -> None:
+            self.tags.add(tag)
+            if tag == "td":
+                self.cells.append("")
+
+        def handle_data(self, data: str) -> None:
+            if self.cells:
+                self.cells[-1] += data
+
+    found = Cells()
+    found.feed(page)
+    assert not found.tags & {"script", "em", "strong", "a", "img"}
+    shown = "=cmd|'/c calc'! <script>alert(1)</script> \u241b]52;c;x\u2407 ]]>"
+    assert found.cells[0].startswith(shown) and "| `a` *b*" in found.cells[0]
+    assert found.cells[2].strip() == "failed 0/2" and "good" in found.cells[-2]
+    assert "1 passed</summary>" in page and "Pass rate" in page
+
+
+def test_every_reader_reads_the_same(reader: RunReader, tmp_path: Path) -> None:
+    import json
+
+    import duckdb
+
+    for kind in ("json", "jsonl", "csv", "parquet"):
+        export(reader, tmp_path / f"a.{kind}")
+    rows = json.loads((tmp_path / "a.json").read_text())["results"]
+    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
+    wanted = [(row["outcome"], row["attempt"], row["tokens"], row["cost"]) for row in rows]
+    for source in (f"read_csv('{tmp_path}/a.csv')", f"'{tmp_path}/a.parquet'"):
+        found = duckdb.sql(f"SELECT outcome, attempt, tokens, cost FROM {source}").fetchall()
+        assert found == wanted, source
+    frame = pl.read_csv(tmp_path / "a.csv")
+    assert frame.height == len(rows) and frame["tokens"].to_list() == [row["tokens"] for row in rows]
+
+
 def test_the_page_holds_no_foreign_markup(reader: RunReader, tmp_path: Path) -> None:
     export(reader, tmp_path / "a.html")
     parser = _Tags()

@@ -2,56 +2,97 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tui_eval.guard.text import visible
+from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.store.summary import CaseSummary, summarise_run
+
+COUNTS = ("tests", "failures", "errors", "skipped")
 
 
 def write(reader: RunReader, path: Path) -> None:
     """Write the run. A case that did not pass is a failure or an error with the reasons of its first
-    attempt that did not pass; one that did not run is skipped."""
+    attempt that did not pass; one that did not run is skipped. Times are seconds over all attempts."""
     cases, attempts = reader.cases(), reader.attempts()
-    summaries = summarise_run(cases, attempts)
+    bad: dict[int, AttemptRow] = {}
+    for row in attempts:
+        if row.outcome not in (None, "passed"):
+            bad.setdefault(row.case_ref, row)
     root = ElementTree.Element("testsuites", name="tui-eval")
-    by_suite: dict[str, ElementTree.Element] = {}
-    counts: dict[str, list[int]] = {}
-    for case, item in zip(cases, summaries, strict=True):
-        if case.suite not in by_suite:
-            by_suite[case.suite] = ElementTree.SubElement(root, "testsuite", name=_plain(case.suite))
-            counts[case.suite] = [0, 0, 0, 0]
+    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(reader.info().started_at))
+    suites: dict[str, ElementTree.Element] = {}
+    counts: dict[str, dict[str, int]] = {}
+    seconds: dict[str, float] = {}
+    names = _names(cases)
+    for case, item in zip(cases, summarise_run(cases, attempts), strict=True):
+        if case.suite not in suites:
+            suites[case.suite] = ElementTree.SubElement(
+                root, "testsuite", name=_plain(case.suite), timestamp=started
+            )
+            counts[case.suite] = dict.fromkeys(COUNTS, 0)
+        took = (item.duration_ms or 0) / 1000 * max(1, item.attempts)
+        seconds[case.suite] = seconds.get(case.suite, 0.0) + took
         element = ElementTree.SubElement(
-            by_suite[case.suite],
+            suites[case.suite],
             "testcase",
-            name=_plain(f"{case.name} [{case.agent}]"),
+            name=_plain(names[case.id]),
             classname=_plain(case.suite),
-            time=f"{(item.duration_ms or 0) / 1000 * max(1, item.attempts):.3f}",
+            time=f"{took:.3f}",
         )
-        count = counts[case.suite]
-        count[0] += 1
+        counts[case.suite]["tests"] += 1
         if item.outcome == "passed":
             continue
         if item.outcome is None or item.outcome in ("skipped", "cancelled"):
-            count[3] += 1
+            counts[case.suite]["skipped"] += 1
             ElementTree.SubElement(element, "skipped", message=_plain(item.outcome or "not run"))
             continue
         kind = "error" if item.outcome == "error" else "failure"
-        count[1 if kind == "failure" else 2] += 1
-        bad = next(row for row in attempts if row.case_ref == case.id and row.outcome not in (None, "passed"))
-        attempt = reader.attempt(bad.id)
+        counts[case.suite][f"{kind}s"] += 1
+        attempt = reader.attempt(bad[case.id].id) if case.id in bad else None
         detail = ElementTree.SubElement(element, kind, message=_plain(item.message), type=kind)
         detail.text = _plain("\n".join(_reasons(attempt, item)))
-    for suite, element in by_suite.items():
-        tests, failures, errors, skipped = counts[suite]
-        element.set("tests", str(tests))
-        element.set("failures", str(failures))
-        element.set("errors", str(errors))
-        element.set("skipped", str(skipped))
+    for suite, element in suites.items():
+        _count(element, counts[suite], seconds[suite])
+    whole = {name: sum(count[name] for count in counts.values()) for name in COUNTS}
+    _count(root, whole, sum(seconds.values()))
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _count(element: ElementTree.Element, counts: dict[str, int], seconds: float) -> None:
+    for name in COUNTS:
+        element.set(name, str(counts[name]))
+    element.set("time", f"{seconds:.3f}")
+
+
+def _names(cases: Sequence[CaseRow]) -> dict[int, str]:
+    """Each case's name with its agent, by its row; CI systems take two of the same name for one, so those
+    get their model and what tells their ids apart (a prompt, say), too."""
+    found = {case.id: f"{case.name} [{case.agent}]" for case in cases}
+    for more in (_with_model, _with_id):
+        taken: dict[tuple[str, str], list[CaseRow]] = {}
+        for case in cases:
+            taken.setdefault((case.suite, found[case.id]), []).append(case)
+        for same in taken.values():
+            if len(same) > 1:
+                found.update({case.id: more(case) for case in same})
+    return found
+
+
+def _with_model(case: CaseRow) -> str:
+    return f"{case.name} [{', '.join(part for part in (case.agent, case.model) if part)}]"
+
+
+def _with_id(case: CaseRow) -> str:
+    rest = case.case_id.rpartition("::")[2]
+    own = f" {clip(rest, 200)}" if rest != case.name else ""
+    return f"{_with_model(case)}{own}"
 
 
 def _reasons(attempt: Attempt | None, item: CaseSummary) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_eval.guard.text import clip, storable, visible
 from tui_eval.reports import results
 from tui_eval.store.reader import RunReader
-from tui_eval.store.summary import summarise_run
+from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
@@ -60,24 +60,46 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     """Markdown for a pull request: the counts, a table of what did not pass, the rest folded."""
     info = reader.info()
     summaries = summarise_run(reader.cases(), reader.attempts())
-    passed = sum(item.outcome == "passed" for item in summaries)
-    lines = [f"## {passed} of {len(summaries)} cases passed", ""]
-    lines += [f"Run `{info.id}` with {_text(', '.join(info.agents))}, {info.state}.", ""]
+    passed = [item for item in summaries if item.outcome == "passed"]
     bad = [item for item in summaries if item.outcome != "passed"]
+    lines = [f"## {len(passed):,} of {len(summaries):,} cases passed", ""]
+    lines += [f"Run `{info.id}` with {_text(', '.join(info.agents))}, {info.state}. {_totals(summaries)}", ""]
     if bad:
         lines += ["| case | agent | outcome | why |", "|---|---|---|---|"]
-    for item in bad:
-        ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 else ""
-        outcome = f"{item.outcome or 'not run'}{ratio}"
-        lines.append(
-            f"| {_text(item.name)} | {_text(item.agent)} | {outcome} | {_text(clip(item.message, 200))} |"
-        )
+        lines += [
+            f"| {_text(item.name)} | {_text(item.agent)} | {_outcome(item)} | {_text(clip(item.message, 200))} |"
+            for item in bad
+        ]
+        lines.append("")
+    if passed:
+        lines += [f"<details><summary>{len(passed):,} passed</summary>", "", "| case | agent |", "|---|---|"]
+        lines += [f"| {_text(item.name)} | {_text(item.agent)} |" for item in passed]
+        lines += ["", "</details>"]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def _totals(summaries: Sequence[CaseSummary]) -> str:
+    """What the run took, and how sure its pass rate is."""
+    ended = [item for item in summaries if item.outcome is not None]
+    low, high = wilson(sum(item.outcome == "passed" for item in ended), len(ended))
+    parts = [f"Pass rate {low:.0%} to {high:.0%} at 95 %"] if ended else []
+    flaky = sum(item.flaky for item in ended)
+    parts += [f"{flaky:,} flaky"] if flaky else []
+    tokens = sum(item.tokens or 0 for item in ended)
+    costs = [item.cost for item in ended if item.cost is not None]
+    parts += [f"{tokens:,} tokens"] if tokens else []
+    parts += [f"${sum(costs):,.4f}"] if costs else []
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _outcome(item: CaseSummary) -> str:
+    ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 else ""
+    return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}"
+
+
+_MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*_{}[]<>|#!&~@$"}
+
+
 def _text(text: str) -> str:
-    """Foreign text in a table cell: nothing in it is Markdown or HTML."""
-    shown = visible(text, newlines=False).encode("utf-8", "replace").decode()
-    for mark in "\\`*_{}[]<>|#!&~":
-        shown = shown.replace(mark, f"&#{ord(mark)};")
-    return shown
+    """Foreign text in a table cell: nothing in it is Markdown, HTML or a person's name that is called."""
+    return visible(text, newlines=False).encode("utf-8", "replace").decode().translate(_MARKS)
