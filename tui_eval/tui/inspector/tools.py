@@ -69,11 +69,11 @@ class ToolsTab(InspectorTab):
         self._content = content
         calls = rows(content.attempt) if content.attempt else []
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
-        if not calls and self.table.has_focus:
-            self.text.focus()
         # Without calls there is nothing but spans to show.
         timed = self.timed or (not calls and content.attempt is not None and bool(spans_of(content.attempt)))
         shown = bars(content.attempt) if content.attempt and timed else []
+        if not calls and not shown and self.table.has_focus:
+            self.text.focus()
         self.set_class(not calls and not shown, "-empty")
         self.table.set_rows(calls, None if keep else first)
         if shown:

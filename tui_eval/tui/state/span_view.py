@@ -37,11 +37,11 @@ def depths(spans: Sequence[TraceSpan]) -> dict[str, int]:
     parents = {span.span_id: span.parent_id for span in spans}
     found: dict[str, int] = {}
     for span_id in parents:
-        above: list[str] = []
+        above: dict[str, None] = {}
         place: str | None = span_id
         # An agent may name itself as its own parent.
         while place in parents and place not in found and place not in above:
-            above.append(place)
+            above[place] = None
             place = parents[place]
         depth = found.get(place, -1) if place is not None else -1
         for one in reversed(above):
@@ -67,7 +67,7 @@ def span_blocks(span: TraceSpan, *, rendered: bool = True) -> list[Block]:
     source = partial(json_lines, span.attributes, rendered=rendered)
     if not span.attributes:
         source = partial(text_lines, "none", "muted")
-    blocks.append(Block(f"a{key}", "tool_call", "attributes", source, label_style="role-tool_call"))
+    blocks.append(Block(f"a{key}", "tool_call", "attribute", source, label_style="role-tool_call"))
     return blocks
 
 
