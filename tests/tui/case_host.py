@@ -46,6 +46,7 @@ class HostApp(App[None]):
         self.pointers = list(pointers)
         self.clipboard_texts: list[str] = []
         self.errors: list[BaseException] = []
+        self.logged: list[str] = []
 
     def on_mount(self) -> None:
         """Open the first case."""
@@ -54,6 +55,15 @@ class HostApp(App[None]):
     def background_failed(self, error: Exception) -> None:
         """Kept for the test to look at."""
         self.errors.append(error)
+
+    def log_line(self, level: str, text: str) -> None:
+        """Kept for the test to look at."""
+        self.logged.append(text)
+
+    def problem(self, text: str) -> None:
+        """As the app does."""
+        self.logged.append(text)
+        self.notify(text, severity="error", markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Kept for the test to look at."""
@@ -78,7 +88,7 @@ def host(root: Path, *cases: Attempt | Sequence[Attempt]) -> HostApp:
         return HostApp(root, [CasePointer(row.case_id, run_id=folder.name) for row in reader.cases()])
 
 
-async def until(pilot: Pilot[Any], condition, timeout: float = 10.0) -> None:
+async def until(pilot: Pilot[Any], condition, timeout: float = 60.0) -> None:
     """Wait until something holds; fails with what was waited for."""
     end = time.monotonic() + timeout
     while not condition():

@@ -28,6 +28,7 @@ from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.tools import ToolsTab
 from tui_eval.tui.state import history_view
 from tui_eval.tui.state.data_view import make
+from tui_eval.tui.state.lines import plain
 from tui_eval.tui.state.linked import Placed, stability, together
 from tui_eval.tui.state.noting import note_words
 from tui_eval.tui.state.past import CasePast, changes, columns
@@ -335,3 +336,15 @@ async def test_the_recorded_answer_is_judged_again_and_a_case_run_from_a_turn(tm
         await pilot.press("left_curly_bracket", "B")
         await until(pilot, lambda: len(desk.sent) == 2)
         assert desk.sent[1].continue_from == Recorded(run_id, 1, 2)
+
+
+def test_a_reason_is_said_once_where_it_is_the_same_for_several() -> None:
+    listed = [
+        past_attempt(4 - n, outcome=outcome)
+        for n, outcome in enumerate(("failed", "failed", "passed", "error"))
+    ]
+    for one, message in zip(listed, ("no refund", "no refund", "", "x"), strict=True):
+        one.row.message = message
+    assert history_view.reasons(listed) == ["no refund", "″", "", "x"]
+    line = history_view.row_line(listed[0], "answer", "no refund", 100, here=True)
+    assert "here answer changed · no refund" in plain(line)

@@ -22,6 +22,7 @@ from tui_eval.tui import memory, palette, themes
 from tui_eval.tui.follower import Follower
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.place import Place
 from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.figures import Symbols
@@ -142,7 +143,10 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     def say(self, text: str) -> None:
         """A short notice; it can be read again in the log."""
         self.log_line("note", text)
-        self.notify(visible(clip(text, 300), newlines=False), timeout=3, markup=False)
+        words = visible(clip(text, 300), newlines=False)
+        place = self.screen
+        if not (isinstance(place, Place) and place.notice(words)):
+            self.notify(words, timeout=3, markup=False)
 
     def problem(self, text: str) -> None:
         """Something went wrong: a notice, and the log."""

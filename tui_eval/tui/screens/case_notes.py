@@ -80,7 +80,7 @@ class CaseNoting(CasePart, inherit_bindings=False):
             Notes(root).put(note)
             return notes_of(root, note.case_id)
 
-        run_in_thread(self.app, put, partial(self._kept, note), self._not_kept, name="note")
+        run_in_thread(self.app, put, partial(self._kept, note), self.refuse, name="note")
 
     def _kept(self, note: HumanNote, notes: dict[tuple[str, int], HumanNote]) -> None:
         if self.content.pointer.case_id != note.case_id:
@@ -90,9 +90,6 @@ class CaseNoting(CasePart, inherit_bindings=False):
         self.noted()
         words = note_words(note)
         self.say(f"noted: {words}" if words else "nothing noted any more")
-
-    def _not_kept(self, error: Exception) -> None:
-        self.notify(str(error), severity="error", markup=False)
 
     def noted(self) -> None:
         """The notes have changed: show them."""

@@ -40,6 +40,16 @@ class CasePart(Place, inherit_bindings=False):
         """A few words for the person."""
         raise NotImplementedError
 
+    def announce(self, words: str) -> None:
+        """Something to be read again in the log: beside the tabs, where that has room, else over the screen."""
+        self.eval_app.log_line("note", words)
+        if not self.notice(words):
+            self.notify(words, markup=False)
+
+    def refuse(self, error: Exception) -> None:
+        """What could not be written, in one line."""
+        self.eval_app.problem(str(error))
+
     def focus_main(self) -> None:
         """Give the keys to the tab's main pane."""
         main = self.tab.main
@@ -118,12 +128,12 @@ class CaseCopying(CasePart, inherit_bindings=False):
             run_in_thread(
                 self.app,
                 partial(clipboard.write_file, text, f"{self.content.name}-{what}"),
-                lambda path: self.notify(f"{what}: {len(text):,} characters written to {path}", markup=False),
-                self._not_written,
+                lambda path: self.announce(f"{what}: {len(text):,} characters written to {path}"),
+                self.refuse,
                 name="write",
             )
         else:
-            self.notify(clipboard.copied(self.app, text, what), markup=False)
+            self.announce(clipboard.copied(self.app, text, what))
 
     def _rows_out(self, tab: DataTab, to_file: bool) -> None:
         """The differing cells as CSV, made in a thread: there may be millions."""
@@ -139,12 +149,9 @@ class CaseCopying(CasePart, inherit_bindings=False):
             return f"difference: {len(view.differing):,} rows written to {path}"
 
         def written(said: str) -> None:
-            self.notify(said if to_file else clipboard.copied(self.app, said, "difference"), markup=False)
+            self.announce(said if to_file else clipboard.copied(self.app, said, "difference"))
 
-        run_in_thread(self.app, write, written, self._not_written, name="write")
-
-    def _not_written(self, error: Exception) -> None:
-        self.notify(str(error), severity="error", markup=False)
+        run_in_thread(self.app, write, written, self.refuse, name="write")
 
     def _text_of(self, choice: str) -> str:
         """The text behind a letter; in Data the cell's, in Assertions the verdict's under the cursor."""

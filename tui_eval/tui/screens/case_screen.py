@@ -65,6 +65,7 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
     CaseScreen Container { height: 1fr; }
     CaseScreen InspectorTab { display: none; }
     CaseScreen InspectorTab.-front { display: block; layout: horizontal; }
+    CaseScreen.-rows ToastRack { dock: top; margin-top: 4; }
     CaseScreen.-narrow Outline { display: none; }
     CaseScreen.-narrow Outline.-asked { display: block; width: 30; }
     """
@@ -108,7 +109,7 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
         seen = getattr(self.app, "case_view", {})
         tab = seen.get("tab", 0)
         self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
-        self.tab.add_class("-front")
+        self._to_front()
         self.tab.set_class(bool(seen.get("zoomed")), "-zoomed")
         # Textual's own breakpoints come with the first resize: a frame too late
         self.set_class(self.app.size.width < WIDE, "-narrow")
@@ -259,6 +260,14 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
             self._words = words
             self._head()
 
+    def notice(self, words: str) -> bool:
+        """Beside the tabs, or over them: a toast would cover what is looked at."""
+        room = self.size.width - 1
+        if width_of((Span(words),)) > room:
+            return False
+        self.say(words)
+        return True
+
     def on_resize(self) -> None:
         """The head depends on the width."""
         self._head()
@@ -327,12 +336,16 @@ class CaseScreen(CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindin
             return
         self.tab.remove_class("-front")
         self._active = index
-        self.tab.add_class("-front")
+        self._to_front()
         self._words = ""
         self._show_tab(keep=False)
         self._head()
         self.focus_main()
         self._keep_view()
+
+    def _to_front(self) -> None:
+        self.tab.add_class("-front")
+        self.set_class(self._active == DATA, "-rows")  # notices then keep off the explained cell
 
     def _keep_view(self) -> None:
         """Keep the tab and the zoom for the next case, and the next time."""

@@ -37,6 +37,10 @@ class Place(Screen[Any]):
         """One step back inside this screen; False where there is none."""
         return False
 
+    def notice(self, words: str) -> bool:
+        """Say these words where nothing is covered; False where there is no room for them."""
+        return False
+
     def hints(self) -> Sequence[Key]:
         """The footer's keys, at most seven."""
         return [key for key in KEYS if key.label]

@@ -75,8 +75,19 @@ def rows(past: CasePast) -> list[PastAttempt]:
     return list(reversed(past.attempts))
 
 
-def row_line(one: PastAttempt, changed: str, width: int, *, here: bool = False) -> Line:
-    """One attempt; `here` marks the one that the other tabs show."""
+def reasons(listed: Sequence[PastAttempt]) -> list[str]:
+    """Why each attempt as listed did not pass; `″` where the reason is that of the attempt above it."""
+    found: list[str] = []
+    above = ""
+    for one in listed:
+        reason = "" if one.row.outcome == "passed" else one_line(one.row.message, 200)
+        found.append("″" if reason and reason == above else reason)
+        above = reason
+    return found
+
+
+def row_line(one: PastAttempt, changed: str, reason: str, width: int, *, here: bool = False) -> Line:
+    """One attempt; `here` marks the one that the other tabs show, `reason` is why it did not pass."""
     state = one.row.outcome or "error"
     words: list[Span] = []
     if here:
@@ -84,8 +95,9 @@ def row_line(one: PastAttempt, changed: str, width: int, *, here: bool = False) 
     if changed:
         words.append(Span(f"{changed} changed ", "note"))
     words += note_spans(one.note, one_line(note_words(one.note)))
-    if not words and one.row.message and state != "passed":
-        words.append(Span(one_line(one.row.message, 200), "muted"))
+    if reason:
+        gap = "" if not words else "· " if words[-1].text.endswith(" ") else " · "
+        words.append(Span(gap + reason, "muted"))
     tokens = "" if one.tokens is None else f"{one.tokens:,}"
     taken = (duration(one.row.duration_ms), tokens, cost(one.row.cost))
     when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))

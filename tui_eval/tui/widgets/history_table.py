@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_eval.tui.state.history_view import changed_words, row_line, rows
+from tui_eval.tui.state.history_view import changed_words, reasons, row_line, rows
 from tui_eval.tui.state.lines import Line
 from tui_eval.tui.state.past import CasePast, PastAttempt
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -15,11 +15,13 @@ class HistoryTable(LinePane):
         super().__init__()
         self.rows: list[PastAttempt] = []
         self.changed: list[str] = []
+        self.reasons: list[str] = []
         self.here: tuple[str, int] = ("", 0)
 
     def set_past(self, past: CasePast, here: tuple[str, int], *, keep: bool) -> None:
         """Show other attempts; `here` is the run and attempt that the other tabs show."""
         self.rows, self.changed, self.here = rows(past), changed_words(past), here
+        self.reasons = reasons(self.rows)
         if not keep:
             places = (i for i, one in enumerate(self.rows) if (one.run_id, one.row.id) == here)
             self.cursor = next(places, 0)
@@ -35,4 +37,4 @@ class HistoryTable(LinePane):
         """One attempt."""
         one = self.rows[row]
         here = (one.run_id, one.row.id) == self.here
-        return row_line(one, self.changed[row], self.text_width, here=here)
+        return row_line(one, self.changed[row], self.reasons[row], self.text_width, here=here)
