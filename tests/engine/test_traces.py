@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import sys
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -327,6 +329,22 @@ async def test_judging_again_looks_at_the_spans_of_then(write: Write) -> None:
     (attempt,) = read(again)
     assert attempt.outcome == "failed" and "Missing required tool(s): look_b" in attempt.message
     assert names(attempt) == ["tool call", "agent run"]
+
+
+@pytest.mark.parametrize("extra", [True, False])
+async def test_the_example_of_the_help_runs(
+    tmp_path: Path, extra: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not extra:
+        monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None)
+    page = (resources.files("tui_eval.help") / "traces.md").read_text("utf-8")
+    suite, bot = re.findall(r"```(?:yaml|python)\n(.*?)```", page, re.DOTALL)
+    port = str(free_port())
+    (tmp_path / "promptfooconfig.yaml").write_text(suite.replace("4318", port), "utf-8")
+    (tmp_path / "bot.py").write_text(bot.replace("4318", port), "utf-8")
+    (attempt,), active = await run(tmp_path)
+    assert attempt.outcome == "passed" and len(attempt.verdicts) == 5, attempt.message
+    assert names(attempt) == ["search prices"] and not active.problems
 
 
 async def test_two_runs_at_once_share_the_port(write: Write) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tui_eval.config import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
-from tui_eval.suites.promptfoo import narrowing, prompts, providers, scenarios, types
+from tui_eval.suites.promptfoo import narrowing, prompts, providers, scenarios, tracing, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
 from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
@@ -159,6 +159,8 @@ class ConfigReader:
         for key in KEPT:
             if data.get(key) is not None:
                 settings[key] = data[key]
+        if data.get("tracing") is not None:
+            tracing.check(data["tracing"], reading, self.line_of)
         narrowing.untold(typed, reading, self.line_of)
         self._filters(data.get("nunjucksFilters"))
         self._extensions(data.get("extensions"))
