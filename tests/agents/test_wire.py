@@ -75,11 +75,11 @@ async def test_lines_however_they_are_cut(cuts: list[int]) -> None:
 async def test_long_lines_take_time_in_proportion() -> None:
     """Ten megabytes in 640 pieces: copying what waits at each piece would take minutes."""
     body = [b"data: ", *[b"x" * 16_000] * 640, b"\n\n"]
-    began = time.perf_counter()
+    began = time.process_time()
     found = [event async for event in (await opened(body)).events()]
     assert len(found) == 1 and len(found[0]) == 640 * 16_000
     assert [len(line) async for line in (await opened(body[1:])).lines()] == [640 * 16_000]
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 async def test_events_of_a_body_that_was_read() -> None:

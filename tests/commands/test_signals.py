@@ -48,7 +48,7 @@ def test_a_signal_stops_keeps_and_resumes(cli: Cli, project: Path, number: signa
     process = begin(project)
     until_the_first_is_done(process)
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in err and "tui-eval resume" in err
     assert "1 passed" in out and "1 not run" in out
@@ -66,7 +66,7 @@ def test_a_second_ctrl_c_leaves_at_once(project: Path) -> None:
     until_the_first_is_done(process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
 
@@ -75,7 +75,7 @@ def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
     process = begin(project, "--no-store")
     until_the_first_is_done(process)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "resume" not in err
     assert not (project / ".tui-eval").exists()
@@ -87,14 +87,14 @@ def test_a_run_of_another_terminal_is_followed_and_cancelled(cli: Cli, project: 
     assert "1 attempt cancelled" in cli("cancel").out
     followed = cli("attach")
     assert followed.code == 1 and "1 passed, 0 failed, 1 cancelled, 2 total" in followed.out
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 1 and "stopped: cancelled" in out
     assert cli("cancel").code == 4, "it has ended"
 
 
 def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
     command = f"{sys.executable} -m tui_eval list . | head -1"
-    done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
 
 

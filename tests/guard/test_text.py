@@ -95,9 +95,9 @@ def test_any_text(text: str) -> None:
 
 def test_a_megabyte_takes_milliseconds() -> None:
     for text in ("plain words and\n" * 70_000, "grüße 世界 und\n" * 70_000, "\x1b[0m" * 250_000):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         visible(text)
-        assert time.perf_counter() - begun < 0.1
+        assert time.thread_time() - begun < 0.1
 
 
 @pytest.mark.parametrize(

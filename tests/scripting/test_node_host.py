@@ -102,9 +102,9 @@ async def test_a_call_out_of_time_is_ended(host: NodeHost, tmp_path: Path, body:
         await host.call(stuck, timeout=0.4)
     with pytest.raises(ScriptTimeout):
         host.call_sync(stuck, timeout=0.4)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 30
     process = host._all[-1]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.to_thread(process.wait)
     assert process.ended
 

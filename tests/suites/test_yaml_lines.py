@@ -94,10 +94,10 @@ def test_deep_nesting_is_a_problem_and_no_crash(text):
 def test_aliases_cannot_unfold_without_end():
     laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     laughs += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))
-    before = time.perf_counter()
+    before = time.process_time()
     document = load(laughs, "f")
     assert "unfold" in document.problems[0].message and document.value is None
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 def test_a_repeated_key_still_gives_the_rest():

@@ -142,7 +142,7 @@ class LiveRun:
         self.finish()
 
 
-async def until(condition: Callable[[], Any], pilot: Pilot[Any] | None = None, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], Any], pilot: Pilot[Any] | None = None, seconds: float = 60.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not condition():

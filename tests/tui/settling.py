@@ -15,6 +15,8 @@ from typing import Any
 
 from textual._context import active_app
 from textual.app import App
+from textual.pilot import Pilot
+from textual.timer import Timer
 
 AT_MOST = 20.0
 """Seconds for what the app itself has to do."""
@@ -22,6 +24,8 @@ THREADS_AT_MOST = 3.0
 """Seconds for its threads: some tests hold one up on purpose."""
 LASTING = ("tui-follower", "tui-watch")
 """Threads that only end with the app."""
+SOON = 0.6
+"""Seconds of a timer that `rested` waits for: the cursor's rest, a portion of news; not how long words stay."""
 
 
 def waiter() -> Callable[..., Coroutine[Any, Any, None]]:
@@ -46,6 +50,28 @@ def waiter() -> Callable[..., Coroutine[Any, Any, None]]:
                 quiet += 1
 
     return settled
+
+
+async def rested(pilot: Pilot[Any]) -> None:
+    """The app has settled, and what it does a moment after a key is done too."""
+    end = time.monotonic() + AT_MOST
+    await pilot.pause()
+    while any(_runs_soon(timer) for pump in (pilot.app, *pilot.app.screen.walk_children(with_self=True))
+              for timer in list(pump._timers)):  # fmt: skip
+        assert time.monotonic() < end, "a timer follows the other"
+        await asyncio.sleep(0.01)
+        await pilot.pause()
+
+
+def _runs_soon(timer: Timer) -> bool:
+    task = timer._task
+    return (
+        timer._repeat == 0
+        and timer._interval <= SOON
+        and timer._active.is_set()
+        and task is not None
+        and not task.done()
+    )
 
 
 def _has_work(app: App[Any]) -> bool:

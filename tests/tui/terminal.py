@@ -34,8 +34,9 @@ class Terminal:
             "PYTHONUTF8": "1",
             **environment,
         }
-        values.pop("TEXTUAL_FPS", None)
-        values.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
+        # COLUMNS and LINES, which pytest-xdist sets, would hide every resize.
+        for name in {"TEXTUAL_FPS", "NO_COLOR", "COLUMNS", "LINES"} - set(environment):
+            values.pop(name, None)
         self.pid, self.handle = pty.fork()
         if self.pid == 0:
             try:
@@ -64,14 +65,14 @@ class Terminal:
         self.output += got
         return got
 
-    def until(self, text: str, seconds: float = 20.0) -> None:
+    def until(self, text: str, seconds: float = 60.0) -> None:
         """Read until this is on the screen."""
         end = time.monotonic() + seconds
         while text not in self.text:
             assert time.monotonic() < end, f"{text!r} did not appear:\n{self.text}\n{self.output[-2000:]!r}"
             self.read(0.05)
 
-    def quiet(self, seconds: float = 1.0, at_most: float = 20.0) -> None:
+    def quiet(self, seconds: float = 1.0, at_most: float = 60.0) -> None:
         """Read until nothing has come for a while."""
         end = time.monotonic() + at_most
         while self.read(seconds):
@@ -90,7 +91,7 @@ class Terminal:
         """Send a signal."""
         os.kill(self.pid, number)
 
-    def wait(self, seconds: float = 10.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """Read to the end; the exit code, or minus the signal."""
         end = time.monotonic() + seconds
         while self.status is None:

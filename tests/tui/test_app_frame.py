@@ -12,6 +12,7 @@ from textual.events import Key
 from textual.widgets import Input
 
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.tui.settling import rested
 from tui_eval.guard import trust_store
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
@@ -285,7 +286,7 @@ async def test_hostile_names_reach_the_screen_as_text(tmp_path):
     suite = f'agent: offline\ntest_cases:\n  - name: "{name}"\n    input: hi\n    expected: {{should_contain: [hi]}}\n'
     async with running_app(project(tmp_path, {"suites/s.yaml": suite}), size=(120, 40)) as (app, pilot):
         await pilot.press("j", "j")
-        await pilot.pause(0.3)
+        await rested(pilot)
         text = screen_text(app)
         assert "[red]x[/]" in text and "\x1b" not in text and "\x07" not in text
 

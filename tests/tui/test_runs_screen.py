@@ -9,6 +9,7 @@ import pytest
 
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tests.tui.attempts import HOSTILE
+from tests.tui.settling import rested
 from tui_eval.engine.client import RunStarted
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.store.runs import Store
@@ -234,10 +235,10 @@ async def test_hostile_names_are_pictures_on_every_screen(tmp_path, size):
 
         for keys in (["tab"], ["tab", "v"], ["v", "c"], ["enter"], ["tab"], ["escape", "escape"]):
             await pilot.press(*keys)
-            await pilot.pause(0.3)
+            await rested(pilot)
             clean()
         await pilot.press("slash", *"hello", "enter")
-        await pilot.pause(0.5)
+        await rested(pilot)
         clean()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.tui.app_host import FakeEngine, project, until
 from tests.tui.attempts import START, case_for, text_failure
+from tests.tui.settling import rested
 from tui_eval.model import Attempt, Entry
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
@@ -93,7 +94,7 @@ async def to_runs(app, pilot) -> None:
     await until(lambda: not app.state.loading, pilot)
     await pilot.press("H")
     await until(lambda: app.screen._list.rows, pilot)
-    await pilot.pause(0.5)
+    await rested(pilot)
 
 
 @SIZES
@@ -103,7 +104,7 @@ def test_runs(snap_compare, root, size):
     async def before(pilot):
         await to_runs(app, pilot)
         await until(lambda: app.screen._facts or size[0] < 100, pilot)
-        await pilot.pause(0.3)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
 
@@ -116,7 +117,7 @@ def test_figures(snap_compare, root, size):
         await to_runs(app, pilot)
         await pilot.press("tab")
         await until(lambda: app.screen._facts, pilot)
-        await pilot.pause(0.3)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
 
@@ -133,7 +134,7 @@ def test_compare(snap_compare, root, size, place):
         if place == "sides":
             await pilot.press("enter")
             await until(lambda: isinstance(app.screen, SidesScreen), pilot)
-        await pilot.pause(0.3)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
 
@@ -145,6 +146,6 @@ def test_grid(snap_compare, root, size):
     async def before(pilot):
         await until(lambda: not app.state.loading, pilot)
         await pilot.press("M")
-        await pilot.pause(0.3)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.app_host import FakeEngine, LiveRun, project, until
+from tests.tui.settling import rested
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.pointer import CasePointer
 
@@ -30,7 +31,7 @@ def test_suites(snap_compare, root, size):
     async def before(pilot):
         await until(lambda: not app.state.loading, pilot)
         app.screen.go_to(CasePointer(f"suites/support.yaml::{NAMES[0]}"))
-        await pilot.pause(0.3)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
 
@@ -47,6 +48,6 @@ def test_finished_run(snap_compare, root, size):
 
     async def before(pilot):
         await until(lambda: not app.state.loading and app.state.run is not None, pilot)
-        await pilot.pause(0.3)
+        await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
