@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,11 @@ from tui_eval.tui.state.json_lines import value_lines
 from tui_eval.tui.state.lines import Line, Span, text_lines
 
 
-def build(attempt: Attempt, *, rendered: bool = True) -> list[Block]:
+def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = ()) -> list[Block]:
     """A rule per exchange with status and times, then request and response; JSON indented where
-    `rendered`. Secrets were masked before anything was stored."""
-    blocks: list[Block] = []
+    `rendered`. Secrets were masked before anything was stored. `prompt` shows prompt and vars already
+    (`prompt_view`) and stands first."""
+    blocks: list[Block] = list(prompt)
     for index, exchange in enumerate(attempt.exchanges):
         blocks.append(_rule(index, exchange, attempt.started_at))
         blocks.append(_part(f"q{index}", "request", exchange.request, rendered, "role-user", exchange.turn))
@@ -44,8 +45,8 @@ def build(attempt: Attempt, *, rendered: bool = True) -> list[Block]:
             )
     for key, label, value in (
         ("stdout", "printed", attempt.stdout),
-        ("prompt", "prompt", attempt.prompt_sent),
-        ("vars", "vars", attempt.vars or None),
+        ("prompt", "prompt", attempt.prompt_sent if not prompt else None),
+        ("vars", "vars", (attempt.vars or None) if not prompt else None),
         ("output", "output", attempt.output),
         ("scores", "scores", attempt.named_scores or None),
     ):
