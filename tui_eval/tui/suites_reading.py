@@ -96,9 +96,11 @@ class SuitesReading(Navigation):
                     self.problem(f"could not remember it: {error}")
             self.loader.load()
 
+        for what in dict.fromkeys(wanted):
+            self.log_line("note", f"needs trust: {what}")
         shown = [f"  {clip(visible(what, newlines=False), 70)}" for what in dict.fromkeys(wanted)][:12]
         if len(wanted) > 12:
-            shown.append(f"  and {len(wanted) - 12} more")
+            shown.append(f"  and {len(wanted) - 12} more (l lists them)")
         self.ask(
             f"Do you trust {self.shown_root}?",
             [

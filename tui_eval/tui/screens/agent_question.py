@@ -23,7 +23,10 @@ class AgentQuestion(ModalScreen[dict[str, str] | None]):
     AgentQuestion Static { height: auto; }
     AgentQuestion Input { height: 1; border: none; padding: 0; margin: 1 0; background: $surface-lighten-2; }
     AgentQuestion .keys { color: $text-muted; }
+    AgentQuestion.-short > Vertical { padding: 0 1; }
+    AgentQuestion.-short Input { margin: 0; }
     """
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
 
     def __init__(self, name: str, file: str, cases: int) -> None:
         super().__init__()
@@ -36,14 +39,12 @@ class AgentQuestion(ModalScreen[dict[str, str] | None]):
         with Vertical():
             many = f"{self._cases:,} cases ask" if self._cases != 1 else "The case asks"
             yield Static(f"Which agent is {self._name}?", classes="title", markup=False)
-            yield Static(f"{many} for it, and {self._file} has no such agent.", markup=False)
+            yield Static(f"{many} for it, and there is none in {self._file}.", markup=False)
             entry = Input(placeholder="openai:gpt-4.1", compact=True)
             entry.cursor_blink = False
             yield entry
             yield Static(HINT, classes="keys said", markup=False)
-            yield Static(
-                f"enter writes it into {self._file} and runs   esc not now", classes="keys", markup=False
-            )
+            yield Static("enter writes it there and runs   esc not now", classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """Keys go to the line."""

@@ -23,8 +23,14 @@ class AskScreen(ModalScreen[str | None]):
     BINDINGS = [Binding("escape", "leave", "leave", show=False)]
     DEFAULT_CSS = """
     AskScreen { align: center middle; background: $background 60%; }
-    AskScreen Static { width: auto; min-width: 40; max-width: 76; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: round $primary; }
+    AskScreen Vertical { width: auto; min-width: 40; max-width: 76; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
+    AskScreen Static { width: auto; min-width: 34; max-width: 70; height: auto; }
+    AskScreen.-short Vertical { padding: 0 1; }
+    AskScreen.-narrow Vertical { max-width: 100%; }
+    AskScreen.-narrow Static { max-width: 56; }
     """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]
 
     def __init__(
         self, question: str, answers: Sequence[tuple[str, str, str]], details: Sequence[str] = ()
@@ -37,15 +43,27 @@ class AskScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """The question, details, answers."""
-        text = Text(visible(self._question), style="bold")
-        for detail in self._details:
-            text.append(f"\n{visible(detail)}", style="not bold")
-        text.append("\n")
-        for key, _, words in self._answers:
-            text.append("\n")
-            text.append(f"  {key:<5}", style="bold")
-            text.append(words, style="not bold")
-        yield Static(text)
+        answers = Text()
+        for number, (key, _, words) in enumerate(self._answers):
+            answers.append("\n" if number else "")
+            answers.append(f"  {key:<5}", style="bold")
+            answers.append(words)
+        with Vertical():
+            yield Static(Text(visible(self._question), style="bold"))
+            if self._details:
+                yield Static(Text("\n".join(map(visible, self._details))), classes="details")
+            yield Static("", markup=False, classes="gap")
+            yield Static(answers, classes="answers")
+
+    def on_resize(self) -> None:
+        """The details give way where there is no room for them: what can be answered is always seen."""
+        for details in self.query(".details"):
+            box = self.query_one(Vertical)
+            others = [part for part in self.query(Static) if part is not details]
+            rest = sum(max(1, part.get_content_height(box.size, self.size, 70)) for part in others)
+            details.styles.max_height = max(
+                1, self.size.height - rest - (2 if self.has_class("-short") else 4)
+            )
 
     def action_leave(self) -> None:
         """No answer."""

@@ -19,6 +19,7 @@ from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.grid_view import (
     Grid,
     Test,
+    column_of,
     grid,
     metric_lines,
     row_line,
@@ -97,7 +98,7 @@ class GridScreen(Place, inherit_bindings=False):
         if seen == self._seen and seen:
             return
         self._seen = seen
-        self.grid = grid(entries)
+        self.grid = grid(entries, map(column_of, self._place.all_entries()))
         self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
         self._table.set_rows(self.grid.tests)
         run = self.eval_app.state.run

@@ -194,6 +194,10 @@ class ListPlace(ListFinding, inherit_bindings=False):
         """Cases that pass the filter, in order."""
         return self.case_list.cases.shown
 
+    def all_entries(self) -> Iterable[Entry]:
+        """Every case, shown or not, in the order of the files or of the run."""
+        return self._entries.values()
+
     def marked_entries(self) -> list[Entry]:
         """Marked cases, in order; else those of the line under the cursor."""
         cases = self.case_list

@@ -65,7 +65,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     ]
     DEFAULT_CSS = """
     SaveDialog { align: center middle; background: $background 60%; }
-    SaveDialog > Vertical { width: 74; height: auto; max-height: 95%; padding: 1 2; background: $panel; border: round $primary; }
+    SaveDialog > Vertical { width: 74; max-width: 100%; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
     SaveDialog Horizontal { height: 1; }
     SaveDialog .title { text-style: bold; margin-bottom: 1; }
     SaveDialog .label { width: 10; color: $text-muted; }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tui_eval.store.columns import column_agent
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
@@ -22,7 +23,10 @@ ENDED = ("passed", "failed", "error")
 
 def column_of(entry: Entry) -> Column:
     """Where a case stands."""
-    return entry.agent, entry.model, (entry.case.prompt or "") if entry.case is not None else ""
+    case = entry.case
+    if case is None:
+        return entry.agent, entry.model, ""
+    return column_agent(case, entry.agent), entry.model, case.prompt or ""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,15 +51,17 @@ class Grid:
         return any(len(test.cells) > 1 for test in self.tests)
 
 
-def grid(cells: Iterable[Entry]) -> Grid:
-    """Put cases of the same test (promptfoo: the same name, line and vars; else the same case) into one row."""
+def grid(cells: Iterable[Entry], columns: Iterable[Column] = ()) -> Grid:
+    """Put cases of the same test (promptfoo: the same name, line and vars; else the same case) into one row.
+    `columns` are the columns in their order, however the cases are sorted; those without a cell are left out."""
     tests: dict[str, Test] = {}
-    columns: dict[Column, None] = {}
+    found: dict[Column, None] = {}
     for cell in cells:
-        columns.setdefault(column_of(cell))
+        found.setdefault(column_of(cell))
         test = tests.setdefault(_test_key(cell), Test(cell.name, cell.suite))
         test.cells.setdefault(column_of(cell), cell)
-    return Grid(list(columns), list(tests.values()))
+    order = {column: number for number, column in enumerate(dict.fromkeys(columns))}
+    return Grid(sorted(found, key=lambda column: order.get(column, len(order))), list(tests.values()))
 
 
 def _test_key(cell: Entry) -> str:
@@ -130,7 +136,8 @@ def row_line(found: Grid, test: Test, width: int, first: int, chosen: int = -1) 
 
 
 def cell_line(cell: Entry | None) -> Line:
-    """A cell: glyph and word, attempts where there are several, duration."""
+    """A cell: glyph and word, attempts where there are several, duration, the agent where it is not the
+    column's (a test with a provider of its own)."""
     if cell is None:
         return (Span("–", "muted"),)
     if not cell.status:
@@ -140,7 +147,8 @@ def cell_line(cell: Entry | None) -> Line:
     words = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
     took = f" {duration(cell.duration_ms)}" if cell.duration_ms is not None else ""
     style = cell.status if cell.status in GLYPHS else "running"
-    return (Span(f"{glyph} {cell.status}{words}", style), Span(took, "muted"))
+    agent = f" {one_line(cell.agent)}" if cell.agent != column_of(cell)[0] else ""
+    return (Span(f"{glyph} {cell.status}{words}", style), Span(f"{took}{agent}", "muted"))
 
 
 def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]:

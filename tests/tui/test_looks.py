@@ -1,0 +1,167 @@
+"""What is seen on small, light and letter-only screens, and of wide characters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from rich.cells import cell_len
+
+from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.model import Suite
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.agent_question import AgentQuestion
+from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.case_tree import Entry, View, build
+from tui_eval.tui.state.figures import Symbols
+from tui_eval.tui.state.suites_facts import Looked, facts_line
+from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.painting import tail
+
+SIZES = pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+WIDE = "緑茶を日本語で 🍵 Émile 가나다"
+
+
+def difference(one, other) -> float:
+    """How far two colours are apart, 0 to 255."""
+    a, b = one.triplet, other.triplet
+    return max(abs(x - y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("theme", ["tui-eval", "tui-eval-light", "textual-light", "solarized-light", "nord"])
+async def test_the_line_of_the_cursor_is_seen_in_every_theme(tmp_path, theme):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.theme = theme
+        await pilot.pause()
+        cases = app.screen.query_one(CaseList)
+        base = cases.rich_style.bgcolor
+        assert difference(cases._style("cursor").bgcolor, base) >= 16, theme
+
+
+@SIZES
+async def test_the_run_dialog_says_what_it_comes_to(tmp_path, size):
+    async with running_app(project(tmp_path), size) as (app, pilot):
+        await pilot.press("A")
+        await until(lambda: isinstance(app.screen, RunDialog), pilot)
+        await until(lambda: "3 cases, 3 attempts" in screen_text(app), pilot)
+        assert "enter runs" in screen_text(app) and "agents here: offline" in screen_text(app)
+        await pilot.press(*"offline,other", "tab", "tab", *"4")
+        await until(lambda: "3 cases, 24 attempts" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: app.engine.requests, pilot)
+        request = app.engine.requests[0]
+        assert request.agents == ["offline", "other"] and request.attempts == 4
+
+
+@SIZES
+async def test_questions_fit(tmp_path, size):
+    async with running_app(project(tmp_path), size) as (app, pilot):
+        wanted = [f"read /etc/{WIDE}/{number}" for number in range(14)]
+        app.call_later(app._ask_trust, wanted)
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await until(lambda: "no: cases that need it will be errors" in screen_text(app), pilot)
+        text = screen_text(app)
+        assert "Do you trust" in text and "read /etc/" in text and "yes, this time" in text
+        await pilot.press("n")
+        app.call_later(app.push_screen, AgentQuestion("support", "tui_eval.yaml", 3))
+        await until(lambda: isinstance(app.screen, AgentQuestion), pilot)
+        await until(lambda: "esc not now" in screen_text(app), pilot)
+
+
+@SIZES
+async def test_wide_characters_keep_the_columns(tmp_path, size):
+    suite = f"agent: offline\ntest_cases:\n  - {{name: '{WIDE * 4}', input: x, expected: {{should_contain: [x]}}}}\n"
+    root = project(
+        tmp_path, {f"suites/{WIDE}.yaml": suite + suite.partition("cases:\n")[2].replace("緑", "b")}
+    )
+    run = LiveRun(root, [WIDE * 4, "plain"])
+    async with running_app(root, size, open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 2, pilot)
+        for number in range(2):
+            ref = run.start(number)
+            run.writer.live(ref, "assistant", WIDE * 20)
+        await until(lambda: screen_text(app).count("running") >= 3, pilot)
+        for keys in ([], ["tab"], ["z"], ["escape"], ["U"]):
+            await pilot.press(*keys)
+            await pilot.pause()
+            strips = app.screen._compositor.render_strips()
+            assert all(sum(cell_len(text) for text, _, _ in strip) == size[0] for strip in strips)
+        run.done(0, "passed")
+        run.done(1, "failed", WIDE * 9)
+        run.finish()
+
+
+async def test_help_stays_in_a_narrow_footer(tmp_path):
+    for width in (60, 40, 30, 20):
+        async with running_app(project(tmp_path), (width, 16)) as (app, _):
+            assert "? help" in screen_text(app).splitlines()[-1], width
+
+
+def test_the_end_of_a_text_is_cut_by_cells():
+    assert tail("abc", 3) == "abc" and tail("abcdef", 3) == "…ef"
+    assert tail("日本語", 5) == "…本語" and tail("日本語", 4) == "…語" and tail("日", 1) == "…"
+
+
+def test_what_was_asked_for_stays_in_the_line_at_the_top():
+    state = AppState(root="/")  # type: ignore[arg-type]
+    state.set_suites([Suite("s.yaml", "nao")])
+    state.loading = False
+    entries = [Entry(f"s::{n}", f"s::{n}", str(n), "s.yaml", "nao", "failed") for n in range(1200)]
+    tree = build(entries, state.suites, View())
+    looked = Looked("failed tag:slow", marks=3, order=View(sort="cost", reverse=True).order)
+
+    def shown(width: int) -> str:
+        return "".join(text for _, text in facts_line(state, tree, Symbols(), looked, "~/shop", width))
+
+    assert shown(200) == (
+        "tui-eval  ~/shop  filter: failed tag:slow (1,200 shown, F clears)  3 marked  by cost, reversed"
+        "  0 suites · 1,200 cases  ✗ 1,200 failed"
+    )
+    assert shown(80) == "tui-eval  filter: failed tag:slow (1,200)  3 marked  by cost, reversed  ✗1,200"
+    assert "filter: failed tag:slow" in shown(30)
+
+
+def test_the_start_imports_no_screen_that_is_not_shown():
+    code = "import sys, tui_eval.cli, tui_eval.commands.app, tui_eval.tui.app; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    for late in (
+        "tui_eval.commands.run", "tui_eval.engine.process", "tui_eval.engine.runner", "tui_eval.suites.accepting",
+        "tui_eval.tui.screens.case_screen", "tui_eval.tui.screens.step", "tui_eval.tui.screens.runs",
+        "tui_eval.tui.screens.compare", "tui_eval.tui.screens.grid", "textual.widgets._text_area", "yaml",
+    ):  # fmt: skip
+        assert late not in loaded, late
+
+
+async def test_the_grid_of_a_finished_run(tmp_path):
+    from tests.tui.app_host import FakeEngine
+    from tui_eval.store.writer import PlannedCase
+    from tui_eval.tui.screens.case_screen import CaseScreen
+    from tui_eval.tui.screens.grid import GridScreen
+
+    root = project(tmp_path)
+    run = LiveRun(root, [])
+    cases = LiveRun(root, ["one", "two"]).cases
+    run.cases = [case for case in cases for _ in range(2)]
+    planned = [PlannedCase(case, agent, None, 1, 1, 1) for case in cases for agent in ("first", "second")]
+    run.refs = run.writer.plan(planned)
+    run.all_done(["passed", "failed", "error", "passed"])
+    async with running_app(root, engine=FakeEngine(root), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 4, pilot)
+        app.screen.go_to(CasePointer(cases[0].case_id, "first"))
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen) and "2 tests × 2" in screen_text(app), pilot)
+        await until(lambda: app.screen.current() is not None and app.screen.current().agent == "first", pilot)
+        assert "first" in screen_text(app) and "second" in screen_text(app)
+        await pilot.press("tab")
+        await until(lambda: app.screen.current().agent == "second", pilot)
+        await pilot.press("enter")
+        await until(
+            lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt is not None, pilot
+        )
+        assert app.screen.content.attempt.outcome == "failed" and app.screen.content.agent == "second"
+        await pilot.press("escape", "M")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
