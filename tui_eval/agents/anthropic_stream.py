@@ -71,7 +71,7 @@ class Answer:
             if event is not None:
                 yield [event]
         if not self._done and self.stop_reason is None:
-            raise AgentError(f"the answer of {call.url} ended before it was complete", answer=self.text)
+            raise AgentError(call.unfinished("message"), answer=self.text)
 
     def _event(self, value: dict[str, Any], url: str) -> Event | None:
         kind = value.get("type")

@@ -57,6 +57,7 @@ class Call:
         self.status: int | None = None
         self.headers: httpx.Headers = httpx.Headers()
         self.started_at = time.time()
+        self._began = time.perf_counter()
         self._sent = {**client.headers, **(headers or {})}
         if body is not None and not any(name.lower() == "content-type" for name in self._sent):
             self._sent["Content-Type"] = "application/json"
@@ -64,6 +65,7 @@ class Call:
         self._received: list[bytes] = []
         self._kept = 0
         self._reported = False
+        self._heard = False
 
     async def open(self) -> AsyncIterator[Event]:
         """Send the request, again where that makes sense; yields what happens meanwhile.
@@ -139,7 +141,15 @@ class Call:
                 yield data
             return
         async for data in http_events.data_of(self.chunks()):
+            self._heard = True
             yield data
+
+    def unfinished(self, what: str) -> str:
+        """Why its events are no whole `what`: they end too early, or there are none."""
+        if self._heard:
+            return f"the answer of {self.url} ended before it was complete"
+        said = one_line(b"".join(self._received)[:200].decode("utf-8", "replace"))
+        return f"the answer of {self.url} is " + (f"no {what}: {said}" if said else "empty")
 
     async def lines(self) -> AsyncIterator[str]:
         """The lines of the body as they arrive, blank ones left out. Raises `AgentError` as `chunks`."""
@@ -166,7 +176,7 @@ class Call:
                 response=f"{answer}\n{received}" if self.status is not None else "",
                 status=self.status,
                 started_at=self.started_at,
-                duration_ms=round((time.time() - self.started_at) * 1000, 1),
+                duration_ms=round((time.perf_counter() - self._began) * 1000, 1),
                 note="; ".join(part for part in (note, clipped) if part),
             )
         )
@@ -184,7 +194,7 @@ class Call:
                 await response.aclose()
 
     async def _send(self) -> None:
-        self.started_at = time.time()
+        self.started_at, self._began = time.time(), time.perf_counter()
         self.status, self.headers = None, httpx.Headers()
         url = self.client.parsed(self.url)
         request = httpx.Request(

@@ -120,7 +120,7 @@ class Completion:
             async for data in call.events():
                 yield self._add(data, call.url)
         if not self._done and self.finish_reason is None:
-            raise AgentError(f"the answer of {call.url} ended before it was complete", answer=self.text)
+            raise AgentError(call.unfinished("chat completion"), answer=self.text)
 
     def _add(self, item: bytes | str, url: str) -> list[Event]:
         """What one chunk means."""

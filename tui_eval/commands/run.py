@@ -148,6 +148,8 @@ def _execute(
         return EXIT_USAGE if unreadable else EXIT_NOTHING
     except (SelectionError, ConfigError, StoreError, AgentError) as error:
         raise CommandError(str(error)) from None
+    if active.request.threshold == 0:
+        warn("--threshold 0 asks for no attempt to pass: nothing can fail")
     unreadable = report_problems(active.problems)
     assert active.writer is not None
     folder = active.writer.folder
@@ -156,6 +158,7 @@ def _execute(
         warn(f"{root} cannot be written: the run is kept in {folder}")
     if sys.stderr.isatty():
         active.environment.tell = warn
+    active.writer.tell(warn)
     info = active.writer.info
     progress.start(len(active.tickets), info.agents, info.scripted, info.id if keep else "")
     progress.expect(active.jobs)
@@ -165,8 +168,8 @@ def _execute(
     number = asyncio.run(_until_done(active))
     progress.finish()
     if active.writer.error:
-        warn(f"the run could not be kept: {active.writer.error}")
-    reader = RunReader(folder)
+        warn(active.writer.error)
+    reader = RunReader(active.writer.folder)
     try:
         summaries = _report(reader, progress.display, active)
         unwritten = _write(reader, outputs)
@@ -176,7 +179,8 @@ def _execute(
         reader.close()
     if number is not None:
         if keep:
-            warn(f"interrupted; go on with: tui-eval resume {info.id}")
+            moved = active.writer.folder != folder
+            warn(f"interrupted; go on with: tui-eval resume {active.writer.folder if moved else info.id}")
         return 128 + number
     if unreadable or unwritten:
         return EXIT_USAGE

@@ -33,17 +33,22 @@ class Collector:
         self._streams: dict[tuple[str, str], MaskedStream] = {}
         self._open: tuple[Entry, list[str]] | None = None
         self._calls: dict[str, Entry] = {}
+        self._began = time.time() - time.perf_counter()
         self._turn_started = 0.0
         self._held_ms = 0.0
         self._last_text: Entry | None = None
         self._usage: dict[int, tuple[Usage, float | None]] = {}
         self._retrying = False
 
+    def _now(self) -> float:
+        """Seconds since the epoch, as if the machine's clock had not been set since the attempt began."""
+        return self._began + time.perf_counter()
+
     def begin(self, turn: int, text: str | None) -> None:
         """A turn is sent: its user message enters the transcript."""
         self._close_text()
         self.turn = turn
-        self._turn_started = time.time()
+        self._turn_started = self._now()
         self._held_ms = 0.0
         self._last_text = None
         self.entries.append(Entry(turn=turn, kind="user", text=text or "", started_at=self._turn_started))
@@ -152,7 +157,7 @@ class Collector:
                 self._show(kind, text, agent)
                 return
             self._close_text()
-        now = time.time()
+        now = self._now()
         entry = Entry(turn=self.turn, kind=kind, agent=agent, started_at=now)
         entry.first_token_ms = round((now - self._turn_started) * 1000, 1)
         self.entries.append(entry)
@@ -166,7 +171,7 @@ class Collector:
         self._open = None
         entry.text = "".join(pieces)
         if entry.started_at is not None:
-            entry.duration_ms = round((time.time() - entry.started_at) * 1000, 1)
+            entry.duration_ms = round((self._now() - entry.started_at) * 1000, 1)
         if entry.kind == "assistant":
             self._last_text = entry
         self._flush_stream(entry.kind, entry.agent)
@@ -225,7 +230,7 @@ class Collector:
         if self._last_text is not None:
             self._last_text.usage = reply.usage
         if reply.latency_ms is None:
-            reply.latency_ms = round((time.time() - self._turn_started) * 1000, 1)
+            reply.latency_ms = round((self._now() - self._turn_started) * 1000, 1)
         self.replies.append(reply)
         self._progress()
 
@@ -234,7 +239,7 @@ class Collector:
 
     def _add(self, kind: EntryKind, **values: Any) -> Entry:
         self._close_text()
-        entry = Entry(turn=self.turn, kind=kind, started_at=time.time(), **values)
+        entry = Entry(turn=self.turn, kind=kind, started_at=self._now(), **values)
         self.entries.append(entry)
         return entry
 

@@ -115,7 +115,7 @@ class Runner:
         job = ticket.job
         if self._on_start is not None:
             self._on_start(job, ticket.number, ticket.attempt_ref)
-        started = time.time()
+        started, began = time.time(), time.perf_counter()
         work = execute(
             job,
             ticket.number,
@@ -136,7 +136,7 @@ class Runner:
                 return
             if ticket.attempt_ref not in self._cancelled:
                 raise
-            attempt = _cancelled(job, ticket.number, started)
+            attempt = _cancelled(job, ticket.number, started, time.perf_counter() - began)
         finally:
             self._tasks.pop(ticket.attempt_ref, None)
         self._ended(ticket, attempt)
@@ -200,7 +200,7 @@ class Runner:
         self._cancelled |= attempt_refs
         dropped = await schedule.drop(attempt_refs)
         for ticket in dropped:
-            self._ended(ticket, _cancelled(ticket.job, ticket.number, time.time()))
+            self._ended(ticket, _cancelled(ticket.job, ticket.number, time.time(), 0.0))
         running = [task for ref, task in self._tasks.items() if ref in attempt_refs]
         for task in running:
             task.cancel()
@@ -223,7 +223,7 @@ class Runner:
             self.writer.state("paused" if paused else "running")
 
 
-def _cancelled(job: Job, number: int, started: float) -> Attempt:
+def _cancelled(job: Job, number: int, started: float, seconds: float) -> Attempt:
     return Attempt(
         case_id=job.case.case_id,
         attempt=number,
@@ -232,5 +232,5 @@ def _cancelled(job: Job, number: int, started: float) -> Attempt:
         model=job.model,
         message="cancelled",
         started_at=started,
-        duration_ms=round((time.time() - started) * 1000, 1),
+        duration_ms=round(seconds * 1000, 1),
     )

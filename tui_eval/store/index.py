@@ -111,8 +111,9 @@ class Index:
         return found
 
     def record(self, folder: Path) -> None:
-        """Put a run into the index (again). A run that cannot be read is left out."""
-        with self._open(create=True) as connection:
+        """Put a run into the index (again). A run that cannot be read is left out; where the disk refuses,
+        it is put there when the index is asked next."""
+        with contextlib.suppress(sqlite3.Error), self._open(create=True) as connection:
             if connection is not None:
                 _record(connection, folder)
 

@@ -26,10 +26,10 @@ class WriteThread:
     """Everything told is on disk about 20 ms later, live text about 120 ms. A full disk loses nothing:
     what it refuses waits here and is tried again; `on_error` is told once, in one line."""
 
-    def __init__(self, folder: Path, on_error: Callable[[str], None] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.error: str | None = None
-        self._on_error = on_error
+        self.on_error: Callable[[str], None] | None = None
         self._pending = Pending()
         self._live = LiveText()
         self._live_due = 0.0
@@ -160,9 +160,9 @@ class WriteThread:
             self._failures += 1
         if self.error is None:
             self.error = f"{self.folder / DATABASE}: {message}"
-            if self._on_error is not None and not self._closing:
-                self._on_error(
-                    f"{self.error}; the run goes on, what it finds is kept in memory and tried again"
+            if self.on_error is not None and not self._closing:
+                self.on_error(
+                    f"{self.error}; the run goes on: what it finds waits in memory and is tried again"
                 )
 
     def _rescue(self) -> None:
@@ -180,9 +180,11 @@ class WriteThread:
                 shutil.copytree(self.folder / FRAMES, folder / FRAMES, dirs_exist_ok=True)
         except (OSError, sqlite3.Error) as error:
             lost = len(self._pending.ended)
-            self.error = f"{self.error}; {lost} attempts are lost, {folder} cannot be written either: {error}"
+            self.error = (
+                f"{self.error}; {lost} attempts are lost: {folder} cannot be written either ({error})"
+            )
             return
-        self.error = f"{self.error}; the whole run is in {folder}"
+        self.error = f"{self.error}; the whole run is kept in {folder}"
         self.folder = folder
 
 

@@ -33,14 +33,14 @@ class PlannedCase(msgspec.Struct):
 class RunWriter:
     """Creates a run's folder and appends to it. One per run; used from one event loop or thread.
 
-    `on_error` is told, in one line, when the disk refuses (full, gone): the run goes on, and what could
-    not be written is tried again, at the end in another folder.
+    When the disk refuses (full, gone) the run goes on, and what could not be written is tried again, at the
+    end in another folder.
 
     Raises:
         StoreError: the folder cannot be written, or another process executes the run.
     """
 
-    def __init__(self, folder: Path, info: RunInfo, on_error: Callable[[str], None] | None = None) -> None:
+    def __init__(self, folder: Path, info: RunInfo) -> None:
         self.info = info
         self._lock = RunLock(folder)
         self._changed = 0
@@ -61,12 +61,16 @@ class RunWriter:
         except sqlite3.Error as error:
             self._lock.release()
             raise StoreError(f"{folder}: {error}") from None
-        self._thread = WriteThread(folder, on_error)
+        self._thread = WriteThread(folder)
 
     @property
     def folder(self) -> Path:
         """The run's folder; after `close`, where it had to go when its disk was full."""
         return self._thread.folder
+
+    def tell(self, on_error: Callable[[str], None]) -> None:
+        """Have a person told, once and in one line, when the disk refuses; called in a thread."""
+        self._thread.on_error = on_error
 
     @property
     def error(self) -> str | None:
