@@ -106,7 +106,8 @@ class Case(msgspec.Struct, omit_defaults=True):
     Assertions that belong to one turn stand in that turn; those about the whole conversation in
     `assertions`. `agent` is what the file names (StartToAgent's `agent:`, neuro-san's network,
     promptfoo's provider id or label); `provider` is promptfoo's provider entry as given.
-    `prompt` is promptfoo's prompt label. `attempts` and `required` say how many executions are
+    `prompt` is promptfoo's prompt label; `column` the provider in whose column a row stands that has a
+    provider of its own (empty: its own). `attempts` and `required` say how many executions are
     asked for and how many must pass. `timeout` is in seconds and covers all attempts where the
     format says so. `request_metadata` goes out with each request (neuro-san's `metadata`).
     `content_hash` changes when anything in the case does. `order` is its place in the file. `file` is the
@@ -141,6 +142,7 @@ class Case(msgspec.Struct, omit_defaults=True):
     order: int = 0
     problems: list[Problem] = []
     file: str | None = None
+    column: str = ""
 
 
 class Suite(msgspec.Struct, omit_defaults=True):

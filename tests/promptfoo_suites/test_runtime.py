@@ -171,6 +171,33 @@ async def test_derived_metrics_and_weighted_sums(tmp_path: Path) -> None:
     assert "nothing" in column["derived_errors"]["gone"]
 
 
+OWN_PROVIDER = """
+    providers: [echo, {id: echo, label: second}]
+    prompts: ['good {{q}}', 'bad {{q}}']
+    defaultTest: {assert: [{type: contains, value: good, metric: kind}]}
+    tests:
+      - {description: usual, vars: {q: a}}
+      - {description: own, vars: {q: b}, provider: {id: echo, label: special}%s}
+    """
+
+
+async def test_a_row_with_a_provider_of_its_own_stays_in_its_column(tmp_path: Path) -> None:
+    _, document = await run(suite(tmp_path, OWN_PROVIDER % ""))
+    columns = [(one["agent"], one["prompt"], one["count"], one["score"]) for one in document["metrics"]]
+    assert columns == [
+        ("echo", "good {{q}}", 2, 2.0), ("echo", "bad {{q}}", 2, 0.0),
+        ("second", "good {{q}}", 2, 2.0), ("second", "bad {{q}}", 2, 0.0),
+    ]  # fmt: skip
+    assert {row["agent"] for row in document["results"] if row["name"] == "own"} == {"special"}
+
+
+async def test_rows_with_a_provider_of_their_own_are_compared_as_one_test(tmp_path: Path) -> None:
+    best = ", assert: [{type: max-score}]"
+    attempts, _ = await run(suite(tmp_path, OWN_PROVIDER % best))
+    chosen = [one.outcome for one in attempts if "::own::" in one.case_id]
+    assert chosen.count("passed") == 1, "one of the four columns is the best"
+
+
 async def test_columns_are_compared_when_all_have_run(tmp_path: Path) -> None:
     attempts, _ = await run(
         suite(

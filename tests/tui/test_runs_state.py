@@ -173,6 +173,27 @@ def test_what_was_found_stands_in_view():
     assert "refund policy" in plain(line) and width_of(line) <= 60
 
 
+def test_a_test_with_a_provider_of_its_own_stands_in_its_column_and_says_who_answered():
+    def cell(column: str, prompt: str) -> Entry:
+        case = Case(
+            f"s::own::{column}::{prompt}",
+            "own",
+            "s",
+            "promptfoo",
+            agent="special",
+            prompt=prompt,
+            column=column,
+        )
+        return Entry("", case.case_id, "own", "s", "promptfoo", "passed", "special", case=case)
+
+    found = grid([cell(column, prompt) for column in ("echo", "other") for prompt in ("p", "q")])
+    assert [column[0] for column in found.columns] == ["echo", "echo", "other", "other"]
+    assert len(found.tests) == 1 and len(found.tests[0].cells) == 4
+    assert "passed" in plain(cell_line(cell("echo", "p"))) and "special" in plain(
+        cell_line(cell("echo", "p"))
+    )
+
+
 def test_histograms_count_every_value_once():
     values = [1.0, 2.0, 2.0, 9.0, 10.0]
     bars = histogram(values, 3)

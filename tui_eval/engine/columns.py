@@ -11,6 +11,7 @@ from tui_eval.engine.judging import judge_services
 from tui_eval.engine.plan import Job
 from tui_eval.engine.schedule import Ticket
 from tui_eval.model import Attempt, Case
+from tui_eval.store.columns import column_agent
 from tui_eval.store.reader import RunReader
 
 Ended = tuple[Ticket, Attempt]
@@ -35,7 +36,7 @@ class Columns:
                 [case.suite, case.name, case.line, case.vars, expected, ticket.number], enc_hook=str
             )
             # A test that stands twice in the suite is two tests.
-            column = (same, ticket.job.agent, ticket.job.model, case.prompt)
+            column = (same, column_agent(case, ticket.job.agent), ticket.job.model, case.prompt)
             seen[column] = seen.get(column, 0) + 1
             key = same + b"%d" % seen[column]
             self._of[ticket.order] = key

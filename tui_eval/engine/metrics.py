@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.model import Attempt
+from tui_eval.store.columns import column_agent
 from tui_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -67,16 +68,17 @@ def columns(reader: RunReader) -> list[dict[str, Any]]:
     """A row for each prompt and agent of promptfoo's suites: `{suite, agent, prompt, score, named_scores,
     named_weights, count}`; a named score is the sum of the rows' value × weight (section 8.4)."""
     cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
-    labels: dict[int, str] = {}
+    places: dict[int, tuple[str, str]] = {}
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in reader.attempts():
         case = cases.get(row.case_ref)
         attempt = reader.attempt(row.id) if case is not None and row.state == "done" else None
         if case is None or attempt is None:
             continue
-        if case.id not in labels:
-            labels[case.id] = reader.case(case.id).prompt or ""
-        key = (case.suite, case.agent, labels[case.id])
+        if case.id not in places:
+            body = reader.case(case.id)
+            places[case.id] = (column_agent(body, case.agent), body.prompt or "")
+        key = (case.suite, *places[case.id])
         column = found.get(key)
         if column is None:
             column = found[key] = {

@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from tui_eval.guard.text import storable
 from tui_eval.model import Assertion, Attempt, Case, Trace, TraceSpan, Usage, Verdict
+from tui_eval.store.columns import column_agent
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 
@@ -90,10 +91,11 @@ class _Table:
     def add(self, row: AttemptRow, case_row: CaseRow, case: Case, attempt: Attempt) -> None:
         label = case.prompt or ""
         raw = (case.turns[0].text if case.turns else "") or ""
-        place = self._columns.get((case_row.agent, label))
+        agent = column_agent(case, case_row.agent)
+        place = self._columns.get((agent, label))
         if place is None:
-            place = self._columns[case_row.agent, label] = len(self.prompts)
-            self.prompts.append(_column(case_row.agent, label, raw))
+            place = self._columns[agent, label] = len(self.prompts)
+            self.prompts.append(_column(agent, label, raw))
         test = self._test(case, row.attempt)
         result = _result(row, case_row, case, attempt, test, place)
         if attempt.trace is not None:

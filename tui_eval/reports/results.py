@@ -13,6 +13,7 @@ import msgspec
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.reports.metrics import by_model, pass_metrics, summary
+from tui_eval.store.columns import column_agent
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
@@ -60,7 +61,7 @@ def build(reader: RunReader) -> dict[str, Any]:
             for item in summarise_run(cases, attempts)
             if item.outcome is not None
         ],
-        "metrics": _promptfoo_metrics(info, results),
+        "metrics": info.metrics or _promptfoo_metrics(reader),
         "run": _run(info),
     }
 
@@ -226,16 +227,14 @@ def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return rows_ if rows_ is None else rows_[:DATA_ROWS]
 
 
-def _promptfoo_metrics(info: RunInfo, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """promptfoo's columns as the engine summed them at the end of the run; of a run that has not ended,
-    from its rows."""
-    if info.metrics:
-        return info.metrics
+def _promptfoo_metrics(reader: RunReader) -> list[dict[str, Any]]:
+    """promptfoo's columns of a run that has not ended; at its end the engine sums them, with what is derived."""
+    cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
     columns: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in results:
-        if row["format"] != "promptfoo":
+    for ref, row in rows_with_case(reader) if cases else ():
+        if ref not in cases:
             continue
-        key = (row["suite"], row["agent"], row["prompt"] or "")
+        key = (row["suite"], column_agent(reader.case(ref), row["agent"]), row["prompt"] or "")
         column = columns.get(key)
         if column is None:
             column = columns[key] = {

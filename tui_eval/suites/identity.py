@@ -35,6 +35,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 _PLACE_ONLY = {"line"}
 _NOT_CONTENT = {
     "case_id",
+    "column",
     "suite",
     "file",
     "line",

@@ -199,6 +199,7 @@ class CaseMaker:
             assertions=base.assertions,
             problems=[*base.problems],
             file=base.file,
+            column=column.provider_name if test.provider is not None and column.provider else "",
         )
         case.content_hash = identity.content_hash(case)
         return case
