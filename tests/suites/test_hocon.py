@@ -208,3 +208,24 @@ def test_any_text_gives_a_document(text):
 )
 def test_json_is_hocon(data):
     assert ok(json.dumps(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        # what pyhocon 0.3.63 makes of generated documents that the recorded vectors do not have
+        ('"é" = 1\né = 2\n"é" = 3\n', {"é": 3}),
+        ('"my key" { a = 1 }\nmy key { b = 2 }\nx = ${my key.a}\n', {"my key": {"a": 1, "b": 2}, "x": 1}),
+        ('a = """x""" """y"""\nb = """x""" y\n', {"a": "xy", "b": "xy"}),
+        ('a = "x" "y"\nb = "x" y\n', {"a": "x y", "b": "x y"}),
+        ('a = """one\r\ntwo"""\r\nb = 1\r\n', {"a": "one\r\ntwo", "b": 1}),
+    ],
+)
+def test_as_pyhocon_reads_it(text, value):
+    assert ok(text) == value
+
+
+def test_a_substitution_of_what_it_stands_in_is_an_error():
+    (problem,) = load("a.b { k = [${a.b}] }\n").problems
+    assert "refers to what it stands in" in problem.message
+    assert ok('k = ["", null, "x"]\n') == {"k": ["", None, "x"]}

@@ -2,7 +2,7 @@
 
 Mended: JSON's escapes are decoded; a quoted key is its text, one key even with dots in it;
 durations (`5 s`, `3 hours later`) stay text; a byte order mark is skipped; `${a."b.c"}` is
-understood. Refused: URL and package includes; files outside the project and environment variables
+understood; an empty text or a null in a list is kept. Refused: URL and package includes; files outside the project and environment variables
 unless the folder is trusted. An include is looked for beside the including file, then from the
 project root. Everything else (merging, substitution, `+=`, unquoted text) is pyhocon's.
 """
@@ -143,6 +143,8 @@ class _Restorer:
             return self._text(str(value))
         if value is None or isinstance(value, (bool, int, float)):
             return value
+        if type(value).__module__.startswith("pyhocon") and type(value).__name__ != "NoneValue":
+            raise ValueError("a substitution refers to what it stands in")
         return None if type(value).__name__ == "NoneValue" else self._text(str(value))
 
     def _text(self, text: str) -> str:

@@ -33,7 +33,9 @@ _INCLUDE = re.compile(
     r"""include[ \t]+(?P<required>required[ \t]*\([ \t]*)?(?:(?P<form>url|file|package|classpath)[ \t]*\([ \t]*)?"""
     r""""(?P<path>(?:[^"\\\n]|\\[^\n])*)"(?P<end>[ \t)]*)"""
 )
-_SIMPLE = re.compile(r"[A-Za-z0-9_-]+\Z")
+_LETTERS = "A-Za-z0-9_À-ÖØ-öø-ÿ-"
+_SIMPLE = re.compile(rf"[{_LETTERS}]+(?: [{_LETTERS}]+)*\Z")
+"""What pyhocon also takes for a key without quotes, so that `"é"` and `é` are one key."""
 _NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\Z")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^\n])")
 _ESCAPES = {
@@ -91,7 +93,8 @@ class _Scanner:
         self.depth = 0
 
     def scan(self, text: str, shown: str, file: Path, base: Path_, included: bool) -> None:
-        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        # The \r of \r\n is blank space, but in """…""", which keeps its text as it is.
+        text = re.sub(r"\r(?!\n)", "\n", text.removeprefix("\ufeff"))
         stack = [_Frame("", base, 1)]
         line, position, end = 1, 0, len(text)
         self._fresh(shown, 1)
@@ -125,6 +128,8 @@ class _Scanner:
             elif kind in ("string", "triple"):
                 self._string(token, kind, text[position : position + 1], frame, shown, line)
                 line += token.count("\n")
+                if kind == "triple":  # pyhocon glues what follows to it, other than to "..."
+                    position += len(text[position:]) - len(text[position:].lstrip(" \t"))
             elif kind == "mark":
                 self._mark(token, stack, shown, line, included)
             elif kind == "other" and token == '"':
