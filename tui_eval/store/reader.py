@@ -65,6 +65,12 @@ class RunReader:
             info.state = "interrupted"
         return info
 
+    def stamp(self) -> int:
+        """Another number after every transaction of another connection: whether there may be news, without
+        reading any (SQLite's `data_version`)."""
+        row = self._one("PRAGMA data_version", ())
+        return int(row[0]) if row is not None else -1
+
     def cases(self) -> list[CaseRow]:
         """Every case of the run, in its order."""
         return [CaseRow(*row) for row in self._all(f"SELECT {_CASE_COLUMNS} FROM cases ORDER BY id", ())]
