@@ -13,6 +13,7 @@ from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import CaseContent
@@ -25,20 +26,56 @@ CSV_COPIED = 2_000
 """Differing rows that `y d` copies; `Y d` writes all of them."""
 
 
-class CasePart(Place, inherit_bindings=False):
-    """What the parts below need of the screen they are mixed into."""
+ASSERTIONS, DATA, HISTORY = 2, 3, 5
+"""Tabs by their place."""
 
-    content: CaseContent
-    query_text: str
+
+class CasePart(Place, inherit_bindings=False):
+    """What the parts of the Case screen share."""
+
+    def __init__(self, pointer: CasePointer, tabs: tuple[InspectorTab, ...]) -> None:
+        super().__init__()
+        self.pointer = pointer
+        self.content = CaseContent(pointer)
+        self.query_text = ""
+        self._tabs = tabs
+        self._active = 0
+        self._shown: set[int] = set()
+        self._generation = 0
+        self._fresh = False
+        self._runs_seen: set[str] = set()
+        self._reading_past: CasePointer | None = None
 
     @property
     def tab(self) -> InspectorTab:
         """The tab in front."""
-        raise NotImplementedError
+        return self._tabs[self._active]
 
     def say(self, words: str) -> None:
         """A few words for the person."""
         raise NotImplementedError
+
+    def action_tab(self, index: int) -> None:
+        """Bring a tab to the front."""
+        raise NotImplementedError
+
+    def show_head(self) -> None:
+        """Show outcome, reason and tabs as they are now."""
+        raise NotImplementedError
+
+    def show_tab(self, *, keep: bool) -> None:
+        """Give the tab in front what was loaded, once."""
+        raise NotImplementedError
+
+    def keep_view(self) -> None:
+        """Keep the tab and the zoom for the next case, and the next time."""
+        self.eval_app.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}
+
+    @property
+    def run_id(self) -> str | None:
+        """The run looked at: the pointer's, else the one in front."""
+        run = self.eval_app.state.run
+        return self.pointer.run_id or (run.info.id if run is not None else None)
 
     def announce(self, words: str) -> None:
         """Something to be read again in the log: beside the tabs, where that has room, else over the screen."""

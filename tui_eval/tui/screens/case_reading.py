@@ -1,0 +1,171 @@
+"""Where the Case screen's content comes from: the lists, a run's folder, the news of a run that goes on."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from textual import on
+
+from tui_eval.store.linked import replaced_by
+from tui_eval.store.runs import Store
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.case_loader import Where, load
+from tui_eval.tui.case_past import load_past
+from tui_eval.tui.inspector.history import HistoryTab
+from tui_eval.tui.inspector.transcript import TranscriptTab
+from tui_eval.tui.messages import LiveText, RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.case_parts import ASSERTIONS, HISTORY, CasePart
+from tui_eval.tui.state.case_content import CaseContent, foreseen
+from tui_eval.tui.state.linked import merged
+from tui_eval.tui.state.past import CasePast
+
+
+class CaseReading(CasePart, inherit_bindings=False):
+    """Reads what the pointer leads to, in threads, and gives it to the tab in front."""
+
+    def current(self) -> CasePointer | None:
+        """The case and attempt looked at."""
+        return self.pointer
+
+    def go_to(self, pointer: CasePointer) -> None:
+        """Show another case, or another attempt, in the same tab."""
+        if pointer != self.pointer:
+            self._fresh = False
+            self.pointer = pointer
+            self._load(keep=False)
+
+    def reload(self) -> None:
+        """Read the same attempt again, the cursor staying where it is."""
+        self._load(keep=True)
+
+    def _foreseen(self) -> CaseContent:
+        """What the lists know, for the first frame: over a slow line the reason comes with it."""
+        app, pointer = self.eval_app, self.pointer
+        item = app.state.by_id.get(pointer.case_id)
+        return foreseen(pointer, app.attempts_of(pointer), item.last if item is not None else None)
+
+    def _where(self) -> Where:
+        state = self.eval_app.state
+        item = state.by_id.get(self.pointer.case_id)
+        case = item.case if item is not None else None
+        run = state.run
+        if run is not None and self.pointer.run_id in (None, run.info.id):
+            ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
+            if ref is not None:
+                return Where(self.pointer, run.folder, ref, case, state.root)
+        if self.pointer.run_id is None:
+            return Where(self.pointer, None, None, case, state.root)
+        folder = Store(state.root).runs_folder / self.pointer.run_id
+        return Where(self.pointer, folder, None, case, state.root)
+
+    def _load(self, *, keep: bool) -> None:
+        self._generation += 1
+        loaded = partial(self._loaded, self._generation, keep)
+        first = self._generation == 1
+        run_in_thread(self.app, partial(load, self._where()), loaded, name="case", opens=first)
+
+    def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
+        if generation != self._generation or not self.is_mounted:
+            return
+        content.fresh = self._fresh
+        self.content = content
+        self._reading_past = None
+        self._shown = set()
+        self._words = ""
+        self.show_tab(keep=keep)
+        self.show_head()
+
+    def show_tab(self, *, keep: bool) -> None:
+        """Give the tab in front what was loaded, once."""
+        if self._active in self._shown:
+            return
+        self._shown.add(self._active)
+        self.tab.present(self.content, keep=keep)
+        if isinstance(self.tab, TranscriptTab) and self.content.running:
+            self._show_live()
+        if self._active in (ASSERTIONS, HISTORY) and self.content.past is None:
+            self._read_past()
+
+    def _read_past(self) -> None:
+        """What became of the case in all runs; only these two tabs show it."""
+        if self._reading_past == self.pointer:
+            return
+        self._reading_past = self.pointer
+        content = self.content
+        column = (content.agent or self.pointer.agent, content.model or self.pointer.model)
+        run_in_thread(
+            self.app,
+            partial(load_past, self.eval_app.state.root, self.pointer.case_id, *column),
+            partial(self._past_read, content),
+            name="past",
+        )
+
+    def _past_read(self, content: CaseContent, past: CasePast) -> None:
+        if content is not self.content or not self.is_mounted:
+            return
+        content.past = past
+        self._shown -= {ASSERTIONS, HISTORY}
+        if self._active in (ASSERTIONS, HISTORY):
+            self._shown.add(self._active)
+            self.tab.present(content, keep=self._active == ASSERTIONS)
+            if self._active == HISTORY:
+                # what was hidden cannot be focused before the styles are looked at again
+                self.call_after_refresh(self.focus_main)
+
+    @on(HistoryTab.Chosen)
+    def _attempt_chosen(self, event: HistoryTab.Chosen) -> None:
+        event.stop()
+        one = event.attempt
+        self.go_to(CasePointer(self.pointer.case_id, one.agent, one.model, one.run_id, one.row.id))
+        self.action_tab(0)
+
+    @on(LiveText)
+    def _live_text(self, event: LiveText) -> None:
+        if self.content.row is not None and self.content.row.id in event.attempts:
+            self._show_live()
+
+    def _show_live(self) -> None:
+        run, row = self.eval_app.state.run, self.content.row
+        if self._active == 0 and run is not None and row is not None and run.info.id == self.run_id:
+            tab = self._tabs[0]
+            if isinstance(tab, TranscriptTab) and tab.size.width:
+                tab.show_live(run.live.get(row.id))
+
+    @on(RunChanged)
+    def _run_changed(self, event: RunChanged) -> None:
+        state = self.eval_app.state
+        run = state.run
+        if event.run_id and state.group is not None:
+            run = state.group.find_run(event.run_id)
+        if run is None:
+            return
+        ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
+        if ref is None:
+            return
+        if event.opened and run.info.id not in self._runs_seen and run.info.id != self.pointer.run_id:
+            # The case was run again: the new attempt is what the person waits for.
+            self._runs_seen.add(run.info.id)
+            self.pointer = CasePointer(
+                self.pointer.case_id, self.pointer.agent, self.pointer.model, run.info.id
+            )
+            self._fresh = True
+            self._load(keep=False)
+            return
+        if run.info.id != self.run_id or not any(row.case_ref == ref for row in event.changed):
+            return
+        here = self.content.row
+        rows = run.attempts_of(ref)
+        fresh = next((row for row in rows if here is not None and row.id == here.id), None)
+        self.content.rows = rows
+        self.content.family = merged(self.content.family, run.info.id, rows, replaced_by(run.info))
+        if fresh is None or (fresh.state == "done" and self.content.attempt is None):
+            self.reload()
+        elif self.content.attempt is None:
+            self.content.row = fresh
+        self.show_head()
+
+    def on_screen_resume(self) -> None:
+        """What happened meanwhile."""
+        if self._shown and (self.content.running or self.content.row is None):
+            self.reload()
