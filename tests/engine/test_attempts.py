@@ -119,6 +119,35 @@ async def test_a_judge_that_is_a_network_is_asked_as_neuro_san_asks_it(
     assert asked.body["user_message"]["text"] == row["judge_questions"][0]
 
 
+@pytest.mark.parametrize(
+    ("compat", "tests", "more", "outcome", "asked"),
+    [
+        ("documented", 'keywords: "hello", keyword: "zz"', "", "error", 1),
+        ("reference", 'keywords: "hello", keyword: "zz"', "", "passed", 1),
+        ("documented", 'keywords: "hello"', 'timeout_in_second: 5,', "error", 1),
+        ("reference", 'keywords: "hello"', 'timeout_in_second: 5,', "passed", 1),
+        ("documented", 'keywords: "hello"', 'success_ratio: "3",', "error", 0),
+        ("reference", 'keywords: "hello"', 'success_ratio: "3",', "error", 0),
+    ],
+)
+async def test_what_neuro_san_ignores_decides_nothing_under_reference_and_what_it_refuses_is_not_sent(
+    project: Callable[..., Path],
+    server: NeuroSanServer,
+    compat: str,
+    tests: str,
+    more: str,
+    outcome: str,
+    asked: int,
+) -> None:
+    root = project(config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\n")
+    (root / "suite.yaml").unlink()
+    text = NETWORK.format(more=more, tests=tests)
+    (root / "net.hocon").write_text(text if 'success_ratio: "3"' not in text else text.replace('"1/1"', '"3"'))
+    _, reader = await go(root, compat=compat)
+    assert only(reader).outcome == outcome, only(reader).message
+    assert len(server.requests) == asked
+
+
 async def test_a_judge_that_does_not_answer_is_an_error_in_plain_words(
     project: Callable[..., Path], server: NeuroSanServer
 ) -> None:
