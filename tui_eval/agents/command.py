@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
 from tui_eval.agents.provider_response import call_context, prompt_of
@@ -78,8 +79,8 @@ class CommandSession(Session):
         yield Exchanged(
             Exchange(
                 turn=request.turn,
-                request=f"{shlex.join(argv)}\n\n{stdin[:KEPT].decode('utf-8', 'replace')}",
-                response=out[:KEPT].decode("utf-8", "replace"),
+                request=f"{shlex.join(argv)}\n\n{_kept(stdin)}",
+                response=_kept(out),
                 status=code,
                 started_at=started_at,
                 duration_ms=spent,
@@ -196,6 +197,10 @@ async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
         stream.write(data)
         await stream.drain()
     stream.close()
+
+
+def _kept(data: bytes) -> str:
+    return without_sly_data(data[:KEPT].decode("utf-8", "replace"))
 
 
 def _words(options: Options, value: Any) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui_eval.agents import http_events
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.http_answers import backoff, explain, retry_after
 from tui_eval.agents.http_failures import FAILURES, failure_text
 from tui_eval.agents.http_libraries import httpx
@@ -172,8 +173,8 @@ class Call:
         return Exchanged(
             Exchange(
                 turn=self.turn,
-                request=f"{self.method} {self.url}\n{headers}\n{body}",
-                response=f"{answer}\n{received}" if self.status is not None else "",
+                request=f"{self.method} {self.url}\n{headers}\n{without_sly_data(body)}",
+                response=f"{answer}\n{without_sly_data(received)}" if self.status is not None else "",
                 status=self.status,
                 started_at=self.started_at,
                 duration_ms=round((time.perf_counter() - self._began) * 1000, 1),

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.held_back import HELD_BACK
 from tui_eval.agents.http_call import KEPT
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.neuro_san_library import Library
@@ -21,7 +22,6 @@ from tui_eval.events import Event, Exchanged, Note
 from tui_eval.model import Exchange
 from tui_eval.scripting.script_host import ScriptError
 
-HELD_BACK = "••• (sly data)"
 BLANK = "\n\n"
 BOTH_WAYS = (
     "start the server, or give its url, or give the `python` of an interpreter that has neuro-san, under "
