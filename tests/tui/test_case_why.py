@@ -14,6 +14,7 @@ from tui_eval.tui.state.past import CasePast, PastAttempt, agreements, usual
 from tui_eval.tui.state.text_difference import near_miss
 from tui_eval.tui.state.tool_comparison import closest, compared, named_tools
 from tui_eval.tui.state.tool_pairing import pair
+from tui_eval.tui.state.verdict_lines import without_reply
 
 
 def said(lines) -> list[str]:
@@ -166,3 +167,18 @@ def test_raw_shows_values_as_they_came(make) -> None:
     attempt = make()
     text = [line for block in assertions_view.build(attempt, rendered=False) for line in said(block.lines())]
     assert not any("stands there" in line for line in text) and any("expected" in line for line in text)
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("'x' unexpectedly found in {r!r}", "'x' unexpectedly found in the reply"),
+        ("'x' found in {short}; 'y' found in {short}", "'x' found in the reply; 'y' found in the reply"),
+        ('Expected output "{r}" to equal "z"', 'Expected output the reply to equal "z"'),
+        ("nothing of it", "nothing of it"),
+    ],
+)
+def test_a_reason_does_not_say_the_whole_reply_again(reason, shown) -> None:
+    reply = "You must try these:\n\n1. Pad thai, at Thip Samai.\n2. Chicken satay." + " more" * 60
+    short = repr(reply)[:200] + "…"
+    assert without_reply(reason.format(r=reply, short=short), [reply, None, "x"]) == shown

@@ -184,7 +184,7 @@ class DataTab(InspectorTab):
         self.query_one(".titles", LineLabel).set_lines(self.grid.titles())
         box = self.query_one(".explained", LineLabel)
         box.set_lines(self.view.explain(self.grid.cursor, self.grid.column))
-        box.styles.height = max(3, min(box.row_count, self.size.height // 4))
+        box.styles.height = max(3, min(box.row_count, max(4, self.size.height // 4)))
 
     def on_resize(self) -> None:
         """Titles depend on the width."""

@@ -17,7 +17,7 @@ from tui_eval.tui.state.linked import Placed, stability, together
 from tui_eval.tui.state.noting import note_sign
 from tui_eval.tui.state.past import CasePast, note_spans
 from tui_eval.tui.state.transcript_view import facts_of
-from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
+from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows, without_reply
 
 TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
 
@@ -89,7 +89,8 @@ class CaseContent:
         if self.problem:
             return self.problem
         if self.attempt is not None:
-            return self.attempt.message or self.attempt.error or ""
+            said = (verdict.actual for verdict in self.attempt.verdicts)
+            return without_reply(self.attempt.message, said) or self.attempt.error or ""
         if self.row is None:
             return self.known.message if self.known is not None else "not run yet: r runs it"
         turn = f"turn {self.row.turn}" if self.running and self.row.turn else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tui_eval.model import UNSET, Verdict
@@ -15,6 +15,8 @@ LABEL = 10
 """Columns of `expected` and `actual` before their values."""
 SHORT = 60
 """Characters of a passed verdict's reason that are worth showing beside what it found."""
+QUOTED = 60
+"""Characters from which on a reply quoted in a reason is left out."""
 GLYPHS = {
     "passed": "✓",
     "failed": "✗",
@@ -48,6 +50,24 @@ def about_tools(verdict: Verdict) -> bool:
     return verdict.target.split(".")[0] == "tools" or "tool" in verdict.type
 
 
+def without_reply(words: str, said: Iterable[object]) -> str:
+    """A reason without the replies that it quotes whole: they stand elsewhere on the screen, marked."""
+    for text in said:
+        if not isinstance(text, str) or len(text) < QUOTED:
+            continue
+        for shape in (text, repr(text), repr(text)[1:-1]):
+            at = words.find(shape[:QUOTED])
+            while at >= 0:
+                end = at + len(shape) if words.startswith(shape, at) else words.find("…", at) + 1
+                if not end:
+                    break
+                if at and words[at - 1] in "\"'" and words[end : end + 1] == words[at - 1]:
+                    at, end = at - 1, end + 1
+                words = f"{words[:at]}the reply{words[end:]}"
+                at = words.find(shape[:QUOTED])
+    return words
+
+
 def title(verdict: Verdict, room: int = 70) -> Line:
     """What is asserted: `should_contain "March"`, `tool_call run_sql {"limit": 5}`, the target where
     it says more than the type."""
@@ -70,16 +90,17 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
     the agent did."""
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
-    if verdict.reason.startswith(verdict.type) and "\n" not in verdict.reason and not verdict.passed:
-        rest = one_line(verdict.reason[len(verdict.type) :])
+    reason = without_reply(verdict.reason, (verdict.actual,))
+    if reason.startswith(verdict.type) and "\n" not in reason and not verdict.passed:
+        rest = one_line(reason[len(verdict.type) :])
         yield (Span(indent), head[0], Span(rest))
         yield from _indented(why, indent)
         return
     yield (Span(indent), *head)
     if verdict.passed:
         return
-    if verdict.reason:
-        for line in text_lines(verdict.reason):
+    if reason:
+        for line in text_lines(reason):
             yield (Span(indent), *line) if indent else line
     yield from _indented(why, indent)
     if about_rows(verdict):
@@ -120,7 +141,8 @@ def in_full(
     yield (Span(one_line(verdict.type, 60), "strong"), Span("  " + " · ".join(facts), "muted"))
     lines = list(why()) if why is not None and rendered else []
     if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
-        yield from text_lines(verdict.reason, "" if verdict.passed else word_of(verdict))
+        reason = without_reply(verdict.reason, (verdict.actual,)) if lines else verdict.reason
+        yield from text_lines(reason, "" if verdict.passed else word_of(verdict))
     if about_rows(verdict) and not verdict.passed:
         yield (Span("d shows which cells differ", "muted"),)
     else:
