@@ -104,3 +104,18 @@ async def test_letters_where_there_is_no_unicode(tmp_path):
     async with running_app(root, unicode=False) as (app, pilot):
         await until(lambda: "*" in line_of(app, "refund is"), pilot)
         assert line_of(app, "refund is").isascii()
+
+
+async def test_tab_completes_the_word_before_the_cursor(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.all_done(["failed", "passed", "passed"])
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 3, pilot)
+        await pilot.press("f", *"fai")
+        await until(lambda: "failed" in screen_text(app).splitlines()[-1], pilot)
+        await pilot.press("tab", "space", *"agent:o")
+        await until(lambda: "agent:offline" in screen_text(app).splitlines()[-1], pilot)
+        await pilot.press("tab", "enter")
+        await until(lambda: app.screen.expression == "failed agent:offline", pilot)
+        await until(lambda: [entry.name for entry in app.screen.shown_entries()] == NAMES[:1], pilot)

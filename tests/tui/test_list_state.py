@@ -11,6 +11,7 @@ from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, LiveRow, Run
 from tui_eval.tui.state import figures, filtering, slots
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case_tree import Entry, View, build
+from tui_eval.tui.state.completing import completed, values_of
 from tui_eval.tui.state.entries import failing, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece, RunView, case_outcome
@@ -352,3 +353,37 @@ def test_trend_and_letters():
     assert figures.Symbols().trend([0.0, 0.5, 1.0], 8) == "▁▅█"
     letters = figures.Symbols(unicode=False)
     assert "".join(letters.glyphs.values()).isascii() and letters.trend([1.0], 8).isascii()
+
+
+class TestCompleting:
+    def values(self):
+        case = Case("i", "n", "s", "nao", metadata={"level": 2, "kind": "two words"})
+        entries = [
+            entry("a", agent="Support", case=case),
+            entry("b", agent="sales desk", model="gpt", suite="b.yaml"),
+        ]
+        return values_of(entries, ["slow"])
+
+    @pytest.mark.parametrize(
+        ("typed", "whole"),
+        [
+            ("fai", "failed"),
+            ("failed ag", "failed agent:"),
+            ("agent:sup", "agent:support"),
+            ("-agent:SUP", "-agent:SUPport"),
+            ("agent:", "agent:Support"),
+            ("agent:sales", None),  # would need quotes
+            ("tag:lev", "tag:level=2"),
+            ("suite:b", "suite:b.yaml"),
+            ("format:", "format:promptfoo"),
+            ("verdict:w", "verdict:wrong"),
+            ("@s", "@slow"),
+            ("st", "star"),
+            ("failed", None),
+            ("nothing:x", None),
+            ("failed ", None),
+            ("", None),
+        ],
+    )
+    def test_the_last_word_is_completed(self, typed, whole):
+        assert completed(typed, self.values()) == whole

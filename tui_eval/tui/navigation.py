@@ -102,7 +102,9 @@ class Navigation(AppBase):
             return
         sections = getattr(screen, "KEY_SECTIONS", None) or getattr(screen, "HELP", None) or ()
         name = getattr(screen, "TITLE", None) or "this place"
-        self.push_screen(PaperScreen(f"Help: {name}", lambda: help_paragraphs(str(name), sections)))
+        self.push_screen(
+            PaperScreen(f"Help: {name}", lambda: help_paragraphs(str(name), sections, self.symbols))
+        )
 
     def action_show_log(self) -> None:
         """Errors with details."""

@@ -8,10 +8,23 @@ from textual.app import ComposeResult
 
 from tui_eval.tui.keys import Key
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 Paragraphs = list[tuple[str, str]]
+
+FILTERS: Paragraphs = [
+    ("key", "failed error\x00an outcome or state; several are alternatives; bad flaky new running …"),
+    ("key", "agent:x\x00a part that contains it; also suite: model: name: id: prompt: format:"),
+    ("key", "tag:level=2\x00metadata"),
+    ("key", "duration:>5s\x00a number: also cost:>0.01 tokens:<500"),
+    ("key", "star noted\x00what people noted; also note:policy verdict:wrong"),
+    ("key", '"two words"\x00anything that name, path, prompt, message or metadata contain'),
+    ("key", "-term\x00not that"),
+    ("key", "slow=failed\x00keeps it as @slow; slow= keeps what is shown"),
+]
+"""Expressions of the filter; `help lists` has all."""
 
 
 class PaperScreen(Place):
@@ -41,8 +54,11 @@ class PaperScreen(Place):
         self.query_one(LinesPane).show(self._make())
 
 
-def help_paragraphs(place: str, sections: Sequence[tuple[str, Sequence[Key]]]) -> Paragraphs:
+def help_paragraphs(
+    place: str, sections: Sequence[tuple[str, Sequence[Key]]], symbols: Symbols | None = None
+) -> Paragraphs:
     """The keys of a place, those that work everywhere at the end."""
+    symbols = symbols or Symbols()
     shown: Paragraphs = []
     for heading, keys in [*sections, ("Everywhere", keys_in("everywhere"))]:
         if not keys:
@@ -51,10 +67,17 @@ def help_paragraphs(place: str, sections: Sequence[tuple[str, Sequence[Key]]]) -
             shown.append(("text", ""))
         shown.append(("title", heading))
         shown.extend(("key", f"{key.all_shown}\x00{key.words}") for key in keys)
+    if any(key.id == "list.filter" for _, keys in sections for key in keys):
+        shown += [("text", ""), ("title", "What f understands"), *FILTERS]
     shown += [
         ("text", ""),
         ("title", "Marks"),
-        ("text", "✓ passed  ✗ failed  ! error  ⊘ cancelled  – skipped  ● running  ↻ retrying  ◌ waiting"),
+        ("text", "  ".join(f"{glyph} {status}" for status, glyph in symbols.glyphs.items() if status)),
+        (
+            "text",
+            f"{symbols.marked} marked  {symbols.star} starred  right, wrong: your verdict on the answer",
+        ),
+        ("text", f"{symbols.trend((0, 0.5, 1), 3)} the share that passed in its last runs, oldest first"),
         ("text", ""),
         ("dim", f"This is the help for: {place}. Select text with the mouse as in any terminal."),
         ("text", ""),

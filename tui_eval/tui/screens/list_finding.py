@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from textual import on
@@ -12,7 +14,8 @@ from textual.widgets import Input
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state import filtering
-from tui_eval.tui.state.case_tree import View
+from tui_eval.tui.state.case_tree import Entry, View
+from tui_eval.tui.state.completing import completed, values_of
 from tui_eval.tui.state.entries import subject
 from tui_eval.tui.widgets.case_list import CaseList
 
@@ -36,6 +39,10 @@ class ListFinding(Place, inherit_bindings=False):
     def case_list(self) -> CaseList:
         """The list."""
         return self.query_one(CaseList)
+
+    def all_entries(self) -> Iterable[Entry]:
+        """Every case, shown or not."""
+        raise NotImplementedError
 
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Any:
         """Make the lines anew, at once."""
@@ -65,7 +72,13 @@ class ListFinding(Place, inherit_bindings=False):
         """Ask for a filter."""
         names = " ".join(f"@{name}" for name in self._saved())
         hint = 'failed agent:x tag:y -suite:z duration:>5s "some text"   name= saves'
-        await self._ask("filter", self.expression, f"{names}   {hint}" if names else hint)
+        values = values_of(self.all_entries(), self._saved())
+        await self._ask(
+            "filter",
+            self.expression,
+            f"{names}   {hint}" if names else hint,
+            partial(completed, values=values),
+        )
 
     def _saved(self) -> dict[str, str]:
         """Filters that have names: of the settings, and those saved here."""
@@ -116,11 +129,13 @@ class ListFinding(Place, inherit_bindings=False):
 
     # -- the prompt
 
-    async def _ask(self, purpose: str, text: str, hint: str) -> None:
+    async def _ask(
+        self, purpose: str, text: str, hint: str, complete: Callable[[str], str | None] | None = None
+    ) -> None:
         """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
         if not self.query(Prompt):
             self._prompt_start = (self.expression, self.case_list.cursor)
-            prompt = Prompt(purpose, text, hint)
+            prompt = Prompt(purpose, text, hint, complete)
             await self.mount(prompt)
             self.set_focus(prompt.query_one(Input), scroll_visible=False)
 

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
+
+
+class Completing(Suggester):
+    """Offers the text as it could go on."""
+
+    def __init__(self, complete: Callable[[str], str | None]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The whole text."""
+        return self._complete(value)
+
+
+class Line(Input):
+    """Tab takes what is offered, as → does."""
+
+    BINDINGS = [Binding("tab", "cursor_right", show=False)]
 
 
 class Prompt(Horizontal):
@@ -34,8 +56,16 @@ class Prompt(Horizontal):
             self.text = text
             self.kept = kept
 
-    def __init__(self, purpose: str, text: str = "", hint: str = "") -> None:
+    def __init__(
+        self,
+        purpose: str,
+        text: str = "",
+        hint: str = "",
+        complete: Callable[[str], str | None] | None = None,
+    ) -> None:
+        """`complete` gives the text with its last word completed, or None."""
         super().__init__()
+        self._complete = complete
         self.purpose = purpose
         self._text = text
         self._hint = hint
@@ -43,7 +73,10 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """The label and the input."""
         yield Static(self.purpose, markup=False)
-        entry = Input(self._text, placeholder=self._hint, compact=True, select_on_focus=False)
+        suggester = Completing(self._complete) if self._complete is not None else None
+        entry = Line(
+            self._text, placeholder=self._hint, compact=True, select_on_focus=False, suggester=suggester
+        )
         entry.cursor_blink = False
         yield entry
 
