@@ -1,8 +1,9 @@
 """What tokens cost: a dated table of common models, and the project's own prices over it.
 
-USD per million tokens as the providers' price pages gave them in November 2026; `cached` is what
-input read from the provider's cache costs. Models that are not here have no cost rather than a
-guessed one: `prices:` in tui_eval.yaml adds them.
+USD per million tokens. Nobody here reads the providers' price pages: the figures are those of LiteLLM's
+table (`model_prices_and_context_window_backup.json` of litellm 1.106.2, OpenAI's and Anthropic's own entries,
+read on 2026-11-21), without models whose price depends on the length of the prompt. Models that are not
+here have no cost rather than a guessed one: `prices:` in tui_eval.yaml adds them.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ from collections.abc import Mapping
 
 from tui_eval.model import Usage
 
-PRICES_DATE = "2026-11"
-
 PRICES: dict[str, tuple[float, float, float]] = {
-    "claude-3-5-haiku": (0.80, 4.0, 0.08),
-    "claude-3-5-sonnet": (3.0, 15.0, 0.30),
-    "claude-3-7-sonnet": (3.0, 15.0, 0.30),
-    "claude-3-haiku": (0.25, 1.25, 0.03),
-    "claude-3-opus": (15.0, 75.0, 1.50),
     "claude-haiku-4-5": (1.0, 5.0, 0.10),
-    "claude-opus-4": (15.0, 75.0, 1.50),
-    "claude-opus-4-1": (15.0, 75.0, 1.50),
     "claude-opus-4-5": (5.0, 25.0, 0.50),
+    "claude-opus-4-6": (5.0, 25.0, 0.50),
+    "claude-opus-4-7": (5.0, 25.0, 0.50),
+    "claude-opus-4-8": (5.0, 25.0, 0.50),
+    "claude-opus-5": (5.0, 25.0, 0.50),
+    "claude-opus-5-5": (4.0, 20.0, 0.20),
+    # No longer in Anthropic's part: the price of the StartToAgent guide, the same as Bedrock's there.
     "claude-sonnet-4": (3.0, 15.0, 0.30),
     "claude-sonnet-4-5": (3.0, 15.0, 0.30),
+    "claude-sonnet-4-6": (3.0, 15.0, 0.30),
+    "claude-sonnet-5": (2.0, 10.0, 0.20),
+    "claude-sonnet-5-5": (2.0, 10.0, 0.10),
+    # Where no price for cached input is given, it costs what input costs.
     "gpt-3.5-turbo": (0.50, 1.50, 0.50),
     "gpt-4": (30.0, 60.0, 30.0),
     "gpt-4-turbo": (10.0, 30.0, 10.0),
@@ -32,13 +34,22 @@ PRICES: dict[str, tuple[float, float, float]] = {
     "gpt-4.1-mini": (0.40, 1.60, 0.10),
     "gpt-4.1-nano": (0.10, 0.40, 0.025),
     "gpt-4o": (2.50, 10.0, 1.25),
+    "gpt-4o-2024-05-13": (5.0, 15.0, 5.0),
     "gpt-4o-mini": (0.15, 0.60, 0.075),
     "gpt-5": (1.25, 10.0, 0.125),
     "gpt-5-mini": (0.25, 2.0, 0.025),
     "gpt-5-nano": (0.05, 0.40, 0.005),
+    "gpt-5-pro": (15.0, 120.0, 15.0),
+    "gpt-5.1": (1.25, 10.0, 0.125),
+    "gpt-5.2": (1.75, 14.0, 0.175),
+    "gpt-5.2-pro": (21.0, 168.0, 21.0),
+    "gpt-5.4-mini": (0.75, 4.50, 0.075),
+    "gpt-5.4-nano": (0.20, 1.25, 0.02),
     "o1": (15.0, 60.0, 7.50),
+    "o1-pro": (150.0, 600.0, 150.0),
     "o3": (2.0, 8.0, 0.50),
     "o3-mini": (1.10, 4.40, 0.55),
+    "o3-pro": (20.0, 80.0, 20.0),
     "o4-mini": (1.10, 4.40, 0.275),
 }
 """Model → input, output, cached input. Dated snapshots (`gpt-4.1-2025-04-14`) count as their model."""
