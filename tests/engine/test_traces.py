@@ -16,7 +16,9 @@ import pytest
 
 from tests.engine.ports import free_port
 from tests.servers import JsonServer, OpenAIServer, Planned
+from tests.waiting import until
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.otlp.listener import Listener
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.rescoring import rescore
 from tui_eval.engine.runs import prepare
@@ -345,6 +347,36 @@ async def test_the_example_of_the_help_runs(
     (attempt,), active = await run(tmp_path)
     assert attempt.outcome == "passed" and len(attempt.verdicts) == 5, attempt.message
     assert names(attempt) == ["search prices"] and not active.problems
+
+
+async def test_secrets_that_the_agent_tells_are_masked_wherever_they_stand(write: Write) -> None:
+    bot = SDK.replace('\'{"of": "%s"}\' % prompt', '\'{"of": "a", "password": "hunter2hunter2"}\'')
+    asked = """
+      - vars: {q: a}
+        assert:
+          - {type: 'trajectory:tool-args-match', value: {name: look_a, args: {password: hunter2hunter2}}}
+          - {type: 'trajectory:tool-args-match', value: {name: look_a, args: {of: b}}}
+    """
+    (attempt,), _ = await run(write(asked, bot))
+    assert [verdict.passed for verdict in attempt.verdicts] == [True, False]
+    assert attempt.trace is not None
+    assert attempt.trace.spans[0].attributes["gen_ai.tool.call.arguments"] == {"of": "a", "password": "•••"}
+    assert 'Observed args: {"of":"a","password":"•••"}' in attempt.verdicts[1].reason
+    assert "hunter2" not in repr(attempt)
+
+
+async def test_a_cancelled_attempt_waits_for_no_more_spans(write: Write) -> None:
+    bot = "import time\n\ndef call_api(prompt, options, context):\n    time.sleep(600)\n"
+    root = write("  - {vars: {q: a}}\n", bot)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], trust=True))
+    going = asyncio.create_task(active.execute())
+    tracing = active.environment.tracing
+    await until(lambda: any(isinstance(one, Listener) and one.expected for one in tracing._used.values()))
+    (listener,) = tracing._used.values()
+    assert isinstance(listener, Listener)
+    await active.runner.cancel()
+    await going
+    assert listener.expected == 0
 
 
 async def test_two_runs_at_once_share_the_port(write: Write) -> None:

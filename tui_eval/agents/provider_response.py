@@ -22,7 +22,7 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
     if value.get("error"):
         raise AgentError(one_line(text_of(value["error"])), answer=text_of(value.get("output")))
     output = value.get("output")
-    reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"))
+    reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"), text_missing=output is None)
     if not isinstance(output, str):
         reply.output = output
     if isinstance(value.get("metadata"), dict):
@@ -64,6 +64,9 @@ def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
         found["traceparent"] = context.trace.traceparent
         found["evaluationId"] = context.trace.evaluation_id
         found["testCaseId"] = context.trace.test_case_id
+        test = found["test"]
+        told = {"tracingEnabled": True, "evaluationId": context.trace.evaluation_id}
+        found["test"] = {**test, "metadata": {**(test.get("metadata") or {}), **told}}
     return found
 
 

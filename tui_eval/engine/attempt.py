@@ -13,7 +13,7 @@ from tui_eval.engine.by_hand import ByHand
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.failure import AttemptFailed, reason_of
-from tui_eval.engine.finished import finished, mask
+from tui_eval.engine.finished import finished, mask, masked
 from tui_eval.engine.plan import Job
 from tui_eval.engine.running import Running
 from tui_eval.engine.stepping import Stepper
@@ -63,13 +63,12 @@ async def execute(
     finally:
         printed.reset(listening)
         collector.close()
+        run.close()
     duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = finished(job, number, run.conversation, collector, judgement, error)
-    attempt.trace = run.trace
-    if run.tracer is not None:
-        attempt.trace = run.tracer.end()
+    attempt.trace = run.kept_trace
     if by_hand.changes:
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"
@@ -81,7 +80,7 @@ async def execute(
         environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:
         await environment.hooks.after_each(run.job.case, attempt)
-    return mask(attempt, environment)
+    return mask(masked(attempt, run.tracer.masker()) if run.tracer else attempt, environment)
 
 
 async def _keep_frames(

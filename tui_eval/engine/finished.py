@@ -11,6 +11,7 @@ from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation
+from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Outcome
 from tui_eval.store.encoding import encode_json
 
@@ -76,15 +77,19 @@ def _tool_calls(collector: Collector) -> int:
 
 def mask(attempt: Attempt, environment: Environment) -> Attempt:
     """Take secrets out of everything that is kept. Cheap where there are none in it."""
-    masker = environment.masker
+    return masked(attempt, environment.masker)
+
+
+def masked(attempt: Attempt, masker: Masker) -> Attempt:
+    """The attempt without the secrets of one masker."""
     if not masker:
         return attempt
     body = encode_json(attempt).decode()
-    masked = masker.text(body)
-    if masked == body:
+    text = masker.text(body)
+    if text == body:
         return attempt
     try:
-        return msgspec.json.decode(masked, type=Attempt)
+        return msgspec.json.decode(text, type=Attempt)
     except msgspec.MsgspecError:
         # A secret that was a bare number leaves no JSON behind: mask value by value.
         values: Any = masker.value(msgspec.json.decode(body))

@@ -58,6 +58,16 @@ class Running:
         self._clock = 0.0
         self._spent_ms = 0.0
 
+    def close(self) -> None:
+        """Wait for no more spans, also where the attempt was cancelled."""
+        if self.tracer is not None:
+            self.tracer.end()
+
+    @property
+    def kept_trace(self) -> Trace | None:
+        """The trace as it is kept."""
+        return self.tracer.kept() if self.tracer is not None else self.trace
+
     @property
     def trace(self) -> Trace | None:
         """What the agent exported, or did when its answer was recorded."""

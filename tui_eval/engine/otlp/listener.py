@@ -80,6 +80,11 @@ class Listener:
         """Keep the spans of this trace from now on."""
         return self._traces.setdefault(trace_id, Arriving(trace_id))
 
+    @property
+    def expected(self) -> int:
+        """How many traces are waited for."""
+        return len(self._traces)
+
     def forget(self, trace_id: str) -> None:
         """Keep no more of it."""
         self._traces.pop(trace_id, None)

@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from tui_eval.agents.base import TraceContext
+from tui_eval.agents.wire import decode
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.engine.otlp.listener import Arriving, Listener, ListenerError, listeners
 from tui_eval.engine.otlp.settings import TracingSettings, looks_at_traces, settings_of
-from tui_eval.guard.secrets import MASK, secret_name
+from tui_eval.guard.secrets import MASK, Masker, secret_name, secret_values
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Reply, Trace, TraceSpan
 
@@ -208,20 +209,27 @@ class Tracer:
             return f"{reason}; {strays} of other traces did: the agent must go on with the traceparent it is given"
         return f"{reason}; does the agent export before it answers (SimpleSpanProcessor, force_flush)?"
 
-    def end(self) -> Trace:
-        """Wait for nothing more; the trace as it is kept."""
+    def end(self) -> None:
+        """Wait for nothing more."""
         if self._listener is not None:
             self._listener.forget(self.trace_id)
-        return kept(self.trace())
 
+    def kept(self) -> Trace:
+        """The trace as it is kept: values under the names of secrets masked, long texts cut."""
+        trace = self.trace()
+        spans = [_kept(span) for span in trace.spans[:KEPT_SPANS]]
+        more = len(trace.spans) - len(spans)
+        note = f"{more} of {len(trace.spans)} spans are not kept" if more else ""
+        note = "; ".join(filter(None, (trace.note, note)))
+        return msgspec.structs.replace(trace, spans=spans, note=note)
 
-def kept(trace: Trace) -> Trace:
-    """What is kept of a trace: values under the names of secrets masked, long texts cut."""
-    spans = [_kept(span) for span in trace.spans[:KEPT_SPANS]]
-    more = len(trace.spans) - len(spans)
-    note = f"{more} of {len(trace.spans)} spans are not kept" if more else ""
-    note = "; ".join(filter(None, (trace.note, note)))
-    return msgspec.structs.replace(trace, spans=spans, note=note)
+    def masker(self) -> Masker:
+        """Masks what the spans hold under the names of secrets, wherever else it stands in the attempt."""
+        found: list[str] = []
+        for span in self._arriving.spans:
+            for name, value in span.attributes.items():
+                found += secret_values({name: _parsed(value)})
+        return Masker(found)
 
 
 def _kept(span: TraceSpan) -> TraceSpan:
@@ -240,7 +248,21 @@ def _shown(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, str):
         if secret_name(name):
             return MASK
+        # Arguments are often JSON in a text.
+        inner = _parsed(value)
+        if not isinstance(inner, str) and secret_values({name: inner}):
+            return _shown(name, inner, depth + 1)
         return value if len(value) <= KEPT_TEXT else f"{value[:KEPT_TEXT]}…"
+    return value
+
+
+def _parsed(value: Any) -> Any:
+    """What a text holds where it is a JSON list or mapping."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return decode(value)
+        except ValueError:
+            return value
     return value
 
 
