@@ -82,6 +82,16 @@ class Terminal:
         """Press keys."""
         os.write(self.handle, keys.encode())
 
+    def press(self, keys: str, reports: Path, seconds: float = 60.0) -> None:
+        """Press keys, and read until the program has dealt with each (see `reporting`)."""
+        expected = reports.stat().st_size + len(keys)
+        self.send(keys)
+        end = time.monotonic() + seconds
+        while reports.stat().st_size < expected:
+            assert time.monotonic() < end, f"{keys!r} was not dealt with:\n{self.text}"
+            self.read(0.02)
+        self.quiet(0.02)
+
     @property
     def text(self) -> str:
         """The screen."""

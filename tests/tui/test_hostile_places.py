@@ -22,6 +22,7 @@ NAMES = ["evil\x1b]52;c;aGFjaw==\x07.yaml", "two\x1b[2J\x9b\u202elines\x7f.yaml"
 CODE = """
 import sys
 from pathlib import Path
+from tests.tui.reporting import report_keys
 from tui_eval.tui.app import EvalApp, run_app
 TEXT = sys.argv[2].encode().decode("unicode_escape") if len(sys.argv) > 2 else ""
 def toasts(self):
@@ -30,6 +31,7 @@ def toasts(self):
     self.background_failed(ValueError(TEXT))
     self.ask(TEXT, [("y", "yes", TEXT)], lambda value: None, [TEXT])
 EvalApp.action_toasts = EvalApp.action_pause = toasts
+report_keys("keys.reported")
 sys.exit(run_app(["."], open_run=Path(sys.argv[1]) if sys.argv[1] else None))
 """
 
@@ -83,7 +85,8 @@ def test_no_place_lets_a_control_character_through(folder, size):
         run.writer.live(ref, "tool_call", TEXT, name=TEXT, call_id="c")
         run.writer.live(ref, "tool_result", TEXT, name=TEXT, call_id="c")
         run.writer.retrying(run.start(1), TEXT)
-        app.quiet(0.5)
+        app.until("evil")
+        app.quiet(0.3)
         no_raw(app, "the live run")
         for place, keys in (
             ("panes", ["\t", "z", "z", "\x1b"]),
@@ -100,17 +103,14 @@ def test_no_place_lets_a_control_character_through(folder, size):
             ("case", ["L", "\r", "2", "3", "5", "\x1b"]),
         ):
             for key in keys:
-                app.send(key)
-                app.quiet(0.25)
+                app.press(key, folder / "keys.reported")
                 no_raw(app, place)
                 assert app.status is None
         run.done(0, "failed", TEXT)
         run.done(1, "error", TEXT)
         run.finish()
         app.until("finished")
-        app.quiet(0.5)
-        app.send("\t")
-        app.quiet(0.3)
+        app.press("\t", folder / "keys.reported")
         app.send("Q")
         assert app.wait() == 0
         no_raw(app, "the end")
