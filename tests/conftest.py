@@ -1,0 +1,33 @@
+"""Who runs the tests: several processes for the whole suite, this one for what is asked for by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
+"""A busy machine says nothing about what is tested."""
+
+WORKERS = 4
+"""Many tests wait for a process, a terminal or a time limit: more workers than cores on a small machine."""
+
+
+MOST_WORKERS = 8
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """`-n auto`, which pyproject.toml sets; `-n` on the command line decides otherwise.
+
+    Files and single tests, `-k`, `--lf`, and `-m` with marks of one's own (timings need the machine for
+    themselves) run in this process.
+    """
+    option = config.option
+    by_name = any(not Path(argument.partition("::")[0]).is_dir() for argument in config.args)
+    chosen = option.keyword or getattr(option, "lf", False) or option.collectonly
+    if by_name or chosen or option.markexpr not in config.getini("addopts"):
+        return 0
+    return min(max(WORKERS, os.cpu_count() or 1), MOST_WORKERS)
