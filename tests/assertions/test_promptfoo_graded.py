@@ -13,7 +13,7 @@ from tests.assertions.promptfoo_cases import assertion_from, case_with
 from tui_eval.assertions import CannotJudge, Evidence, JudgeAnswer, Judgement, JudgeServices, Reports, judge
 from tui_eval.assertions.promptfoo.comparison import compare
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Entry, Reply, Verdict
+from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict
 
 Judged = Callable[..., Any]
 
@@ -148,6 +148,12 @@ async def test_goal_success_shows_the_steps() -> None:
     steps = [Entry(turn=1, kind="tool_call", name="book", arguments={"id": 7})]
     await judged({"type": "trajectory:goal-success", "value": "g"}, services, transcript=steps)
     assert 'tool call: book {"id":7}' in asked[0]
+    span = TraceSpan("1", "x", start=0, attributes={"tool.name": "pay", "tool.args": '{"sum": 9}'})
+    given = {"type": "trajectory:goal-success", "value": "g"}
+    await judged(given, services, trace=Trace("0", spans=[span]))
+    assert 'tool: pay {"sum":9}' in asked[1]
+    await judged(given, services, transcript=steps, trace=Trace("0", spans=[span]))
+    assert "book" in asked[2] and "pay" not in asked[2]
 
 
 VECTORS = {"the answer": [1.0, 0.0], "same": [2.0, 0.0], "near": [3.0, 4.0], "far": [0.0, 1.0]}
