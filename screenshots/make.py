@@ -1,5 +1,6 @@
-"""Pictures of the running app on the sample suites: `python screenshots/make.py` (SVG, and PNG where
-`rsvg-convert` is installed). Every picture is of the real app, run by the real engine."""
+"""Pictures of the running app on the sample suites: `python screenshots/make.py [NAME...]` (SVG, and PNG
+where `rsvg-convert` is installed; without names all). Every picture is of the real app, run by the real
+engine."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import asyncio
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,6 +16,18 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent / "sample_suites"
 SIZES = ((80, 24), (120, 40))
+PAST = ("runs", "compare")
+"""Pictures that need runs before the one that is watched."""
+AGENT = "support/customer_support.script.yaml"
+_CALM = {"escalated: true, escalation_priority: high": "escalated: false"}
+_SHORT = {"output: 2847": "output: 184"}
+EDITIONS: tuple[dict[str, str], ...] = (
+    {**_CALM, **_SHORT, "€79": "€75", "ticket 4711": "a ticket"},
+    {**_CALM, **_SHORT, "€79": "€75"},
+    {**_CALM, **_SHORT},
+    {},
+)
+"""What the support agent said before it was improved, edition by edition; the last is today's."""
 
 
 async def _until(condition: Callable[[], bool], seconds: float = 90) -> None:
@@ -26,19 +40,51 @@ def _case_of(app, words: str) -> str:
     return next(item.case_id for item in app.state.rows if words in item.case_id)
 
 
-async def _take(width: int, height: int) -> None:
+def _earlier_runs(root: Path) -> None:
+    """Runs of the support suites with each edition of their agent."""
+    script = root / AGENT
+    today = script.read_text("utf-8")
+    for edition in EDITIONS:
+        text = today
+        for now, before in edition.items():
+            text = text.replace(now, before)
+        script.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "tui_eval", "run", "support", "--attempts", "3", "--display", "none"]
+        subprocess.run(command, cwd=root, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    script.write_text(today, encoding="utf-8")
+
+
+async def _past(app, pilot, picture: Callable[..., Awaitable[None]]) -> None:
+    """The list of runs with the figures of the newest, and it against the one before."""
+    from tui_eval.tui.screens.compare import CompareScreen
+    from tui_eval.tui.screens.runs import RunsScreen
+
+    await pilot.press("H")
+    await _until(lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.lines))
+    await picture("runs", 1.5)
+    await pilot.press("space", "space", "c")
+    await _until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison is not None)
+    await picture("compare", 1.0)
+    await pilot.press("U")
+    await pilot.pause(0.4)
+
+
+async def _take(width: int, height: int, wanted: list[str]) -> None:
     from tui_eval.tui.app import EvalApp
     from tui_eval.tui.pointer import CasePointer
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "sample_suites"
         shutil.copytree(SAMPLES, root, ignore=shutil.ignore_patterns(".tui-eval", "outputs"))
+        if not wanted or set(PAST) & set(wanted):
+            _earlier_runs(root)
         app = EvalApp([root])
         async with app.run_test(size=(width, height)) as pilot:
 
             async def picture(name: str, settle: float = 0.5) -> None:
                 await pilot.pause(settle)
-                _save(app.export_screenshot(title="tui-eval"), f"{name}-{width}x{height}")
+                if not wanted or name in wanted:
+                    _save(app.export_screenshot(title="tui-eval"), f"{name}-{width}x{height}")
 
             async def keys(*names: str) -> None:
                 await pilot.press(*names)
@@ -46,6 +92,11 @@ async def _take(width: int, height: int) -> None:
 
             await _until(lambda: len(app.state.rows) >= 60)
             await pilot.pause(1.0)
+            if not wanted or set(PAST) & set(wanted):
+                await _past(app, pilot, picture)
+            if wanted and set(wanted) <= set(PAST):
+                app.exit()
+                return
             await keys("a")
             await _until(lambda: app.state.run is not None and app.state.run.counts.done >= 12)
             if width < 100:
@@ -94,9 +145,9 @@ def _save(svg: str, name: str) -> None:
 
 
 def main() -> None:
-    """Take every picture at both sizes."""
+    """Take every picture (or those named) at both sizes."""
     for width, height in SIZES:
-        asyncio.run(_take(width, height))
+        asyncio.run(_take(width, height, sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -72,6 +72,26 @@ async def test_two_agents_of_one_run_by_key(tmp_path, size):
         await until(lambda: screen.before.agent == "first" and "1 regressed" in screen_text(app), pilot)
 
 
+async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+    run_id = "20260202-000000-two0"
+    folder = Store(root).create_folder(run_id)
+    writer = RunWriter(folder, RunInfo(run_id, started_at=1_760_000_000.0, agents=["a", "b"]))
+    cases = [Case(f"{name}.yaml::x", name, f"{name}.yaml", "nao", turns=[Turn("x")]) for name in "ab"]
+    for case, (ref,) in zip(
+        cases, writer.plan([PlannedCase(c, c.name, None, 1, 1) for c in cases]), strict=True
+    ):
+        writer.done(ref, Attempt(case.case_id, 1, "passed", agent=case.name))
+    writer.state("finished", 1_760_000_060.0)
+    writer.close()
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        screen = await compared(app, pilot)
+        assert not screen.agents and screen.after.folder == folder
+
+
 async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
     root = project(tmp_path)
     old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])

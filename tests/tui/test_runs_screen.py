@@ -315,3 +315,19 @@ async def test_plots_of_all_runs_and_of_one_figure(tmp_path, monkeypatch, size, 
         await sees(app, pilot, " cost  ", "3 runs, oldest")
         await pilot.press("escape")
         await until(lambda: screen._list.has_focus and "what" in screen_text(app), pilot)
+
+
+async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        lines = screen.lines
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        other = app.screen
+        await pilot.press("escape", "escape")
+        await until(lambda: not screen.is_attached and not other.is_attached, pilot)
+        screen._loaded(lines)
+        other._show()
+        assert not screen.has(".titles")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,14 +85,17 @@ def _with_linked(root: Path, half: Half, other: Half) -> Half:
     return replace(half, linked=tuple(counting_folders(root, half.folder, against)))
 
 
-def columns(folder: Path) -> list[Column]:
-    """The agents (with models) of a run, in its order.
+def pairs_of(folder: Path) -> list[tuple[Column, Column]]:
+    """The agents (with models) of a run that have cases in common, two by two, in its order.
 
     Raises:
         StoreError: it cannot be read.
     """
+    cases: dict[Column, set[str]] = {}
     with closing(RunReader(folder)) as reader:
-        return list(dict.fromkeys((case.agent, case.model) for case in reader.cases()))
+        for case in reader.cases():
+            cases.setdefault((case.agent, case.model), set()).add(case.case_id)
+    return [(one, other) for one, other in combinations(cases, 2) if cases[one] & cases[other]]
 
 
 def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None:
@@ -102,11 +106,12 @@ def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None
         StoreError: the run cannot be read.
     """
     if half.folder == opposite.folder:
-        sides = [Half(half.folder, *column) for column in columns(half.folder)]
-        here, there = replace(half, linked=()), replace(opposite, linked=())
-        at = sides.index(here) if here in sides else 0
-        turned = [sides[(at + step * i) % len(sides)] for i in range(1, len(sides))]
-        return next((side for side in turned if side != there), None)
+        here, there = (half.agent or "", half.model), (opposite.agent or "", opposite.model)
+        fitting = [pair for pair in pairs_of(half.folder) if there in pair]
+        columns = [one if other == there else other for one, other in fitting]
+        at = columns.index(here) if here in columns else 0
+        turned = [columns[(at + step * i) % len(columns)] for i in range(1, len(columns))]
+        return Half(half.folder, *turned[0]) if turned else None
     whole = sorted(run_id for run_id, above in Index(root).links().items() if not above)
     found = [run_id for run_id in whole if run_id != opposite.folder.name]
     later = [run_id for run_id in found if run_id > half.folder.name]

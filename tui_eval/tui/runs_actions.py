@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from tui_eval.tui.screens.runs import RunsScreen
 
 
+PAIRS = 8
+"""Pairs of agents that are offered; `> <` in the comparison reach the others."""
+
+
 class RunsActions(Following):
     """`H c M`, and what enter and `u` do in Runs."""
 
@@ -100,7 +104,7 @@ class RunsActions(Following):
     def _compare_runs(self, screen: RunsScreen) -> None:
         """The runs that are meant; where a run with several agents stands alone, what to compare it with
         is asked."""
-        from tui_eval.tui.compare_loader import Half, columns
+        from tui_eval.tui.compare_loader import Half, pairs_of
         from tui_eval.tui.screens.compare import CompareScreen
 
         runs = Store(self.state.root).runs_folder
@@ -117,16 +121,15 @@ class RunsActions(Following):
             return
         folder = runs / one.run.id
 
-        def take(found: list[tuple[str, str | None]]) -> None:
+        def take(found: list[tuple[tuple[str, str | None], tuple[str, str | None]]]) -> None:
             if self.screen is not screen:
                 return
-            if len(found) < 2:
+            if not found:
                 both()
                 return
-            first, *others = found[:9]
             answers = [
-                (str(number), str(number), f"{_column(first)} against {_column(other)}")
-                for number, other in enumerate(others, 1)
+                (str(number), str(number), f"{_column(one)} against {_column(other)}")
+                for number, (one, other) in enumerate(found[:PAIRS], 1)
             ]
             if pair is not None:
                 answers.append(("b", "before", "the run before it against this one"))
@@ -135,12 +138,12 @@ class RunsActions(Following):
                 if value == "before":
                     both()
                 elif value:
-                    other = found[int(value)]
-                    self.push_screen(CompareScreen(Half(folder, *first), Half(folder, *other)))
+                    one, other = found[int(value) - 1]
+                    self.push_screen(CompareScreen(Half(folder, *one), Half(folder, *other)))
 
             self.ask("Compare which?", answers, answer)
 
-        run_in_thread(self, partial(columns, folder), take, name="columns", opens=True)
+        run_in_thread(self, partial(pairs_of, folder), take, name="columns", opens=True)
 
 
 def _column(column: tuple[str, str | None]) -> str:

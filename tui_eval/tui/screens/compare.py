@@ -112,7 +112,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     def _show(self, *, keep: bool = True) -> None:
         comparison = self.comparison
-        if comparison is None:
+        if comparison is None or not self.has(FactsBar, LineLabel):
             return
         shown = self._rows
         if self.only_changed:

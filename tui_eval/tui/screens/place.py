@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.screen import Screen
+from textual.widget import Widget
 
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.pointer import CasePointer
@@ -25,6 +26,11 @@ class Place(Screen[Any]):
     def eval_app(self) -> EvalApp:
         """The app, with its own type."""
         return cast("EvalApp", self.app)
+
+    def has(self, *selectors: str | type[Widget]) -> bool:
+        """Whether these widgets are there: not before the screen is mounted, nor while it is taken away, when
+        what a thread read may still come."""
+        return self.is_mounted and all(bool(self.query(selector)) for selector in selectors)
 
     def current(self) -> CasePointer | None:
         """The case under the cursor, or looked at."""

@@ -121,7 +121,7 @@ class RunsScreen(Place, inherit_bindings=False):
         run_in_thread(self.app, work, self._loaded, name="runs", opens=asked)
 
     def _loaded(self, lines: list[RunLine]) -> None:
-        if not self.is_mounted:
+        if not self.has(".titles", FactsBar):
             return
         changed = [one.run.id for one in lines if one.run.id in self._facts and one not in self.lines]
         for run_id in changed:
@@ -201,7 +201,7 @@ class RunsScreen(Place, inherit_bindings=False):
             self._facts[run_id] = facts
             if self._reading == run_id:
                 self._reading = ""
-            if self.is_mounted:
+            if self.has(".titles"):
                 self._show_detail()
 
         run_in_thread(self.app, partial(load_facts, self._folder(run_id)), take, name="facts")

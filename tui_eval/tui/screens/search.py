@@ -125,7 +125,7 @@ class SearchScreen(Place, inherit_bindings=False):
             self._table.relayout()
 
     def _found(self, number: int, answer: tuple[list[Found], int]) -> None:
-        if not self.is_mounted or number != self._search:
+        if number != self._search or not self.has(FactsBar):
             return
         found, total = answer
         cases = len({one.case.id for one in found})

@@ -138,7 +138,7 @@ class SidesScreen(Place, inherit_bindings=False):
         run_in_thread(self.app, work, partial(self._take, self._generation), name="sides", opens=True)
 
     def _take(self, generation: int, sides: Sides) -> None:
-        if generation == self._generation and self.is_mounted:
+        if generation == self._generation and self.has(LineLabel):
             self.sides = sides
             self._show()
 
