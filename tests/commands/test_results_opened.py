@@ -101,3 +101,27 @@ def test_damaged_entries_do_not_raise(tmp_path: Path) -> None:
     reader = RunReader(open_results(path))
     assert len(reader.attempts()) == 2
     reader.close()
+
+
+def test_a_trace_comes_back_and_is_shown(cli: Cli, tmp_path: Path) -> None:
+    spans = [
+        {"span_id": "1", "name": "agent\x1b[31m run", "start": 1000.0, "end": 3500.0},
+        {
+            "span_id": "2",
+            "parent_id": "1",
+            "name": "look",
+            "status": 2,
+            "message": "boom",
+            "attributes": {"k": 1},
+        },
+    ]
+    result = {"name": "t", "passed": True, "message": "passed", "trace": {"trace_id": "ab", "spans": spans}}
+    odd = {"name": "u", "passed": True, "message": "passed", "trace": {"spans": 5}}
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps({"timestamp": "2025-01-02T03:04:05", "results": [result, odd]}))
+    out = cli("show", file, "t").out
+    assert "span: agent␛[31m run 2,500.0 ms\n" in out and "span: look; status 2 boom\n" in out
+    reader = RunReader(open_results(file))
+    traced, without = (reader.attempt(row.id) for row in reader.attempts())
+    assert traced is not None and traced.trace is not None and traced.trace.spans[1].attributes == {"k": 1}
+    assert without is not None and without.trace is None

@@ -23,7 +23,7 @@ from tui_eval.commands.run import code_of, find_run, reasons_of
 from tui_eval.config import find_root
 from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Trace
 from tui_eval.reports import table
 from tui_eval.reports.export import ExportError, export
 from tui_eval.store.encoding import encode_json
@@ -122,6 +122,7 @@ def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = 
         body = clip(text, 20_000).splitlines() or [""]
         lines.append(f"[{entry.turn}] {entry.kind}{who}: {body[0]}")
         lines.extend(f"    {line}" for line in body[1:])
+    lines.extend(_spans(attempt.trace))
     lines.append("")
     for verdict in attempt.verdicts:
         word = {True: "✓", False: "✗", None: "!"}[verdict.passed]
@@ -131,6 +132,18 @@ def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = 
     if attempt.outcome != "passed":
         lines.extend(["", *reasons_of(attempt)])
     return "\n".join(lines) + "\n"
+
+
+def _spans(trace: Trace | None) -> list[str]:
+    """What the agent exported over OpenTelemetry, a line for each span."""
+    lines: list[str] = []
+    for span in trace.spans if trace is not None else ():
+        took = f" {span.end - span.start:,.1f} ms" if span.start is not None and span.end is not None else ""
+        failed = f"; status {span.status:g} {span.message or ''}".rstrip() if span.status else ""
+        lines.append(f"span: {visible(clip(span.name, 200), newlines=False)}{took}{failed}")
+    if trace is not None and (trace.problem or trace.note):
+        lines.append(f"trace: {'; '.join(filter(None, (trace.problem, trace.note)))}")
+    return lines
 
 
 def follow(reference: str) -> int:
