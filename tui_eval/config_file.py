@@ -240,7 +240,7 @@ class _Reader:
             self._wrong((*path, "path"), reason)
             return None
         for key in ("agent", "judge"):
-            if key in taken and taken[key] not in self._config.agents and ":" not in taken[key]:
+            if key in taken and not self._names_agent(taken[key]):
                 self._no_such((*path, key), taken[key], self._config.agents, "agent")
         nao = self._config.nao.databases if self._config.nao else {}
         databases = {**nao, **self._config.databases}
@@ -250,6 +250,16 @@ class _Reader:
             keys.COMPARISON, taken.get("comparison", {}), (*path, "comparison"), "comparison"
         )
         return SuiteRule(**{**taken, "comparison": comparison}, line=self._lines.at(*path))
+
+    def _names_agent(self, text: str) -> bool:
+        """Whether `--agent` would take it: an agent, `provider:model`, a URL, a function of a file."""
+        if text in self._config.agents or text == "echo" or text.startswith(("http://", "https://")):
+            return True
+        before, _, after = text.rpartition(":")
+        if text.startswith(("openai:", "anthropic:", "ollama:")):
+            return bool(after)
+        file = before if before.endswith(".py") else f"{before.replace('.', '/')}.py"
+        return after.isidentifier() and (self._config.root / file).is_file()
 
     def _no_such(self, path: tuple[Hashable, ...], name: str, known: Iterable[str], what: str) -> None:
         known = list(known)
@@ -274,7 +284,7 @@ class _Reader:
             except keys.Wrong as wrong:
                 self._wrong(("providers", name), str(wrong))
                 continue
-            if value not in self._config.agents and ":" not in value:
+            if value not in self._config.agents:
                 self._no_such(("providers", name), value, self._config.agents, "agent")
         return providers
 

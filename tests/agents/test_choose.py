@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.helpers import agent, talk
-from tui_eval.agents import for_provider, from_argument, prices
+from tui_eval.agents import for_provider, from_argument, from_file, prices
 from tui_eval.config import AgentSpec, Config, ConfigError
 from tui_eval.model import Usage
 
@@ -94,3 +94,14 @@ def test_costs() -> None:
 async def test_echo() -> None:
     _, replies = await talk(agent("echo", prefix="> "), "hello")
     assert replies[0].text == "> hello" and replies[0].cost == 0.0
+
+
+def test_what_a_file_names_is_not_trusted_by_being_named(config: Config, tmp_path: Path) -> None:
+    config.root = tmp_path
+    (tmp_path / "bot.py").write_text("def answer(message): ...")
+    spec = from_file("bot.py:answer", config)
+    assert (spec.type, spec.base, spec.typed) == ("python", str(tmp_path), False)
+    assert not from_file("https://h/chat", config).typed
+    assert from_file("support", config) is config.agents["support"]
+    with pytest.raises(ConfigError, match=r"^nobody: no agent of that name"):
+        from_file("nobody", config)

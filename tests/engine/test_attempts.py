@@ -119,13 +119,29 @@ async def test_a_judge_that_is_a_network_is_asked_as_neuro_san_asks_it(
     assert asked.body["user_message"]["text"] == row["judge_questions"][0]
 
 
+@pytest.mark.parametrize("key", ["agent", "judge"])
+async def test_code_that_a_file_names_as_agent_or_judge_needs_trust(
+    project: Callable[..., Path], server: NeuroSanServer, key: str
+) -> None:
+    root = project(
+        config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\n"
+        f"suites:\n  - {{path: '**', {key}: 'mine.py:answer'}}\n",
+        **{"mine.py": "def answer(message):\n    open('ran', 'w').close()\n    return 'pass'\n"},
+    )
+    (root / "suite.yaml").unlink()
+    (root / "net.hocon").write_text(NETWORK.format(more="", tests='gist: "kind"'))
+    _, reader = await go(root, trust=False)
+    assert only(reader).outcome == "error" and "needs trust: run mine.py:answer" in only(reader).message
+    assert not list(root.rglob("ran"))
+
+
 @pytest.mark.parametrize(
     ("compat", "tests", "more", "outcome", "asked"),
     [
         ("documented", 'keywords: "hello", keyword: "zz"', "", "error", 1),
         ("reference", 'keywords: "hello", keyword: "zz"', "", "passed", 1),
-        ("documented", 'keywords: "hello"', 'timeout_in_second: 5,', "error", 1),
-        ("reference", 'keywords: "hello"', 'timeout_in_second: 5,', "passed", 1),
+        ("documented", 'keywords: "hello"', "timeout_in_second: 5,", "error", 1),
+        ("reference", 'keywords: "hello"', "timeout_in_second: 5,", "passed", 1),
         ("documented", 'keywords: "hello"', 'success_ratio: "3",', "error", 0),
         ("reference", 'keywords: "hello"', 'success_ratio: "3",', "error", 0),
     ],
@@ -142,7 +158,9 @@ async def test_what_neuro_san_ignores_decides_nothing_under_reference_and_what_i
     root = project(config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\n")
     (root / "suite.yaml").unlink()
     text = NETWORK.format(more=more, tests=tests)
-    (root / "net.hocon").write_text(text if 'success_ratio: "3"' not in text else text.replace('"1/1"', '"3"'))
+    (root / "net.hocon").write_text(
+        text if 'success_ratio: "3"' not in text else text.replace('"1/1"', '"3"')
+    )
     _, reader = await go(root, compat=compat)
     assert only(reader).outcome == outcome, only(reader).message
     assert len(server.requests) == asked

@@ -11,7 +11,7 @@ import importlib
 
 from tui_eval import extensions
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.choose import for_embeddings, for_provider, from_argument
+from tui_eval.agents.choose import for_embeddings, for_provider, from_argument, from_file
 from tui_eval.config import AgentSpec, ConfigError
 
 TYPES: dict[str, str] = {
@@ -79,4 +79,5 @@ __all__ = [
     "for_embeddings",
     "for_provider",
     "from_argument",
+    "from_file",
 ]

@@ -49,13 +49,28 @@ def from_argument(text: str, config: Config) -> AgentSpec:
     """
     if text in config.agents:
         return config.agents[text]
-    here = str(Path.cwd())
+    return _meant(text, config, str(Path.cwd()), "--agent ")
+
+
+def from_file(text: str, config: Config) -> AgentSpec:
+    """The agent that a file names (`agent:` and `judge:` of `suites:`, a suite's grader), in the forms
+    of `--agent`: its files are below the root, and nobody typed it, so that it is not trusted by that.
+
+    Raises:
+        ConfigError: as `from_argument`.
+    """
+    if text in config.agents:
+        return config.agents[text]
+    return msgspec.structs.replace(_meant(text, config, str(config.root), ""), typed=False)
+
+
+def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
     if match := _FUNCTION.fullmatch(text):
         if not (Path(here) / match["file"]).is_file():
-            raise ConfigError(f"--agent {text}: there is no file {match['file']}")
+            raise ConfigError(f"{said}{text}: there is no file {match['file']}")
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
     if text.startswith(("http://", "https://")):
-        return _of_url(text, here)
+        return _of_url(text, here, said)
     provider, _, model = text.partition(":")
     if model and provider in PROVIDERS:
         if provider == "ollama":
@@ -68,7 +83,7 @@ def from_argument(text: str, config: Config) -> AgentSpec:
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
     known = ", ".join(config.agents) or "none configured"
     raise ConfigError(
-        f"--agent {text}: no agent of that name ({known}), nor FILE.py:function, an http(s):// URL "
+        f"{said}{text}: no agent of that name ({known}), nor FILE.py:function, an http(s):// URL "
         f"or {'|'.join(PROVIDERS)}:MODEL"
     )
 
@@ -214,11 +229,11 @@ def _python(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpec:
     return AgentSpec(provider_id, "python", options, base=base)
 
 
-def _of_url(url: str, base: str) -> AgentSpec:
+def _of_url(url: str, base: str, said: str) -> AgentSpec:
     try:
         path = urlsplit(url).path.rstrip("/")
     except ValueError as error:
-        raise ConfigError(f"--agent {url}: not a URL ({error})") from None
+        raise ConfigError(f"{said}{url}: not a URL ({error})") from None
     if path.endswith("/v1"):
         return AgentSpec(url, "openai", {"base_url": url}, base=base, typed=True)
     return AgentSpec(url, "http", {"url": url}, base=base, typed=True)

@@ -53,6 +53,8 @@ class Environment:
         self.hooks: SuiteHooks | None = None
         self.asks_models = True
         """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
+        self.typed_judge: str | None = None
+        """The judge that the person named for this run, which is trusted by that."""
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
         self.paces: dict[str, Pace] = {}
@@ -218,8 +220,11 @@ class Environment:
         return spec is not None and spec.type == "neuro-san"
 
     def _judge_spec(self, name: str | None) -> AgentSpec | None:
-        spec = self.config.agents.get(name) if name else self.config.judge
-        return agents.from_argument(name, self.config) if spec is None and name else spec
+        if not name:
+            return self.config.judge
+        # Only what somebody typed is trusted by that; a suite or tui_eval.yaml never is.
+        find = agents.from_argument if name == self.typed_judge else agents.from_file
+        return find(name, self.config)
 
     def judge_for(self, provider: Any, base: Path | None = None) -> AskJudge | None:
         """The judge that a suite names itself (a promptfoo grader), where it is known; its files are
@@ -254,9 +259,7 @@ class Environment:
                 entry = provider if isinstance(provider, dict) else {"id": provider}
                 spec = agents.for_embeddings(entry, self.config, self.config.root)
             else:
-                spec = self.config.agents.get(judge) if judge else self.config.judge
-                if spec is None and judge:
-                    spec = agents.from_argument(judge, self.config)
+                spec = self._judge_spec(judge)
             agent = self.agent(spec) if spec is not None else None
             if not isinstance(agent, OpenAIAgent):
                 raise CannotJudge(

@@ -145,7 +145,7 @@ def _grader(settings: Mapping[str, Any], config: Config) -> str | None:
     if not isinstance(name, str):
         return None
     try:
-        agents.from_argument(name, config)
+        agents.from_file(name, config)
     except ConfigError:
         return None
     return name
@@ -207,7 +207,7 @@ def _find_agent(case: Case, config: Config) -> AgentSpec:
     if rule and rule.agent:
         if rule.agent in config.agents:
             return config.agents[rule.agent]
-        return agents.from_argument(rule.agent, config)
+        return agents.from_file(rule.agent, config)
     spec = default_agent_spec(case.format, case.agent, config)
     if spec is not None:
         return spec

@@ -140,6 +140,7 @@ def check_judge(request: RunRequest, environment: Environment) -> None:
     Raises:
         ConfigError: `--judge` names nothing.
     """
+    environment.typed_judge = request.judge
     try:
         environment.judge(request.judge)
     except ConfigError as error:
