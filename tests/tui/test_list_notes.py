@@ -119,3 +119,26 @@ async def test_tab_completes_the_word_before_the_cursor(tmp_path):
         await pilot.press("tab", "enter")
         await until(lambda: app.screen.expression == "failed agent:offline", pilot)
         await until(lambda: [entry.name for entry in app.screen.shown_entries()] == NAMES[:1], pilot)
+
+
+async def test_what_is_found_is_unfolded(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await until(lambda: "greets by name" in screen_text(app), pilot)
+        await pilot.press("g", "left")
+        await until(lambda: "greets by name" not in screen_text(app), pilot)
+        await pilot.press("slash", *"calms", "enter")
+        await until(lambda: app.screen.case_list.current_entry is not None, pilot)
+        assert app.screen.case_list.current_entry.name == NAMES[2]
+
+
+async def test_finding_begins_where_the_cursor_was(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        cases = app.screen.case_list
+        await until(lambda: "greets by name" in screen_text(app), pilot)
+        cases.go_to(ID.format(NAMES[0]))
+        await pilot.press("slash", *"ga")
+        await until(lambda: app.screen.found == "ga", pilot)
+        await pilot.press("backspace")
+        await until(lambda: app.screen.found == "g" and cases.current_entry.name == NAMES[1], pilot)
+        await pilot.press("escape")
+        await until(lambda: cases.current_entry.name == NAMES[0], pilot)

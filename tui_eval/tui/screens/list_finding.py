@@ -40,6 +40,10 @@ class ListFinding(Place, inherit_bindings=False):
         """The list."""
         return self.query_one(CaseList)
 
+    def unfold(self, entry: Entry) -> None:
+        """Put the cursor on a case whose line is folded away."""
+        raise NotImplementedError
+
     def all_entries(self) -> Iterable[Entry]:
         """Every case, shown or not."""
         raise NotImplementedError
@@ -65,8 +69,17 @@ class ListFinding(Place, inherit_bindings=False):
         """The next match, or the one before."""
         if not self.found:
             await self.action_find()
-        elif not self.case_list.find(self.found, step):
+        elif not self.case_list.find(self.found, step) and not self._find_folded():
             self.eval_app.say(f"not found: {self.found}")
+
+    def _find_folded(self) -> bool:
+        """Go to the first case whose line is folded away and that holds the words."""
+        needle, index = self.found.lower(), self.case_list.cases.index
+        for entry in self.case_list.cases.shown:
+            if needle in entry.name.lower() and entry.key not in index:
+                self.unfold(entry)
+                return True
+        return False
 
     async def action_filter(self) -> None:
         """Ask for a filter."""
@@ -151,7 +164,7 @@ class ListFinding(Place, inherit_bindings=False):
         event.stop()
         if event.purpose == "/":
             self.found = event.text
-            self.case_list.find(event.text, 1, from_here=True)
+            self.case_list.find(event.text, 1, start=self._prompt_start[1])
             return
         if self._timer is not None:
             self._timer.stop()
@@ -170,6 +183,8 @@ class ListFinding(Place, inherit_bindings=False):
                 self.found = ""
                 self.case_list.find("", 1)
                 self.case_list.show_cursor(cursor)
+            elif self.found and not self.case_list.find(self.found, 1, start=self.case_list.cursor):
+                self._find_folded()
         elif not self.set_filter(self.save_filter(event.text) if event.kept else expression):
             return
         for prompt in self.query(Prompt):

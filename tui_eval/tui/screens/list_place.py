@@ -222,10 +222,14 @@ class ListPlace(ListFinding, inherit_bindings=False):
         for entry in self.shown_entries():
             if meant(entry, pointer):
                 if not self.case_list.go_to(entry.key):
-                    self.view.folded = {key for key in self.view.folded if not _holds(key, entry.suite)}
-                    self.rebuild(entries=False)
-                    self.case_list.go_to(entry.key)
+                    self.unfold(entry)
                 return
+
+    def unfold(self, entry: Entry) -> None:
+        """Unfold what hides a case, and put the cursor on it."""
+        self.view.folded = {key for key in self.view.folded if not _holds(key, entry.suite)}
+        self.rebuild(entries=False)
+        self.case_list.go_to(entry.key)
 
     def neighbour(self, pointer: CasePointer | None, step: int, only_failing: bool) -> CasePointer | None:
         """The next (or previous) case in the list's order, or the next failing one; comes round at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from textual import on
@@ -25,6 +26,8 @@ from tui_eval.tui.widgets.lines_pane import LinesPane
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
+
+BEGINNING = keys_of("list.open", "help", "quit")
 
 
 class SuitesScreen(ListPlace):
@@ -64,7 +67,10 @@ class SuitesScreen(ListPlace):
         self.rebuild()
 
     def hints(self) -> Sequence[Key]:
-        """Seven keys for a start."""
+        """Seven keys for a start; where there is nothing yet, how to begin."""
+        state = self.eval_app.state
+        if not state.rows and not state.loading and not any(suite.problems for suite in state.suites):
+            return [replace(key, label="begin") if key.id == "list.open" else key for key in BEGINNING]
         return keys_of("list.open", "case.rerun", "run.all", "failure.next", "list.filter", "help", "quit")
 
     def case_count(self) -> int:
@@ -173,6 +179,7 @@ class SuitesScreen(ListPlace):
             self.case_list.empty = empty
             if not tree.lines:
                 self.case_list.refresh()
+        self.query_one(KeyHints).show(self.hints())
         self.show_detail()
 
     # -- the right side

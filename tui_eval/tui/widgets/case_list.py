@@ -106,15 +106,16 @@ class CaseList(CaseLines):
         """Tell the screen."""
         self.post_message(self.Moved())
 
-    def find(self, needle: str, step: int, *, from_here: bool = False) -> bool:
-        """Go to the next line (or, with `step` -1, the one before) that contains the text."""
+    def find(self, needle: str, step: int, *, start: int | None = None) -> bool:
+        """Go to the next line (or, with `step` -1, the one before) that contains the text; `start` is the
+        first line that is looked at (None: the one after the cursor)."""
         before, self.needle = self.needle, needle.lower()
         if before != self.needle:
             self.repaint()
         lines = self.cases.lines
         if not self.needle or not lines:
             return False
-        start = self.cursor if from_here else self.cursor + step
+        start = self.cursor + step if start is None else start
         for distance in range(len(lines)):
             index = (start + step * distance) % len(lines)
             found = lines[index]

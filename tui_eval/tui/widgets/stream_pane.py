@@ -127,7 +127,8 @@ class Pane:
 
 
 def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: float, pinned: bool) -> str:
-    """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first."""
+    """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first. While a tool is at work, its name
+    and for how long (`search 3s`)."""
     row = run.attempts.get(pane.ref) if run else None
     if run is None or row is None:
         return ""
@@ -140,8 +141,13 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     if row.turn:
         facts.append(f"turn {row.turn}" if width >= 50 else f"t{row.turn}")
     live = run.live.get(pane.ref)
+    call = live.pieces[-1] if live and live.pieces and row.state == "running" else None
+    calling = call is not None and call.kind == "tool_call"
+    if call is not None and calling:
+        name = visible(call.name, newlines=False)
+        facts.append(f"{fit(name, min(cell_len(name), 16))} {figures.clock(now - call.at)}")
     output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
-    if output:
+    if output and (not calling or width >= 50):
         facts.append(f"{output:,} tok" if row.output_tokens else f"~{output:,} tok")
     if row.state == "done":
         facts.append(figures.duration(row.duration_ms))
