@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import logging
+import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from tui_eval.agents import prices
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.options import Options
-from tui_eval.agents.wire import decode, one_line, text_of
+from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
-from tui_eval.events import Event, Finished, TextDelta, ToolCall
-from tui_eval.model import Reply, Usage
+from tui_eval.events import Event, Finished, ToolCall, UsageReport
+from tui_eval.model import Entry, Reply, Usage
 
 
 class LiteLLMAgent(Agent):
@@ -28,12 +32,55 @@ class LiteLLMAgent(Agent):
         options = Options(spec, services, known)
         services.trust.require(f"let LiteLLM read the environment's keys for {spec.model}")
         self.parameters = options.mapping("parameters")
-        self.base_url = options.text("base_url")
-        self.api_key = options.text("api_key")
+        self.stream = self.parameters.pop("stream", True) is not False
+        for name, value in (("api_base", options.text("base_url")), ("api_key", options.text("api_key"))):
+            if value:
+                self.parameters[name] = value
+        if headers := options.headers():
+            self.parameters["extra_headers"] = headers
+        self.parameters.setdefault("num_retries", spec.retries or 0)
+        self._library: Any = None
+        self._loading = asyncio.Lock()
+
+    async def prepare(self, tell: Callable[[str], None] | None) -> None:
+        """Import LiteLLM, which takes seconds that are not the model's."""
+        await self.library()
+
+    async def library(self) -> Any:
+        """LiteLLM.
+
+        Raises:
+            AgentError: it cannot be imported.
+        """
+        async with self._loading:
+            if self._library is None:
+                self._library = await asyncio.to_thread(_imported)
+        return self._library
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
         return LiteLLMSession(self, context.model or self.spec.model or "")
+
+    async def close(self) -> None:
+        """Close LiteLLM's connections."""
+        library, self._library = self._library, None
+        if library is not None:
+            with suppress(Exception):  # it is of no consequence to a run that is over
+                await library.close_litellm_async_clients()
+
+
+def _imported() -> Any:
+    # Its own way of not fetching its table of prices from the internet at each start.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        library: Any = importlib.import_module("litellm")
+    except ImportError as error:
+        raise AgentError(
+            f"LiteLLM cannot be imported ({one_line(str(error))}): pip install 'tui-eval[litellm]'"
+        ) from None
+    library.suppress_debug_info = True  # it prints advice otherwise
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return library
 
 
 class LiteLLMSession(Session):
@@ -48,44 +95,90 @@ class LiteLLMSession(Session):
         """Forget what was said."""
         self.messages = []
 
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The messages of recorded turns, tool calls with their results included."""
+        from tui_eval.agents.recorded import chat_messages
+
+        self.messages.extend(chat_messages(entries))
+        return True
+
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn."""
+        from tui_eval.agents.openai_stream import Completion
+
         agent = self.agent
+        library = await agent.library()
         began = time.monotonic()
         if request.messages is not None:
             self.messages = list(request.messages)
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
-        given: dict[str, Any] = dict(agent.parameters)
-        if agent.base_url:
-            given["api_base"] = agent.base_url
-        if agent.api_key:
-            given["api_key"] = agent.api_key
+        given = dict(agent.parameters)
+        if request.schema is not None and _knows_schemas(library, self.model):
+            given["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": request.schema},
+            }
+        if agent.stream:
+            given.update(stream=True, stream_options={"include_usage": True})
+        completion = Completion(request.turn)
+        who = f"LiteLLM: {self.model}"
         try:
-            litellm: Any = importlib.import_module("litellm")
-            answer = await litellm.acompletion(model=self.model, messages=self.messages, **given)
-            answer = answer.model_dump() if hasattr(answer, "model_dump") else dict(answer)
-            message = answer["choices"][0]["message"]
+            answer = await library.acompletion(model=self.model, messages=self.messages, **given)
+            if agent.stream:
+                async for chunk in answer:
+                    for event in completion.add(chunk.model_dump_json(exclude_none=True), who):
+                        yield event
+            else:
+                for event in completion.add(answer.model_dump_json(exclude_none=True), who):
+                    yield event
+        except AgentError:
+            raise
         except Exception as error:  # every provider brings errors of its own
-            raise AgentError(f"LiteLLM: {self.model}: {one_line(str(error))}") from None
-        text = text_of(message.get("content"))
-        calls = message.get("tool_calls") or []
-        reply = Reply(turn=request.turn, text=text, model=answer.get("model"), finish_reason=None)
-        for call in calls:
-            function = call.get("function") or {}
-            arguments = function.get("arguments")
-            with suppress(ValueError):
-                arguments = decode(arguments) if isinstance(arguments, str) else arguments
-            yield ToolCall(text_of(call.get("id")), text_of(function.get("name")), arguments)
-        if calls:
-            reply.output = message if text else calls
+            status = getattr(error, "status_code", None)
+            raise AgentError(
+                f"{who}: {one_line(str(error))}",
+                status=status if isinstance(status, int) else None,
+                answer=completion.text,
+            ) from None
+        for call in completion.calls:
+            yield ToolCall(call.id, call.name, call.arguments)
+        reply = Reply(
+            turn=request.turn,
+            text=completion.text,
+            usage=completion.usage,
+            cost=_cost(library, self.model, completion.usage, agent.services),
+            latency_ms=round((time.monotonic() - began) * 1000, 1),
+            finish_reason=completion.finish_reason,
+            model=completion.model or self.model,
+        )
+        message = completion.message()
+        self.messages.append(message)
+        if completion.calls:
+            reply.output = message if completion.text else message["tool_calls"]
             reply.text = text_of(reply.output)
-        if reply.text:
-            yield TextDelta(reply.text)
-        usage = answer.get("usage") or {}
-        if usage:
-            reply.usage = Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        reply.finish_reason = answer["choices"][0].get("finish_reason")
-        reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
-        self.messages.append({"role": "assistant", "content": text})
+        if completion.usage is not None:
+            yield UsageReport(completion.usage, reply.cost)
         yield Finished(reply)
+
+
+def _knows_schemas(library: Any, model: str) -> bool:
+    with suppress(Exception):  # models that it has not heard of
+        return bool(library.supports_response_schema(model=model))
+    return False
+
+
+def _cost(library: Any, model: str, usage: Usage | None, services: Services) -> float | None:
+    """By the project's prices, else by LiteLLM's table; None for a model that neither knows."""
+    found = prices.cost(model, usage, services.prices)
+    if found is not None or usage is None:
+        return found
+    with suppress(Exception):  # a model that it has no price for
+        parts = library.cost_per_token(
+            model=model,
+            prompt_tokens=usage.input_tokens or 0,
+            completion_tokens=usage.output_tokens or 0,
+            cache_read_input_tokens=usage.cached_tokens or 0,
+        )
+        return round(sum(parts), 10)
+    return None

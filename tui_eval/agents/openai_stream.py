@@ -115,14 +115,14 @@ class Completion:
                 yield self._whole(body, call.url)
                 return
             async for data in call.events(body):
-                yield self._add(data, call.url)
+                yield self.add(data, call.url)
         else:
             async for data in call.events():
-                yield self._add(data, call.url)
+                yield self.add(data, call.url)
         if not self._done and self.finish_reason is None:
             raise AgentError(call.unfinished("chat completion"), answer=self.text)
 
-    def _add(self, item: bytes | str, url: str) -> list[Event]:
+    def add(self, item: bytes | str, url: str) -> list[Event]:
         """What one chunk means."""
         if item == "[DONE]":
             self._done = True
@@ -193,7 +193,7 @@ class Completion:
         if not isinstance(value, dict) or not (value.get("choices") or value.get("error")):
             raise AgentError(f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}")
         self._done = True
-        return self._add(body, url)
+        return self.add(body, url)
 
     def _chunk(self, item: bytes | str, url: str) -> _Chunk:
         try:
