@@ -81,7 +81,7 @@ def test_attempts_that_fail_alike_are_one_mode() -> None:
     assert (assessment.attempts, assessment.passed) == (7, 1)
     assert [(mode.what, mode.count) for mode in assessment.modes] == [
         ("should_contain: 79", 3),
-        ("error: HTTP N from http://x: took N ms", 2),
+        ("error: HTTP 500 from http://x: took N ms", 2),
         ("turn 2, value of sly_data.equals: expected 3.0", 1),
     ]
     assert assessment.modes[0].examples[0].attempt_ref == 1
@@ -92,3 +92,19 @@ def test_attempts_that_fail_alike_are_one_mode() -> None:
 def test_an_attempt_without_telling_verdicts_has_a_mode_too() -> None:
     assert mode_of(failed(message="something 12 odd")) == "something N odd"
     assert mode_of(failed(Verdict("gist", None, reason="no judge"))) == "could not be judged: gist: no judge"
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        ("503 Service Unavailable after 12 s", "error: 503 Service Unavailable after N s"),
+        (
+            "the server answered with status code 429, 3 tries",
+            "error: the server answered with status code 429, N tries",
+        ),
+        ("HTTP 4040 tokens, 500 ms", "error: HTTP N tokens, N ms"),
+        ("500.5 ms too late", "error: N ms too late"),
+    ],
+)
+def test_a_status_is_part_of_the_way_to_fail_other_figures_are_not(error: str, what: str) -> None:
+    assert mode_of(failed(error=error)) == what

@@ -15,6 +15,9 @@ from tui_eval.model import Attempt, Verdict
 
 _EXAMPLES = 3
 _NUMBER = re.compile(r"\d[\d,.]*")
+_STATUS = re.compile(
+    r"(?:^|\bHTTP(?:/[\d.]+)? |\bstatus(?: code)?:? )([45]\d\d)(?![\d.,]\d|\d)", re.IGNORECASE
+)
 _QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
 
 
@@ -120,6 +123,7 @@ def _columns(comparison: str) -> str:
 
 
 def _general(text: str) -> str:
-    """Without what changes from attempt to attempt: long quotations and figures."""
-    line = " ".join(text.split())
-    return _NUMBER.sub("N", _QUOTED.sub("'…'", line))[:160]
+    """Without what changes from attempt to attempt: long quotations and figures; an HTTP status tells."""
+    line = _QUOTED.sub("'…'", " ".join(text.split()))
+    statuses = {found.start(1) for found in _STATUS.finditer(line)}
+    return _NUMBER.sub(lambda found: found[0] if found.start() in statuses else "N", line)[:160]

@@ -144,7 +144,8 @@ def row_line(row: Row, width: int) -> Line:
     before, after = case.before, case.after
     numbers = f"{ratio(before):>6} → {ratio(after):<6}"
     told = steadiness(after)
-    took = f" p={case.p_value:.2f}" if case.p_value is not None else ""
+    told_by = case.p_value if row.change != "unchanged" else None
+    took = f" p={told_by:.2f}" if told_by is not None else ""
     right: Line = (
         *_outcome(before),
         Span(numbers, "muted"),
