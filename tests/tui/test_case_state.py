@@ -422,3 +422,19 @@ def test_a_running_attempt_keeps_the_blocks_that_did_not_grow() -> None:
 
 def test_a_running_attempt_that_said_nothing_says_what_it_waits_for() -> None:
     assert shown(LiveTranscript().update(None, "429, again in 12 s")) == ["|429, again in 12 s"]
+
+
+def test_a_search_makes_no_lines_of_long_results_that_cannot_hold_it() -> None:
+
+    made: list[str] = []
+    text = json.dumps([{"name": f"row {i} 日本"} for i in range(2000)])
+    attempt = Attempt("s::n", 1, "passed", transcript=[Entry(1, "tool_result", name="q", result=text)])
+    block = build(attempt).blocks[-1]
+    source, block.source = block.source, lambda: made.append("made") or source()
+    assert find_all([block], pattern("nowhere")) == [] and not made
+    assert find_all([block], pattern("row 7 日本")) and made
+
+
+def test_a_long_line_is_wrapped_no_further_than_it_is_shown() -> None:
+    line = (Span("word " * 20_000),)
+    assert len(wrap(line, 40, 3)) == 3 and wrap(line, 40, 3) == wrap(line, 40)[:3]

@@ -17,6 +17,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
 from tui_eval.tui.state.linked import Placed
 from tui_eval.tui.state.regex_matches import look
+from tui_eval.tui.state.transcript_view import prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
         content.attempt = reader.attempt(content.row.id)
         if content.attempt is not None:
             look(content.attempt)
+            content.transcript = prepared(content.attempt)
 
 
 def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual import on
 from textual.app import ComposeResult
 
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.live_transcript import LiveTranscript
 from tui_eval.tui.state.run_view import LiveAttempt
-from tui_eval.tui.state.transcript_view import Transcript, build
+from tui_eval.tui.state.transcript_view import Transcript, build, is_large, prepared
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import TextPane
@@ -29,6 +32,7 @@ class TranscriptTab(InspectorTab):
         self.view = Transcript()
         self._content: CaseContent | None = None
         self._live = LiveTranscript()
+        self._generation = 0
 
     def compose(self) -> ComposeResult:
         """Outline, text."""
@@ -60,8 +64,19 @@ class TranscriptTab(InspectorTab):
             self.show_live(None)
             return
         self.text.following = self.text.following and keep
-        self.view = build(content.attempt, rendered=self.rendered, only_failing=self.only)
+        self._generation += 1
+        made = content.transcript if self.rendered and not self.only else None
+        if made is None and is_large(content.attempt):
+            make = partial(prepared, content.attempt, rendered=self.rendered, only_failing=self.only)
+            run_in_thread(self.app, make, partial(self._made, self._generation, keep), name="transcript")
+            return
+        self.view = made or build(content.attempt, rendered=self.rendered, only_failing=self.only)
         self._draw(keep=keep)
+
+    def _made(self, generation: int, keep: bool, view: Transcript) -> None:
+        if generation == self._generation and self.is_mounted:
+            self.view = view
+            self._draw(keep=keep)
 
     def show_live(self, live: LiveAttempt | None) -> None:
         """Show what a running attempt has said so far."""

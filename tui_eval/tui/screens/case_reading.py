@@ -21,8 +21,15 @@ from tui_eval.tui.state.linked import merged
 from tui_eval.tui.state.past import CasePast
 
 
+PATIENCE = 0.4
+"""Seconds of reading after which it is said that something is being read."""
+
+
 class CaseReading(CasePart, inherit_bindings=False):
     """Reads what the pointer leads to, in threads, and gives it to the tab in front."""
+
+    _read = 0
+    """The generation whose content is shown."""
 
     def current(self) -> CasePointer | None:
         """The case and attempt looked at."""
@@ -62,12 +69,18 @@ class CaseReading(CasePart, inherit_bindings=False):
     def _load(self, *, keep: bool) -> None:
         self._generation += 1
         loaded = partial(self._loaded, self._generation, keep)
+        self.set_timer(PATIENCE, partial(self._still_reading, self._generation))
         first = self._generation == 1
         run_in_thread(self.app, partial(load, self._where()), loaded, name="case", opens=first)
+
+    def _still_reading(self, generation: int) -> None:
+        if generation == self._generation and generation != self._read:
+            self.say("reading the attempt…")
 
     def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
         if generation != self._generation or not self.is_mounted:
             return
+        self._read = generation
         content.fresh = self._fresh
         self.content = content
         self._reading_past = None

@@ -103,7 +103,7 @@ class Layouter:
         rows: list[tuple[int, int, int, Line]] = []
         limit = block.fold * 3 if folded else 0
         for number, line in enumerate(lines):
-            rows.extend((number, *piece) for piece in self._wrapped(line))
+            rows.extend((number, *piece) for piece in self._wrapped(line, limit))
             if limit and len(rows) >= limit:
                 rows = rows[:limit]
                 break
@@ -114,9 +114,9 @@ class Layouter:
             rows.append((-1, 0, 0, (Span(f"… cut here{total}: p shows all of it", "note"),)))
         return rows or [(-1, 0, 0, ())]
 
-    def _wrapped(self, line: Line) -> list[tuple[int, int, Line]]:
+    def _wrapped(self, line: Line, limit: int) -> list[tuple[int, int, Line]]:
         if self.wrapped:
-            return wrap(line, self.width)
+            return wrap(line, self.width, limit)
         return [(0, 0, line if len(plain(line)) <= LONGEST else (*cut(line, 0, LONGEST), Span("…", "muted")))]
 
     @staticmethod
@@ -129,7 +129,10 @@ class Layouter:
 def find_all(blocks: Sequence[Block], wanted: re.Pattern[str], limit: int = 10_000) -> list[Hit]:
     """Every place in the blocks (folded parts too, up to what is shown unfolded) where it matches."""
     hits: list[Hit] = []
+    words = re.findall(r"\w+", re.sub(r"\\(.)", r"\1", wanted.pattern).lower())
     for index, block in enumerate(blocks):
+        if not block.may_hold(words):
+            continue
         for number, line in enumerate(block.lines()):
             for match in wanted.finditer(plain(line)):
                 if match.end() > match.start():

@@ -7,7 +7,7 @@ at. Folding, clipping and finding work on blocks; the width of a screen comes in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -26,7 +26,8 @@ class Block:
     `key` is the same whenever the same thing is shown again, so that folds and the cursor stay.
     `kind` is the role (`user`, `tool_call`, `verdict`…), `label` the word in the gutter and
     `label_style` its style. `source` makes the lines; `fold` is the number of lines shown while
-    folded (0: never folded) and `size` its characters where known. `failing` marks what `i` keeps.
+    folded (0: never folded) and `size` its characters where known. `failing` marks what `i` keeps. `raw`
+    is the text that the lines are made of where that is long: a search looks there before it makes lines.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Block:
     call_id: str | None = None
     version: int = 0
     clipped: bool = False
+    raw: str = ""
     _lines: list[Line] | None = field(default=None, repr=False)
     _head: list[Line] | None = field(default=None, repr=False)
 
@@ -66,6 +68,14 @@ class Block:
         if self._head is None:
             self._head = [_shortened(line, CLIP) for line in islice(self.source(), self.fold + 2)]
         return self._head
+
+    def may_hold(self, words: Sequence[str]) -> bool:
+        """Whether all these words (in lower case) may be in it; lines are not made for that."""
+        if self._lines is not None or not self.raw:
+            return True
+        text = self.raw.lower()
+        escaped = "\\u" in text  # as JSON writes letters beyond ASCII, or some of them
+        return all(word in text or (escaped and not word.isascii()) for word in words)
 
     @property
     def foldable(self) -> bool:

@@ -16,7 +16,7 @@ from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, widt
 from tui_eval.tui.state.linked import Placed, stability, together
 from tui_eval.tui.state.noting import note_sign
 from tui_eval.tui.state.past import CasePast, note_spans
-from tui_eval.tui.state.transcript_view import facts_of
+from tui_eval.tui.state.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows, without_reply
 
 TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
@@ -31,7 +31,8 @@ class CaseContent:
     `agent` and `model` are the column of the run, `options` what the run was started with, `replaces` the run and
     attempt whose place its attempt takes. `notes` are people's notes by run and attempt,
     `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
-    started while the case was looked at. `known` is what the list says of the case, for the moment in which
+    started while the case was looked at. `transcript` is the attempt's, made where it was
+    read. `known` is what the list says of the case, for the moment in which
     nothing has been read. `problem` says what could not be read.
     """
 
@@ -54,6 +55,7 @@ class CaseContent:
     fresh: bool = False
     known: CaseHistory | None = None
     replaces: tuple[str, int] | None = None
+    transcript: Transcript | None = None
 
     @property
     def placed(self) -> list[Placed]:

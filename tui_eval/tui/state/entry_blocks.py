@@ -25,6 +25,8 @@ LABELS = {
     "note": "note",
     "error": "! error",
 }
+LONG = 20_000
+"""Characters from which on a search looks at a result's own text first."""
 FOLDS = {
     "user": 40,
     "assistant": 300,
@@ -76,7 +78,13 @@ def entry_block(
         length,
         failing,
         entry.call_id,
+        raw=_raw(entry),
     )
+
+
+def _raw(entry: Entry) -> str:
+    """A long result as it came."""
+    return entry.result if isinstance(entry.result, str) and len(entry.result) > LONG else ""
 
 
 def _text_lines(entry: Entry, rendered: bool, marks: Expectations | None, head: list[Span]) -> Iterator[Line]:

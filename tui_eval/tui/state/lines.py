@@ -82,13 +82,13 @@ def marked(line: Line, marks: Iterable[Mark]) -> Line:
     return line
 
 
-def wrap(line: Line, width: int) -> list[tuple[int, int, Line]]:
+def wrap(line: Line, width: int, most: int = 0) -> list[tuple[int, int, Line]]:
     """The rows a line takes at a width: the character each begins at, the blanks put before it, and
     what it shows.
 
     Breaks after a blank where there is one in the second half of the row. Rows after the first are
     indented as the line is (or, where it begins with a span of style `label`, as wide as that is), up
-    to a third of the width.
+    to a third of the width. `most`: no more rows than so many are made (0: all).
     """
     text = plain(line)
     if len(text) * 2 <= width or cell_len(text) <= width:
@@ -98,7 +98,7 @@ def wrap(line: Line, width: int) -> list[tuple[int, int, Line]]:
     indent = min(hanging, width // 3)
     rows: list[tuple[int, int, Line]] = []
     start = 0
-    while start < len(text):
+    while start < len(text) and not 0 < most <= len(rows):
         room = width if not rows else width - indent
         end = _fits(text, start, room)
         if end < len(text) and text[end] != " ":

@@ -20,6 +20,8 @@ from tui_eval.tui.state.tool_pairing import Call, calls_of, in_reading_order
 from tui_eval.tui.state.verdict_lines import GLYPHS, brief, label_of, word_of
 
 BEFORE = "before the first turn"
+LARGE = 500_000
+"""Characters of texts and results from which on a transcript is laid out in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,30 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
         _add_turn(view, attempt, turn, [e for _, e in of_turn], verdicts)
         reply = _replying_agent(of_turn)
         for index, entry in in_reading_order(of_turn):
-            marks = Expectations(looks, attempt) if entry.kind == "assistant" and entry.agent == reply else None
+            marks = (
+                Expectations(looks, attempt) if entry.kind == "assistant" and entry.agent == reply else None
+            )
             view.blocks.append(entry_block(index, entry, calls, rendered, marks, several))
             _outline_entry(view, view.blocks[-1], entry, calls.get(index))
         view.blocks.extend(_verdict_block(i, v, attempt) for i, v in verdicts)
     _add_end(view, attempt, [(i, v) for i, v in whole if not (only_failing and v.passed)])
     return view
+
+
+def prepared(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False) -> Transcript:
+    """`build` with what is shown of folded blocks made already: that takes long for large results and for
+    near misses, so call it in a thread."""
+    view = build(attempt, rendered=rendered, only_failing=only_failing)
+    for block in view.blocks:
+        block.head()
+    return view
+
+
+def is_large(attempt: Attempt) -> bool:
+    """Whether laying it out takes longer than a person waits for a key."""
+    return (
+        sum(len(e.result) if isinstance(e.result, str) else len(e.text) for e in attempt.transcript) > LARGE
+    )
 
 
 def _replying_agent(entries: Sequence[tuple[int, Entry]]) -> str:
