@@ -157,7 +157,8 @@ async def test_d_goes_to_the_cell_or_to_the_verdict(tmp_path: Path) -> None:
         await pilot.press("d")
         await sees(pilot, "wanted  Refund policy")
         pane = screen.tab.text
-        assert pane is not None and pane.block is not None and pane.block.key == "v1"
+        assert pane is not None
+        await until(pilot, lambda: pane.block is not None and pane.block.key == "v1")
         await pilot.press("right_curly_bracket")
         assert pane.block.key == "v2"
 

@@ -136,7 +136,10 @@ class CommandSession(Session):
         except asyncio.CancelledError:
             # Cut while it starts, asyncio would wait for it, and for what it starts, to end by itself.
             with suppress(OSError, ValueError):
-                os.killpg((await starting).pid, signal.SIGKILL)
+                process = await starting
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await asyncio.shield(process.wait())
             raise
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)

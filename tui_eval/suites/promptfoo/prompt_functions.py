@@ -144,6 +144,8 @@ async def _run(made: PromptFunction) -> str:
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
+        if child.returncode is None:
+            await asyncio.shield(child.wait())
     text = _ESCAPES.sub("", output[:MOST_OUTPUT].decode("utf-8", "replace")).strip()
     said = " ".join(_ESCAPES.sub("", complaint[:10_000].decode("utf-8", "replace")).split())
     if child.returncode:
