@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,18 @@ from tui_eval.frames.sql import SqlResult
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_PREFIX = re.compile(r"^(?:[A-Z_]+: Failed to prepare query: |\[libpq\] [^:]*: )?(?:ERROR: +)?")
+
+_AS_IT_IS = frozenset({
+    "bigint", "bigint[]", "boolean", "boolean[]", "character", "character varying", "character varying[]",
+    "date", "double precision", "double precision[]", "integer", "integer[]", "json", "jsonb", "name",
+    "numeric", "oid", "real", "real[]", "smallint", "smallint[]", "text", "text[]",
+    "time without time zone", "timestamp with time zone", "timestamp without time zone", "xml",
+})  # fmt: skip
+"""Types that arrive with their meaning; of others (uuid, interval, inet, ranges, …) the driver hands on
+the bytes of the wire, or nothing that a frame can hold."""
 
 
 @contextlib.contextmanager
@@ -32,12 +45,15 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
             cursor.execute("SET default_transaction_read_only = on")
             cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
             connection.commit()
-            yield cursor
-            connection.rollback()
+            try:
+                yield cursor
+            finally:
+                connection.rollback()
     except SqlError:
         raise
     except Exception as problem:
-        raise SqlError(one_line(problem)) from None
+        said = one_line(problem).replace("got external error: ", "")
+        raise SqlError(_PREFIX.sub("", said)) from None
 
 
 def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threading.Event | None) -> SqlResult:
@@ -47,9 +63,39 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
         SqlError: one clear line.
     """
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
-        cursor.execute(sql)
+        cursor.execute(_readable(cursor, sql))
         frame = _arrived(cursor.fetch_arrow())
     return SqlResult(frame.columns, frame, _ordered(sql), {}, ())
+
+
+def _readable(cursor: Any, sql: str) -> str:
+    """The query with columns of types that do not arrive with their meaning as their text, money as a
+    number. The types are asked for without running it."""
+    query = f"(\n{sql.strip().rstrip(';')}\n) AS q"
+    # Of the side that is never joined nothing is computed, and every column still has its name and type.
+    nothing = f"FROM (SELECT 1) AS one LEFT JOIN {query} ON false"
+    try:
+        row = f"FROM (SELECT q.* {nothing}) AS its_row"
+        cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(its_row))) {row}")
+        quoted = ['"' + name.replace('"', '""') + '"' for name in _arrived(cursor.fetch_arrow()).item()]
+        asked = ", ".join(f'pg_typeof(q.{name})::text AS "{i}"' for i, name in enumerate(quoted))
+        cursor.execute(f"SELECT {asked} {nothing}")
+        types = _arrived(cursor.fetch_arrow()).row(0)
+    except Exception:  # the query itself will tell what is wrong with it
+        cursor.connection.rollback()
+        return sql
+    if all(kind in _AS_IT_IS for kind in types):
+        return sql
+    as_shown = "CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END AS {0}"
+    parts = [
+        name
+        if kind in _AS_IT_IS
+        else f"{name}::numeric AS {name}"
+        if kind == "money"
+        else as_shown.format(name)
+        for name, kind in zip(quoted, types, strict=True)
+    ]
+    return f"SELECT {', '.join(parts)} FROM {query}"
 
 
 def _arrived(stream: Any) -> pl.DataFrame:
@@ -140,7 +186,7 @@ def schema_text(database: DatabaseSpec) -> str:
             "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') "
             "ORDER BY table_schema, table_name, ordinal_position"
         )
-        found = cursor.fetchall()
+        found = _arrived(cursor.fetch_arrow()).rows()
     tables: dict[str, list[str]] = {}
     for schema, table, column, kind in found:
         name = table if schema == "public" else f"{schema}.{table}"

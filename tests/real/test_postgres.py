@@ -1,0 +1,162 @@
+"""A real PostgreSQL on loopback, made for the test and run as nobody: what its types arrive as, what is
+refused, and a nao project whose database it is."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.processes import ended_after, free_port
+from tui_eval.config import DatabaseSpec
+from tui_eval.frames.sql import SqlError, execute, rows, schema_text
+
+pytestmark = pytest.mark.real
+
+TABLE = """
+CREATE TABLE orders (
+  id int PRIMARY KEY, amount numeric(10,2), placed date, paid timestamptz, customer text, ok bool,
+  tags text[], extra jsonb, key uuid, took interval, host inet, price money, big bigint);
+INSERT INTO orders VALUES
+  (1, 10.50, '2024-01-05', '2024-01-05 10:11:12+00', 'Zoë', true, '{a,b}', '{"k": 1}',
+   '00000000-0000-0000-0000-000000000001', '1 day', '10.0.0.1', 3.20, 9007199254740993),
+  (2, 134.50, NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+"""
+
+
+def _binaries() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DatabaseSpec]:
+    pytest.importorskip("adbc_driver_postgresql", reason="the postgres extra is not installed")
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server (initdb) on this machine")
+    # The server refuses to run as root, and its socket's path must be short.
+    user: dict[str, Any] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+    try:
+        if user:
+            shutil.chown(folder, **user)
+        made = subprocess.run(
+            [binaries / "initdb", "-D", folder / "data", "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-locale"],
+            cwd=folder, capture_output=True, text=True, extra_groups=[] if user else None, **user,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        port = free_port()
+        process = subprocess.Popen(
+            [binaries / "postgres", "-D", folder / "data", "-h", "127.0.0.1", "-p", str(port), "-k", folder,
+             "-c", "fsync=off"],
+            cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, extra_groups=[] if user else None,
+            **user,
+        )  # fmt: skip
+        with ended_after(process):
+            spec = DatabaseSpec("shop", "postgres", url=f"postgresql://tester@127.0.0.1:{port}/postgres")
+            _fill(spec)
+            yield spec
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(spec: DatabaseSpec) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    end = time.monotonic() + 60
+    while True:
+        try:
+            with dbapi.connect(spec.url) as connection, connection.cursor() as cursor:
+                for statement in TABLE.strip().split(";\n"):
+                    cursor.execute(statement)
+                connection.commit()
+                return
+        except dbapi.OperationalError as error:
+            assert time.monotonic() < end, f"PostgreSQL does not come up: {error}"
+            time.sleep(0.1)
+
+
+def test_types_arrive_with_their_meaning(server: DatabaseSpec) -> None:
+    result = execute(server, "SELECT * FROM orders ORDER BY id;")
+    assert result.ordered
+    first, second = rows(result)
+    assert first == {
+        "id": 1, "amount": 10.5, "placed": dt.date(2024, 1, 5), "customer": "Zoë", "ok": True,
+        "paid": dt.datetime(2024, 1, 5, 10, 11, 12, tzinfo=dt.UTC), "tags": ["a", "b"], "extra": '{"k": 1}',
+        "key": "00000000-0000-0000-0000-000000000001", "took": "1 day", "host": "10.0.0.1", "price": 3.2,
+        "big": 9007199254740993,
+    }  # fmt: skip
+    assert {name for name, cell in second.items() if cell is not None} == {"id", "amount", "ok"}
+    total = execute(server, "SELECT sum(amount) AS total, avg(amount) AS mean FROM orders")
+    assert total.frame.row(0) == (Decimal("145.00"), Decimal("72.5"))
+    assert rows(execute(server, "SELECT took FROM orders WHERE id > 9")) == []
+    assert schema_text(server).startswith("orders(id integer, amount numeric, placed date")
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("DELETE FROM orders", "only SELECT is allowed"),
+        ("SELECT 1; DELETE FROM orders", "only one SQL statement"),
+        ("SELECT nope FROM orders", '^column "nope" does not exist'),
+        ("SELECT 1 AS x, 2 AS x", "more than one"),
+        ("SELECT pg_sleep(30)", "statement timeout"),
+        ("SELECT setval('s', 1)", "does not exist"),
+    ],
+)
+def test_what_is_refused_is_one_line(server: DatabaseSpec, sql: str, said: str) -> None:
+    with pytest.raises(SqlError, match=said) as caught:
+        execute(server, sql, timeout=0.5)
+    assert "\n" not in str(caught.value)
+    assert execute(server, "SELECT count(*) AS n FROM orders").frame.item() == 2
+
+
+def test_a_query_is_stopped(server: DatabaseSpec) -> None:
+    cancel = threading.Event()
+    threading.Timer(0.3, cancel.set).start()
+    with pytest.raises(SqlError, match="canceling statement"):
+        execute(server, "SELECT pg_sleep(60)", timeout=120, cancel=cancel)
+
+
+def test_a_nao_project_on_it(server: DatabaseSpec, tmp_path: Path) -> None:
+    port = server.url.rpartition(":")[2].partition("/")[0]
+    (tmp_path / "nao_config.yaml").write_text(
+        "project_name: shop\ndatabases:\n"
+        f"  - {{name: shop, type: postgres, host: 127.0.0.1, port: {port}, database: postgres, user: tester}}\n"
+    )
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "total.yml").write_text(
+        "prompt: What was the total?\nsql: SELECT sum(amount) AS total, min(key) AS key FROM orders\n".replace(
+            "min(key)", "min(key::text)"
+        )
+    )
+    (tmp_path / "tests" / "keys.yml").write_text("prompt: Which keys?\nsql: SELECT key FROM orders\n")
+    (tmp_path / "agent.yaml").write_text(
+        "rules:\n"
+        "  - {match: keys, say: x, rows: [{key: 00000000-0000-0000-0000-000000000001}, {key: null}]}\n"
+        "  - {match: total, say: x, rows: [{total: 145, key: 00000000-0000-0000-0000-000000000001}]}\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  it: {type: scripted, script: agent.yaml}\nsuites:\n  - {path: 'tests/**', agent: it}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", "run", "tests", "-o", "out.json"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert {entry["message"] for entry in results} == {"match"}
