@@ -75,7 +75,7 @@ def server() -> Iterator[DatabaseSpec]:
 
 
 def _fill(spec: DatabaseSpec) -> None:
-    from adbc_driver_postgresql import dbapi
+    from adbc_driver_postgresql import dbapi  # type: ignore[import-not-found]
 
     end = time.monotonic() + 60
     while True:
