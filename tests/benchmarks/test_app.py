@@ -38,7 +38,11 @@ class Screen(Terminal):
 
     def __init__(self, command: list[str], cwd: Path) -> None:
         self.began = time.perf_counter()
-        super().__init__(command, cwd, SIZE, PYTHONPATH=str(ROOT), XDG_STATE_HOME=str(cwd / ".state"))
+        # Compiled once, as an installed program is, also where the environment keeps Python from doing so.
+        compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cwd / ".compiled")}
+        super().__init__(
+            command, cwd, SIZE, PYTHONPATH=str(ROOT), XDG_STATE_HOME=str(cwd / ".state"), **compiled
+        )
         self.seen = b""
 
     def take(self, seconds: float) -> bytes:
