@@ -249,9 +249,9 @@ async def test_a_form_with_a_file(tmp_path: Path, server: AnyServer) -> None:
     assert 'name="doc"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\nfile text' in seen.text
 
 
-def test_certificates_are_said() -> None:
-    with pytest.raises(ConfigError, match=r"config\.tls .*providers:"):
-        provider({"id": "https://h/x", "config": {"tls": {}}})
+def test_signed_requests_are_said() -> None:
+    with pytest.raises(ConfigError, match=r"config\.signatureAuth .*providers:"):
+        provider({"id": "https://h/x", "config": {"signatureAuth": {}}})
 
 
 async def test_a_webhook(server: AnyServer) -> None:

@@ -23,7 +23,8 @@ RETRIES = 3
 
 class HttpClient:
     """The connections of one agent. `retry_lost` says whether a request may be sent again when the
-    connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`."""
+    connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`.
+    `context` says whom to trust over https, and which certificate to show."""
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class HttpClient:
         retry_status: frozenset[int] = RETRY_STATUS,
         retry_lost: bool = True,
         pace: Pace | None = None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self.headers = {
             "Accept": "*/*",
@@ -45,6 +47,7 @@ class HttpClient:
         self.retry_status = retry_status
         self.retry_lost = retry_lost
         self.pace = pace
+        self._context = context
         self._transports: dict[bool, httpx.AsyncBaseTransport] = {}
         self._proxy = proxy_for(url)
         self._urls: dict[str, httpx.URL] = {}
@@ -72,7 +75,9 @@ class HttpClient:
         made = self._transports.get(secure)
         if made is None:
             # Reading all certificate authorities takes 15 ms, needless for plain http.
-            context = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context = self._context or (
+                httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
 
             def session() -> aiohttp.ClientSession:
                 connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ssl=context)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from tui_eval.agents import redirects
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_answers import backoff, explain, retry_after
 from tui_eval.agents.http_call import Call
@@ -17,7 +18,9 @@ from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options
 from tui_eval.agents.promptfoo_auth import Authorization
 from tui_eval.agents.promptfoo_request import HttpRequest, configured, filled, multipart, raw
+from tui_eval.agents.promptfoo_tls import context_of
 from tui_eval.agents.provider_response import prompt_of, read_response
+from tui_eval.agents.redirects import next_request
 from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec, ConfigError
@@ -49,9 +52,9 @@ _KNOWN = frozenset(
         "tokenEstimation",
         "auth",
         "useHttps",
+        "tls",
     ]
 )
-_CERTIFICATES = frozenset(("signatureAuth", "tls"))
 
 
 class PromptfooHttpAgent(Agent):
@@ -68,16 +71,21 @@ class PromptfooHttpAgent(Agent):
         self.raw = self._request_text()
         if not self.url and not self.raw:
             raise ConfigError(f"provider {spec.name}: config.url is missing")
-        if unknown := sorted(_CERTIFICATES & self.config.keys()):
+        if "signatureAuth" in self.config:
             raise ConfigError(
-                f"provider {spec.name}: config.{unknown[0]} (client certificates, signed requests) is not "
-                "supported; map the provider to an agent of tui_eval.yaml with providers:"
+                f"provider {spec.name}: config.signatureAuth (signed requests) is not supported; "
+                "map the provider to an agent of tui_eval.yaml with providers:"
             )
+        base = Path(spec.base) if spec.base else services.root
+        context = context_of(self.config.get("tls"), services, base, spec.name)
         tries = self.config.get("maxRetries")
         self.tries = int(tries) if isinstance(tries, int | float) and tries >= 0 else TRIES
         secure = self.config.get("useHttps") is True
         self.client = HttpClient(
-            self.url or ("https:" if secure else "http:"), retries=self.tries, pace=self.pace
+            self.url or ("https:" if secure else "http:"),
+            retries=self.tries,
+            pace=self.pace,
+            context=context,
         )
         self.session_client: HttpClient | None = None
         self.scripts = Scripts(services, spec.base)
@@ -134,7 +142,7 @@ class PromptfooHttpSession(Session):
         wanted = await self._request(request, values)
         wanted.headers.update(self.context.trace_headers)
         await agent.auth.add(wanted, values)
-        attempt = 0
+        attempt = followed = 0
         while True:
             call = agent.client.call(
                 wanted.method, wanted.url, body=wanted.body, headers=wanted.headers, turn=request.turn,
@@ -148,6 +156,10 @@ class PromptfooHttpSession(Session):
                 if call.unreported and call.status is not None:
                     yield call.exchanged()
                 await call.close()
+            onward = next_request(wanted, call)
+            if onward is not None and followed < redirects.MOST:
+                wanted, followed = onward, followed + 1
+                continue
             if attempt >= agent.tries or not _later(call.status or 0):
                 break
             asked = retry_after(call.headers)
