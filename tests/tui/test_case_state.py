@@ -438,3 +438,10 @@ def test_a_search_makes_no_lines_of_long_results_that_cannot_hold_it() -> None:
 def test_a_long_line_is_wrapped_no_further_than_it_is_shown() -> None:
     line = (Span("word " * 20_000),)
     assert len(wrap(line, 40, 3)) == 3 and wrap(line, 40, 3) == wrap(line, 40)[:3]
+
+
+def test_a_rule_is_one_row_however_long_its_words() -> None:
+    layouter = Layouter()
+    layouter.width = 30
+    rule = Block("t", "turn", "prompt", lambda: iter(((Span("word " * 30),),)))
+    assert len(layouter.layout([rule]).rows) == 1

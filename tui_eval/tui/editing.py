@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from tui_eval.tui.pager import suspended
+from tui_eval.tui.pager import not_found, program_of, suspended
 
 _PLUS_LINE = (
     "vi",
@@ -43,15 +41,7 @@ def editor_command(path: Path | str, line: int = 0, others: Sequence[Path | str]
     `$VISUAL`, else `$EDITOR`, else vi or nano. Lines are given the way the editor wants them; an
     editor that is not known gets only the file's name.
     """
-    found = None
-    for wanted in (os.environ.get("VISUAL"), os.environ.get("EDITOR"), "vi", "nano"):
-        try:
-            parts = shlex.split(wanted) if wanted else []
-        except ValueError:
-            continue
-        if parts and shutil.which(parts[0]):
-            found = parts
-            break
+    found = next(filter(None, map(program_of, (*_wanted().values(), "vi", "nano"))), None)
     if found is None:
         return None
     program = Path(found[0]).name.removesuffix(".exe")
@@ -64,6 +54,11 @@ def editor_command(path: Path | str, line: int = 0, others: Sequence[Path | str]
         waits = [] if "--wait" in found or "-w" in found else ["--wait"]
         return [*found, *waits, "--goto", f"{path}:{line}", *rest]
     return [*found, str(path), *rest]
+
+
+def _wanted() -> dict[str, str]:
+    """What the person set, by the variable's name."""
+    return {name: os.environ[name] for name in ("VISUAL", "EDITOR") if os.environ.get(name)}
 
 
 def edit(app: App[Any], path: Path | str, line: int = 0, others: Sequence[Path | str] = ()) -> str:
@@ -86,4 +81,6 @@ def edit(app: App[Any], path: Path | str, line: int = 0, others: Sequence[Path |
         return "this terminal cannot be handed to an editor"
     except OSError as error:
         return f"{command[0]}: {error.strerror or error}"
-    return f"{command[0]} ended with {done.returncode}" if done.returncode else ""
+    if done.returncode:
+        return f"{command[0]} ended with {done.returncode}"
+    return not_found(_wanted(), command[0])

@@ -36,6 +36,8 @@ class EditingActions(SuitesReading):
         changed = [file for file, stamp in _stamps(files).items() if stamp != before.get(file)]
         if changed:
             self.reload_suites(changed)
+            if not isinstance(self.screen, ListPlace):
+                self.say("read again: r runs it, . judges the recorded answer")
 
     def _place_to_edit(self) -> tuple[str | None, int]:
         if isinstance(self.screen, ListPlace):

@@ -9,25 +9,36 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from tui_eval.guard.text import visible
+from tui_eval.guard.text import clip, visible
 
 
 def pager_command() -> list[str] | None:
     """`$PAGER` (or less, or more) as arguments; None where there is none to be found."""
-    wanted = os.environ.get("PAGER") or "less"
-    for candidate in (wanted, "less", "more"):
-        try:
-            parts = shlex.split(candidate)
-        except ValueError:
-            continue
-        if parts and shutil.which(parts[0]):
-            return parts
-    return None
+    return next(filter(None, map(program_of, (os.environ.get("PAGER") or "less", "less", "more"))), None)
+
+
+def program_of(wanted: str) -> list[str] | None:
+    """A command line as arguments; None where it cannot be read or its program is not to be found."""
+    try:
+        parts = shlex.split(wanted)
+    except ValueError:
+        return None
+    return parts if parts and shutil.which(parts[0]) else None
+
+
+def not_found(wanted: Mapping[str, str], used: str) -> str:
+    """What to tell the person where the first program that a variable names is not to be found and another
+    one was used; empty otherwise."""
+    for name, command in wanted.items():
+        if program_of(command) is not None:
+            return ""
+        return f"${name} ({clip(visible(command, newlines=False), 60)}) is not to be found: {used} was used"
+    return ""
 
 
 def show(app: App[Any], text: str, stem: str = "text") -> str:
@@ -53,7 +64,8 @@ def show(app: App[Any], text: str, stem: str = "text") -> str:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(file.name)
-    return ""
+    named = os.environ.get("PAGER")
+    return not_found({"PAGER": named}, command[0]) if named else ""
 
 
 @contextlib.contextmanager

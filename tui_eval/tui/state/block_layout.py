@@ -99,6 +99,8 @@ class Layouter:
         return rows
 
     def _made(self, block: Block, folded: bool) -> list[tuple[int, int, int, Line]]:
+        if block.kind == "turn":
+            return [(0, 0, 0, next(iter(block.lines()), ()))]  # drawn as a rule, however long its words
         lines = block.head()[: block.fold] if folded else block.lines()
         rows: list[tuple[int, int, int, Line]] = []
         limit = block.fold * 3 if folded else 0
