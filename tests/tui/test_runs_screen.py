@@ -214,6 +214,7 @@ async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
     async with running_app(root, (120, 40)) as (app, pilot):
         await to_runs(app, pilot)
         await sees(app, pilot, "how they failed")
+        await rested(pilot)
         painted: list[object] = []
         monkeypatch.setattr(type(app), "_display", lambda self, screen, update: painted.append(update))
         end = time.monotonic() + 0.6
@@ -331,3 +332,50 @@ async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
         screen._loaded(lines)
         other._show()
         assert not screen.has(".titles")
+
+
+@SIZES
+async def test_runs_are_filtered_by_their_words(tmp_path, size):
+    root = project(tmp_path)
+    folders = write_runs(root, ["passed"] * 3, ["failed"] * 3, ["passed"] * 3)
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("f", *"offline 000001", "enter")
+        await until(lambda: [one.run.id for one in screen._list.rows] == [folders[1].name], pilot)
+        await sees(app, pilot, "filter: offline 000001 (1)")
+        await pilot.press("f", *"zzz", "enter")
+        await sees(app, pilot, "No run is so: F clears the filter")
+        await pilot.press("F")
+        await until(lambda: len(screen._list.rows) == 3, pilot)
+        await pilot.press("f", *"000002")
+        await until(lambda: len(screen._list.rows) == 1, pilot)
+        await pilot.press("escape")
+        await until(lambda: len(screen._list.rows) == 3 and not screen.filter, pilot)
+        await pilot.press("f", *"000002", "enter", "escape")
+        await until(lambda: not screen.filter, pilot)
+        assert app.screen is screen
+
+
+async def test_the_grid_leaves_only_tests_whose_columns_differ(tmp_path):
+    config = (
+        "prompts: ['short {{x}}', 'long {{x}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: alike, vars: {x: a}}\n  - {description: unlike, vars: {x: b}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    async with running_app(root) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        grid = app.screen
+        for test, outcomes in zip(grid.grid.tests, (("passed", "passed"), ("passed", "failed")), strict=True):
+            for cell, outcome in zip(test.cells.values(), outcomes, strict=True):
+                cell.status = outcome
+        await pilot.press("i")
+        await sees(app, pilot, "1 differ (i shows all)", "unlike")
+        assert [test.name for test in grid._table.rows] == ["unlike"] and grid.current() is not None
+        for test in grid.grid.tests:
+            for cell in test.cells.values():
+                cell.status = "passed"
+        await pilot.press("i", "i")
+        await sees(app, pilot, "No test came out differently: i shows all.")
+        await pilot.press("i")
+        await until(lambda: len(grid._table.rows) == 2, pilot)

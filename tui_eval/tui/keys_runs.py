@@ -20,6 +20,8 @@ RUNS_KEYS: tuple[Key, ...] = (
         "one figure",
     ),
     Key("runs.figure_back", "less_than_sign", "figure(-1)", "in the plots: the figure before", "runs"),
+    Key("runs.filter", "f", "filter", "filter: words of what, agent, state or id", "runs"),
+    Key("runs.clear", "F", "clear_filter", "clear the filter", "runs"),
     Key("runs.linked", "i", "linked", "runs that add to others too, or only whole ones", "runs"),
     Key("runs.pane", "tab,shift+tab", "pane", "the list, or the run's figures", "runs"),
 )
@@ -67,6 +69,14 @@ SEARCH_KEYS: tuple[Key, ...] = (
 
 GRID_KEYS: tuple[Key, ...] = (
     Key("grid.next", "tab", "column(1)", "next column (→ too)", "grid", "column"),
+    Key(
+        "grid.differing",
+        "i",
+        "differing",
+        "only tests whose columns differ, or all",
+        "grid",
+        "only differing",
+    ),
     Key("grid.previous", "shift+tab", "column(-1)", "previous column (← too)", "grid"),
 )
 """Keys of the grid."""

@@ -20,6 +20,7 @@ from tui_eval.tui.state.grid_view import (
     Grid,
     Test,
     column_of,
+    differs,
     grid,
     metric_lines,
     row_line,
@@ -57,6 +58,7 @@ class GridScreen(Place, inherit_bindings=False):
         self._place = place
         self.grid = Grid([], [])
         self.column = 0
+        self.only = False
         self._first = 0
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
@@ -86,8 +88,8 @@ class GridScreen(Place, inherit_bindings=False):
         """Seven keys."""
         return [
             *keys_of("list.open"),
-            *GRID_KEYS[:1],
-            *keys_of("failure.next", "case.rerun", "place.grid", "help", "quit"),
+            *GRID_KEYS[:2],
+            *keys_of("case.rerun", "place.grid", "help", "quit"),
         ]
 
     def renew(self) -> None:
@@ -100,7 +102,11 @@ class GridScreen(Place, inherit_bindings=False):
         self._seen = seen
         self.grid = grid(entries, map(column_of, self._place.all_entries()))
         self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
-        self._table.set_rows(self.grid.tests)
+        shown = [test for test in self.grid.tests if differs(test)] if self.only else self.grid.tests
+        self._table.empty = "No test came out differently: i shows all." if self.only else "No case is shown."
+        self._table.set_rows(shown)
+        if not shown:
+            self._table.relayout()
         run = self.eval_app.state.run
         lines = metric_lines(run.info.metrics if run is not None else [], max(self.size.width, 20))
         box = self.query_one(".metrics", LineLabel)
@@ -108,6 +114,8 @@ class GridScreen(Place, inherit_bindings=False):
         box.set_lines(lines[:MOST_METRICS])
         words = f"  {len(self.grid.tests):,} tests × {len(self.grid.columns):,}"
         parts = [("title", "Grid"), ("dim", words)]
+        if self.only:
+            parts.append(("warn", f"  {len(shown):,} differ (i shows all)"))
         if not self.grid.worth_it:
             parts.append(("dim", "  every test has one column: A runs with several agents"))
         self.query_one(FactsBar).show(parts)
@@ -153,13 +161,19 @@ class GridScreen(Place, inherit_bindings=False):
 
     def go_to(self, pointer: CasePointer) -> None:
         """Put the cursor on a case."""
-        for row, test in enumerate(self.grid.tests):
+        for row, test in enumerate(self._table.rows):
             for column, cell in test.cells.items():
                 if cell.case_id == pointer.case_id and pointer.agent in (None, "", cell.agent):
                     self.column = self.grid.columns.index(column)
                     self.action_column(0)
                     self._table.move_to(row)
                     return
+
+    def action_differing(self) -> None:
+        """Only tests whose columns came out differently, or all."""
+        self.only = not self.only
+        self._seen = []
+        self.renew()
 
     def action_column(self, step: int) -> None:
         """The next (or previous) column."""

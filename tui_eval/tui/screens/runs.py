@@ -10,6 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
+from textual.widgets import Input
 
 from tui_eval.store.runs import Store
 from tui_eval.tui.background import run_in_thread
@@ -22,8 +23,17 @@ from tui_eval.tui.screens.list_place import now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.search import SearchScreen
-from tui_eval.tui.state.lines import fit
-from tui_eval.tui.state.runs_view import DetailRow, RunFacts, RunLine, detail_rows, points, row_line, titles
+from tui_eval.tui.state.lines import fit, one_line
+from tui_eval.tui.state.runs_view import (
+    DetailRow,
+    RunFacts,
+    RunLine,
+    detail_rows,
+    holds,
+    points,
+    row_line,
+    titles,
+)
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -64,6 +74,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.marks: dict[str, None] = {}
         self.whole_only = False
         self.figure = ""
+        self.filter = ""
         self._facts: dict[str, RunFacts] = {}
         self._reading = ""
         self._rest: Timer | None = None
@@ -152,7 +163,12 @@ class RunsScreen(Place, inherit_bindings=False):
             "No run yet: a in the suites (U) starts one." if self._loaded_once else self._list.empty
         )
         shown = [one for one in self.lines if not (self.whole_only and one.run.linked_to)]
+        shown = [one for one in shown if holds(one, self.filter)]
+        if self.lines and not shown:
+            self._list.empty = "No run is so: F clears the filter, i shows linked runs too."
         self._list.set_rows(shown)
+        if not shown:
+            self._list.relayout()
         self.query_one(".titles", LineLabel).set_lines([titles(self.size.width)])
         self._bar()
         self._show_detail()
@@ -167,6 +183,9 @@ class RunsScreen(Place, inherit_bindings=False):
             parts.append(("warn", f"  {cut_off} interrupted (u goes on)"))
         if self.whole_only:
             parts.append(("dim", "  whole runs only (i shows all)"))
+        if self.filter:
+            shown = f"  filter: {one_line(self.filter)} ({len(self._list.rows):,})"
+            parts.append(("warn", shown))
         if self.marks:
             words = "c compares them" if len(self.marks) == 2 else "c compares"
             parts.append(("key", f"  {len(self.marks)} marked, {words}"))
@@ -180,7 +199,7 @@ class RunsScreen(Place, inherit_bindings=False):
         if one is None:
             self._detail.set_rows([], keep=False)
             return
-        trend = points(self.lines)
+        trend = points(self._list.rows if self.filter else self.lines)
         if self.has_class("-plots"):
             height = max(self._detail.size.height, 8)
             unicode = self.eval_app.symbols.unicode
@@ -271,7 +290,7 @@ class RunsScreen(Place, inherit_bindings=False):
         if not self.has_class("-plots"):
             self.eval_app.say("v shows the plots; > < then take one of them alone")
             return
-        names = ["", *figures(points(self.lines))]
+        names = ["", *figures(points(self._list.rows if self.filter else self.lines))]
         at = names.index(self.figure) if self.figure in names else 0
         self.figure = names[(at + step) % len(names)]
         self._show_detail()
@@ -296,10 +315,35 @@ class RunsScreen(Place, inherit_bindings=False):
         self._list.refresh_row(self._list.cursor)
         self._bar()
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         """Ask for words to find in the run's transcripts."""
-        if self.chosen is not None and not self.query(Prompt):
-            self.mount(Prompt("search transcripts", "", "words that an entry holds; enter searches"))
+        if self.chosen is not None:
+            await self._ask("search transcripts", "", "words that an entry holds; enter searches")
+
+    async def action_filter(self) -> None:
+        """Ask for words that the runs shown must hold."""
+        await self._ask("filter", self.filter, "words of what, agent, state or id")
+
+    def action_clear_filter(self) -> None:
+        """Every run again."""
+        self._filter_by("")
+
+    async def _ask(self, purpose: str, text: str, hint: str) -> None:
+        """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
+        if not self.query(Prompt):
+            prompt = Prompt(purpose, text, hint)
+            await self.mount(prompt)
+            self.set_focus(prompt.query_one(Input), scroll_visible=False)
+
+    def _filter_by(self, text: str) -> None:
+        self.filter = text.strip()
+        self._show()
+
+    @on(Prompt.Typed)
+    def _typed(self, event: Prompt.Typed) -> None:
+        event.stop()
+        if event.purpose == "filter":
+            self._filter_by(event.text)
 
     @on(Prompt.Left)
     def _asked(self, event: Prompt.Left) -> None:
@@ -307,6 +351,9 @@ class RunsScreen(Place, inherit_bindings=False):
         for prompt in self.query(Prompt):
             prompt.remove()
         self._list.focus()
+        if event.purpose == "filter":
+            self._filter_by(event.text if event.kept else "")
+            return
         one = self.chosen
         if event.kept and event.text.strip() and one is not None:
             self.app.push_screen(SearchScreen(self._folder(one.run.id), event.text.strip()))
@@ -385,6 +432,8 @@ class RunsScreen(Place, inherit_bindings=False):
             self.marks = {}
             self._list.refresh()
             self._bar()
+        elif self.filter:
+            self._filter_by("")
         else:
             return False
         return True

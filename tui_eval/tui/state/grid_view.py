@@ -51,6 +51,11 @@ class Grid:
         return any(len(test.cells) > 1 for test in self.tests)
 
 
+def differs(test: Test) -> bool:
+    """Whether a test came out differently in its columns, of those in which it has ended."""
+    return len({cell.status for cell in test.cells.values() if cell.status in ENDED}) > 1
+
+
 def grid(cells: Iterable[Entry], columns: Iterable[Column] = ()) -> Grid:
     """Put cases of the same test (promptfoo: the same name, line and vars; else the same case) into one row.
     `columns` are the columns in their order, however the cases are sorted; those without a cell are left out."""

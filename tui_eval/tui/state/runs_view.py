@@ -99,6 +99,13 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) 
     return fit(line, width)
 
 
+def holds(one: RunLine, words: str) -> bool:
+    """Whether a run's id, state, what or agents hold every one of the words."""
+    run = one.run
+    said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''}".casefold()
+    return all(word in said for word in words.casefold().split())
+
+
 def points(lines: Sequence[RunLine]) -> list[Point]:
     """The runs for the plots, oldest first; those that add to others are left out."""
     return [
