@@ -85,7 +85,7 @@ class Scripts:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
             raise AgentError(f"{what}: cannot read {path.name}: {reason}") from None
-        if needs_node(path, source):
+        if needs_node(path, source, function):
             return await self.node(path, function, arguments, what)
         try:
             found = await self._isolate().call(source, function, arguments)

@@ -12,11 +12,14 @@ _NODE = re.compile(
 )
 
 
-def needs_node(path: Path, source: str) -> bool:
+def needs_node(path: Path, source: str, function: str | None = None) -> bool:
     """Whether a file uses what only node has: modules, TypeScript, the process, the network, timers.
 
-    So does a promptfoo configuration, whose functions only node can find again (`NodeHost.value_sync`).
+    So do the functions that only node can find again (`NodeHost.value_sync`): those of a promptfoo
+    configuration, and of what a `function` of that name makes.
     """
+    if function is not None and function.startswith("__fn_"):
+        return True
     if path.suffix in (".ts", ".mts", ".cts") or path.name.startswith("promptfooconfig"):
         return True
     return _NODE.search(source) is not None

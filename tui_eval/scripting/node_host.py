@@ -113,8 +113,9 @@ class NodeHost(ScriptHost):
     ) -> CallResult:
         """What a file exports; a function is called with `args` for it.
 
-        Functions within the value become texts `file://REFERENCE:__fn_0`, …, and may be called by
-        these names.
+        Functions within the value become texts `file://REFERENCE:__fn_0`, … (of what a function `make`
+        gives: `__fn_make_0`), and may be called by these names. With `args` they are an error: what was
+        made with them cannot be made again without.
 
         Raises:
             As `call`.

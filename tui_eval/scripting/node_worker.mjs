@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 const MOST_PRINTED = 100_000;
 const MOST_WATCHED = 500;
 const JAVASCRIPT = /\.(?:[cm]?[jt]s|json)$/;
-const REFERENCE = /^__fn_(\d+)$/;
+const REFERENCE = /^__fn_(?:([\w$]+)_)?(\d+)$/;
 
 const channel = new net.Socket({ fd: Number(process.argv[2]), readable: true, writable: true });
 const running = new AsyncLocalStorage();
@@ -50,8 +50,10 @@ async function find(request) {
   const name = request.function;
   const reference = name && REFERENCE.exec(name);
   if (reference) {
-    if (!named.has(request.file)) await valueOf({ ...request, function: '', args: [] });
-    return named.get(request.file)[Number(reference[1])];
+    const maker = reference[1] ?? '';
+    const key = `${request.file}\n${maker}`;
+    if (!named.has(key)) await valueOf({ ...request, function: maker, args: [] });
+    return named.get(key)[Number(reference[2])];
   }
   if (name) {
     const steps = name.split('.');
@@ -74,7 +76,8 @@ async function call(request) {
   return await target(...request.args);
 }
 
-// What a file exports; a function is called for it. Functions within become `file://…:__fn_0`, …
+// What a file exports; a function is called for it. Functions within become `file://…:__fn_0`, …, of what its
+// function `make` gives `file://…:__fn_make_0`, …: they are found again by making it again.
 async function valueOf(request) {
   let value = await find(request);
   if (value === undefined) {
@@ -82,15 +85,20 @@ async function valueOf(request) {
   }
   if (typeof value === 'function') value = await value(...request.args);
   const functions = [];
-  const result = plain(value, functions, request.reference ?? request.file, new Set());
-  if (!request.function) named.set(request.file, functions);
+  const maker = request.function ? `${request.function}_` : '';
+  const result = plain(value, functions, `${request.reference ?? request.file}:__fn_${maker}`, new Set());
+  if (functions.length > 0 && (request.args.length > 0 || /[^\w$]/.test(maker))) {
+    const why = request.args.length > 0 ? 'made with a config' : `made by ${request.function}`;
+    throw new Error(`functions within what is ${why} cannot be called later; name them: file://FILE.js:NAME`);
+  }
+  named.set(`${request.file}\n${request.function ?? ''}`, functions);
   return result;
 }
 
 function plain(value, functions, reference, above) {
   if (typeof value === 'function') {
     functions.push(value);
-    return `file://${reference}:__fn_${functions.length - 1}`;
+    return `file://${reference}${functions.length - 1}`;
   }
   if (typeof value === 'bigint') return value.toString();
   if (value === null || typeof value !== 'object') return value;

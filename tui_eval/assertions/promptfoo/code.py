@@ -230,7 +230,7 @@ async def call_file_with(
         from tui_eval.assertions.promptfoo.values import read
 
         source, name = read(path), None if module_default else function
-        if needs_node(path, source):
+        if needs_node(path, source, name):
             return await _call_node(path, name, arguments, evidence)
         return await _call_javascript(source, name, arguments, evidence)
     if path.suffix == ".rb":
