@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from tui_eval.model import Usage
 
 PRICES: dict[str, tuple[float, float, float]] = {
+    # Not in that part: what promptfoo 0.121.20 counted (tests/vectors, s39_anthropic).
+    "claude-3-5-sonnet": (3.0, 15.0, 3.0),
     "claude-haiku-4-5": (1.0, 5.0, 0.10),
     "claude-opus-4-5": (5.0, 25.0, 0.50),
     "claude-opus-4-6": (5.0, 25.0, 0.50),
@@ -20,7 +22,7 @@ PRICES: dict[str, tuple[float, float, float]] = {
     "claude-opus-4-8": (5.0, 25.0, 0.50),
     "claude-opus-5": (5.0, 25.0, 0.50),
     "claude-opus-5-5": (4.0, 20.0, 0.20),
-    # No longer in Anthropic's part: the price of the StartToAgent guide, the same as Bedrock's there.
+    # Not in that part: the price that this program's specification gives, the same as Bedrock's there.
     "claude-sonnet-4": (3.0, 15.0, 0.30),
     "claude-sonnet-4-5": (3.0, 15.0, 0.30),
     "claude-sonnet-4-6": (3.0, 15.0, 0.30),
