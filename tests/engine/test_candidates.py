@@ -74,3 +74,9 @@ def test_other_words_and_filters_look_at_all(table) -> None:
         assert len(made) >= len(every)
     with pytest.raises(SelectionError, match="nope::nothing"):
         chosen(loaded, RunRequest(select=["nope::nothing"]))
+
+
+def test_a_selection_of_commas_alone_names_nothing() -> None:
+    cases = [Case(case_id="s.yml::a", name="a", suite="s.yml", format="nao")]
+    with pytest.raises(SelectionError, match="names nothing; there are: a"):
+        choose(cases, RunRequest(select=[" , "]), dict)

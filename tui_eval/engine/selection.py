@@ -71,9 +71,11 @@ def _by_ids(cases: Iterable[Case], ids: Sequence[str]) -> list[Case]:
 def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
     """Folder first, then id, name, file stem or path, as nao's `--select` (commas separate)."""
     taken: dict[int, Case] = {}
-    for word in (part.strip() for text in words for part in _split(text, cases)):
-        if not word:
-            continue
+    wanted = [word for text in words for part in _split(text, cases) if (word := part.strip())]
+    if words and not wanted:
+        names = _some(dict.fromkeys(case.name for case in cases))
+        raise SelectionError(f"--select names nothing; there are: {names}")
+    for word in wanted:
         found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
         if not found:
             found = [
