@@ -16,11 +16,11 @@ CASE_KEYS: tuple[Key, ...] = (
         "turn.next",
         "right_curly_bracket",
         "turn(1)",
-        "next turn; in Data: next difference",
+        "next turn; in Data difference, in Assertions verdict, in Raw exchange",
         "case",
         "next turn",
     ),
-    Key("turn.previous", "left_curly_bracket", "turn(-1)", "previous turn, or difference", "case"),
+    Key("turn.previous", "left_curly_bracket", "turn(-1)", "the previous one", "case"),
     Key("call.next", "right_parenthesis", "call(1)", "next tool call", "case"),
     Key("call.previous", "left_parenthesis", "call(-1)", "previous tool call", "case"),
     Key("attempt.next", "greater_than_sign", "attempt(1)", "next attempt", "case", "attempt"),
@@ -42,10 +42,30 @@ CASE_KEYS: tuple[Key, ...] = (
     Key("case.freeze", "v", "freeze", "in Data: the columns up to this one stay", "case"),
     Key("case.note", "m", "note", "your verdict, a note or a star on the attempt", "case"),
     Key("case.pager", "p", "pager", "the pane's whole text in $PAGER", "case"),
-    Key("case.copy", "y", "copy", "copy: then a e p t i c d", "case", "copy"),
+    Key(
+        "case.copy",
+        "y",
+        "copy",
+        "copy: then a actual, e expected, p prompt, t transcript, i id, c command, d diff",
+        "case",
+        "copy",
+    ),
     Key("case.write", "Y", "write", "the same to a file; in Data d is CSV", "case"),
 )
 
 _SHARED = ("list.find", "list.find_next", "list.find_previous", "pane.next", "pane.previous")
 SHARED_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _SHARED)
 """Keys of lists that mean the same on the Case screen."""
+
+CASE_OPEN_KEYS: tuple[Key, ...] = (
+    Key(
+        "list.open",
+        "enter",
+        "open",
+        "fold or unfold; in Tools the call's text, in History that attempt",
+        "case",
+    ),
+    Key("list.unfold", "right", "unfold", "unfold; in Data and in long lines to the right", "case"),
+    Key("list.fold", "left", "fold", "fold; in Data and in long lines to the left", "case"),
+)
+"""Keys of panes in the words of the Case screen, for `?`; their bindings are the panes' own."""

@@ -20,7 +20,7 @@ from tui_eval.tui.inspector.tab import Said
 from tui_eval.tui.inspector.tools import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
+from tui_eval.tui.keys_case import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_again import CaseAgain
 from tui_eval.tui.screens.case_looking import CaseLooking
@@ -50,7 +50,7 @@ class CaseScreen(
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     KEY_SECTIONS = (
         ("The case", CASE_KEYS),
-        ("Moving", (*keys_in("moving"), *SHARED_KEYS)),
+        ("Moving", (*CASE_OPEN_KEYS, *keys_in("moving"), *SHARED_KEYS)),
     )
     DEFAULT_CSS = """
     CaseScreen .head { height: 2; background: $panel; }
