@@ -19,6 +19,7 @@ from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.runs import RunsScreen
 from tui_eval.tui.screens.search import SearchScreen
+from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.filtering import parse
 
@@ -89,14 +90,14 @@ async def test_pasted_text_keeps_its_place_among_the_keys(tmp_path):
 async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, monkeypatch):
     root = project(tmp_path)
     folders = write_runs(root, ["passed"] * 3, ["failed"] * 3)
-    asked, answer, real = threading.Event(), threading.Event(), compare_loader.columns
+    asked, answer, real = threading.Event(), threading.Event(), compare_loader.pairs_of
 
     def slow(folder):
         asked.set()
         assert answer.wait(60)
         return real(folder)
 
-    monkeypatch.setattr(compare_loader, "columns", slow)
+    monkeypatch.setattr(compare_loader, "pairs_of", slow)
     monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 60.0)
     async with running_app(root) as (app, pilot):
         type_at_once(app, "H", "c", "D", "y", "i")
@@ -113,8 +114,8 @@ async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, mon
 async def test_an_answer_that_never_comes_does_not_keep_the_keys(tmp_path, monkeypatch):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
-    answer, real = threading.Event(), compare_loader.columns
-    monkeypatch.setattr(compare_loader, "columns", lambda folder: answer.wait(60) and real(folder))
+    answer, real = threading.Event(), compare_loader.pairs_of
+    monkeypatch.setattr(compare_loader, "pairs_of", lambda folder: answer.wait(60) and real(folder))
     monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 0.2)
     async with running_app(root) as (app, pilot):
         try:
@@ -135,6 +136,16 @@ async def test_searching_and_opening_in_one_breath(tmp_path):
         await handled(app, pilot)
         assert any(isinstance(screen, SearchScreen) for screen in app.screen_stack)
         assert app.screen._active == 1 and app.screen.content.attempt is not None
+
+
+async def test_from_the_runs_to_two_transcripts_in_one_breath(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        type_at_once(app, "H", "j", "space", "g", "space", "c", "enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        await handled(app, pilot)
+        assert any(isinstance(screen, CompareScreen) for screen in app.screen_stack)
 
 
 async def test_keys_after_run_mean_the_run(tmp_path, monkeypatch):

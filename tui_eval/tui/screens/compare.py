@@ -94,9 +94,8 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             compared = load_comparison(self.eval_app.state.root, self.before, self.after)
             return compared, rows(compared.comparison, agents=self.agents)
 
-        run_in_thread(
-            self.app, read, partial(self._take, generation), partial(self._failed, generation), name="compare"
-        )
+        take, failed = partial(self._take, generation), partial(self._failed, generation)
+        run_in_thread(self.app, read, take, failed, name="compare", opens=True)
 
     def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation and self.is_mounted:
@@ -181,7 +180,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
                 self.eval_app.open_case(pointer)
 
         work = partial(changed_sides, self.eval_app.state.root, self.before, self.after, row.case)
-        run_in_thread(self.app, work, take, name="sides")
+        run_in_thread(self.app, work, take, name="sides", opens=True)
 
     def action_changed(self) -> None:
         """Without the cases that are as they were, or with them."""
@@ -209,7 +208,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
                 self._load()
 
         work = partial(other_half, self.eval_app.state.root, self.before, self.after, step)
-        run_in_thread(self.app, work, take, name="other")
+        run_in_thread(self.app, work, take, name="other", opens=True)
 
 
 def _name(half: Half, agents: bool) -> str:

@@ -329,7 +329,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self._filter_by("")
 
     async def _ask(self, purpose: str, text: str, hint: str) -> None:
-        """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
+        """Ends when the prompt has the focus: keys typed ahead belong to it (see `typing_ahead`)."""
         if not self.query(Prompt):
             prompt = Prompt(purpose, text, hint)
             await self.mount(prompt)
