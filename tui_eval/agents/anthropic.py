@@ -11,6 +11,7 @@ from tui_eval.agents import prices
 from tui_eval.agents.anthropic_stream import Answer
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.model_call import asked
 from tui_eval.agents.openai import KNOWN, add_usage
 from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.parameter_files import loaded
@@ -105,24 +106,10 @@ class AnthropicSession(Session):
             answer = Answer() if step else answer
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
-            try:
-                async for event in call.open():
-                    yield event
-                async for events in answer.take(call):
-                    for event in events:
-                        yield event
-            except AgentError as error:
-                if call.unreported and call.status is not None:
-                    yield call.exchanged("failed")
-                error.answer = error.answer or answer.text
-                raise
-            finally:
-                await call.close()
-            yield call.exchanged()
+            async for event in asked(call, answer):
+                yield event
             total = add_usage(total, answer.usage)
-            cost = prices.cost(answer.model or self.model, total, agent.services.prices)
-            if cost is None:
-                cost = prices.cost(self.model, total, agent.services.prices)
+            cost = prices.cost_of(answer.model, self.model, total, agent.services.prices)
             yield UsageReport(total, cost)
             text = answer.text
             if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from tui_eval.agents import prices
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.model_call import asked
 from tui_eval.agents.openai_stream import Completion
 from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.parameter_files import loaded
@@ -166,28 +167,17 @@ class OpenAISession(Session):
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             try:
-                async for event in call.open():
+                async for event in asked(call, completion):
                     yield event
-                async for events in completion.take(call):
-                    for event in events:
-                        yield event
             except AgentError as error:
-                if call.unreported and call.status is not None:
-                    yield call.exchanged("failed")
-                error.answer = error.answer or completion.text
                 if request.schema is not None and agent.knows_schemas and error.status in (400, 422):
                     agent.knows_schemas = False
                     yield Note("asked again without a JSON schema, which this server may not know")
                     continue
                 raise
-            finally:
-                await call.close()
-            yield call.exchanged()
             total = add_usage(total, completion.usage)
             model = completion.model or self.model
-            cost = prices.cost(model, total, agent.services.prices)
-            if cost is None:
-                cost = prices.cost(self.model, total, agent.services.prices)
+            cost = prices.cost_of(completion.model, self.model, total, agent.services.prices)
             yield UsageReport(total, cost)
             self.messages.append(completion.message())
             ours = bool(agent.toolbox.tools) and bool(completion.calls)

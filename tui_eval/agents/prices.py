@@ -93,6 +93,14 @@ def cost(model: str | None, usage: Usage | None, prices: Mapping[str, Mapping[st
     return round(total / 1_000_000, 10)
 
 
+def cost_of(
+    named: str | None, asked: str | None, usage: Usage | None, prices: Mapping[str, Mapping[str, float]]
+) -> float | None:
+    """USD by the name that the server gave the model, else by the one that was asked for."""
+    found = cost(named, usage, prices)
+    return cost(asked, usage, prices) if found is None else found
+
+
 def _undated(model: str) -> str:
     """`claude-sonnet-4-20250514` and `gpt-4.1-2025-04-14` without their date."""
     parts = model.split("-")
