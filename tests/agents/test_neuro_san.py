@@ -244,3 +244,12 @@ async def test_structure_and_null_text(server: NeuroSanServer, it: Agent) -> Non
     _, replies = await talk(it, "q", Request(2, None), network="n")
     assert isinstance(replies[0].structure, dict) and replies[1].text == ""
     assert replies[1].text_missing and not replies[0].text_missing
+
+
+async def test_an_answer_of_sly_data_alone_is_one(server: NeuroSanServer) -> None:
+    server.plan.append(Planned(body={"text": None, "sly_data": {"sum": 7}}))
+    _, (reply,) = await talk(agent("neuro-san", url=server.url, retries=0), "add")
+    assert reply.text_missing and reply.sly_data == {"sum": 7}
+    server.plan.append(Planned(body={"text": None}))
+    with pytest.raises(AgentError, match="gave no answer"):
+        await talk(agent("neuro-san", url=server.url, retries=0), "add")

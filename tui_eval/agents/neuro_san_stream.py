@@ -124,6 +124,8 @@ class Reader:
             self.chat_context = context
             if "sly_data" in message:
                 self.sly_data = message["sly_data"]
+            # An answer may be nothing but what it hands back privately.
+            self.answered = self.answered or bool(self.sly_data)
         if self.minimal_only and not carries:
             return
         if (origin is not None and len(origin) > 1) or (text is None and structure is None):
