@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.assertions.promptfoo_cases import evidence_for
-from tui_eval.assertions import judge
+from tests.assertions.promptfoo_cases import case_with, evidence_for
+from tui_eval.agents.provider_response import read_response
+from tui_eval.assertions import Evidence, Reports, judge
+from tui_eval.model import Assertion, Reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -192,3 +194,60 @@ async def test_a_schema_is_read_leniently_where_the_shell_says_so(
     monkeypatch.setenv("PROMPTFOO_DISABLE_AJV_STRICT_MODE", "true")
     lenient = {**row, "assertion": schema(type="object", own=2)}
     assert (await judge(evidence_for(lenient, services))).outcome == "passed"
+
+
+def case_evidence(assertions: list[Assertion], services: Any, reply: Reply, **more: Any) -> Evidence:
+    case = case_with(assertions, **more)
+    return Evidence(
+        case, [reply], capabilities=Reports(True, True, True), services=services, prompt_sent="sent"
+    )
+
+
+async def test_a_set_without_assertions_scores_nothing_and_fails_nothing(services: Any) -> None:
+    judgement = await judge(case_evidence([Assertion("assert-set")], services, Reply(1, "x")))
+    assert (judgement.outcome, judgement.score) == ("passed", 0.0)
+
+
+async def test_names_within_a_set_weigh_as_much_as_the_set(services: Any) -> None:
+    script = '({pass: true, score: 0.5, reason: "r", namedScores: {n: 0.5, x: 1}})'
+    assertions = [
+        Assertion("assert-set", weight=3, metric="s"),
+        Assertion("contains", "a", metric="x", weight=2, set=0),
+        Assertion("contains", "z", metric="x", set=0),
+        Assertion("javascript", script, weight=2, set=0),
+        Assertion("contains", "a", metric="x", weight=4),
+    ]
+    judgement = await judge(case_evidence(assertions, services, Reply(1, "abc")))
+    assert judgement.named_scores == pytest.approx({"x": 16 / 19, "n": 0.5, "s": 0.6})
+    assert judgement.named_weights == pytest.approx({"x": 19, "n": 6, "s": 3})
+
+
+async def test_a_reply_without_an_output_fails(services: Any) -> None:
+    reply = read_response({"output": None}, 1)[1]
+    for assertions in ([], [Assertion("equals", "")]):
+        judgement = await judge(case_evidence(assertions, services, reply))
+        assert (judgement.outcome, judgement.score, judgement.message) == ("failed", 0.0, "No output")
+
+
+async def test_the_prompt_that_transforms_see(services: Any) -> None:
+    """A test's transform sees the template, an assertion's what was sent."""
+    shown = "context.prompt.raw + '|' + context.prompt.label"
+    options = {"transform": shown, "prefix": "P "}
+    found = case_evidence(
+        [Assertion("equals", "sent", transform="context.prompt.label")],
+        services,
+        Reply(1, "x"),
+        options=options,
+    )
+    judgement = await judge(found)
+    assert (judgement.outcome, judgement.response_text) == ("passed", "P {{prompt}}|{{prompt}}")
+
+
+async def test_files_within_a_list_and_python_files_that_raise(services: Any) -> None:
+    (services.base / "wanted.txt").write_text("hello\n")
+    (services.base / "raises.py").write_text("def get_assert(output, context):\n    raise ValueError('no')\n")
+    listed = Assertion("contains-any", ["file://wanted.txt", "zz"])
+    raising = Assertion("python", "file://raises.py")
+    judgement = await judge(case_evidence([listed, raising], services, Reply(1, "hello")))
+    assert [verdict.passed for verdict in judgement.verdicts] == [True, False]
+    assert "no" in judgement.verdicts[1].reason

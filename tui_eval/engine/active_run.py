@@ -109,11 +109,12 @@ class ActiveRun:
         if self.writer is None or not any("derivedMetrics" in own for own in settings.values()):
             return
         from tui_eval.engine import metrics
+        from tui_eval.store import columns
 
         def read(folder: Path) -> list[dict[str, Any]]:
             reader = RunReader(folder)
             try:
-                return metrics.columns(reader)
+                return columns.sums(reader)
             finally:
                 reader.close()
 

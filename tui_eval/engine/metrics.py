@@ -7,10 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.model import Attempt
-from tui_eval.store.columns import column_agent
-from tui_eval.store.reader import RunReader
-
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
 
@@ -62,41 +58,6 @@ _MORE = {
     "cube": "(x) => x * x * x",
     "fix": "Math.trunc",
 }
-
-
-def columns(reader: RunReader) -> list[dict[str, Any]]:
-    """A row for each prompt and agent of promptfoo's suites: `{suite, agent, prompt, score, named_scores,
-    named_weights, count}`; a named score is the sum of the rows' value × weight (section 8.4)."""
-    cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
-    places: dict[int, tuple[str, str]] = {}
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in reader.attempts():
-        case = cases.get(row.case_ref)
-        attempt = reader.attempt(row.id) if case is not None and row.state == "done" else None
-        if case is None or attempt is None:
-            continue
-        if case.id not in places:
-            body = reader.case(case.id)
-            places[case.id] = (column_agent(body, case.agent), body.prompt or "")
-        key = (case.suite, *places[case.id])
-        column = found.get(key)
-        if column is None:
-            column = found[key] = {
-                "suite": key[0], "agent": key[1], "prompt": key[2], "score": 0.0, "count": 0,
-                "named_scores": {}, "named_weights": {}, "derived": {},
-            }  # fmt: skip
-        column["count"] += 1
-        column["score"] += attempt.score or 0.0
-        add_named(column["named_scores"], column["named_weights"], attempt)
-    return list(found.values())
-
-
-def add_named(scores: dict[str, float], weights: dict[str, float], attempt: Attempt) -> None:
-    """Add a row's named scores, each times the weights behind it, in place."""
-    for name, value in attempt.named_scores.items():
-        weight = attempt.named_weights.get(name, 1.0)
-        scores[name] = scores.get(name, 0.0) + value * weight
-        weights[name] = weights.get(name, 0.0) + weight
 
 
 async def derive(

@@ -2,7 +2,7 @@
 
 `load` gives the plain value of a document, a way to ask for the line of any key path, and the
 problems found. Two dialects: PyYAML's safe loader (YAML 1.1, what nao and the StartToAgent guide
-use) and, with `core=True`, the scalars as js-yaml 4 reads them (promptfoo). In both a date keeps
+use) and, with `core=True`, the scalars as js-yaml 5 reads them (promptfoo). In both a date keeps
 its text, and nothing but plain JSON-like values ever comes out.
 """
 
@@ -82,7 +82,7 @@ def load(text: str, path: str, *, core: bool = False) -> Document:
     Args:
         text: the file's text; a byte order mark is skipped.
         path: the file as problems name it.
-        core: scalars as js-yaml 4 reads them: `yes`, `no`, `on`, `off` are texts, `010` is 10,
+        core: scalars as js-yaml 5 reads them: `yes`, `no`, `on`, `off` are texts, `010` is 10,
             `0x1F` 31, `0o17` 15, `1:30` a text. Otherwise YAML 1.1 as PyYAML's safe loader.
 
     Errors reported: syntax, a second document, a repeated key (the last one counts), an unknown

@@ -43,12 +43,12 @@ _CORE_WORDS: dict[str, Any] = {
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
 _CORE_SPECIAL = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
-_CORE_INT = re.compile(r"([-+]?)(?:0b([01_]+)|0x([0-9a-fA-F_]+)|0o([0-7_]+)|([0-9][0-9_]*))\Z")
-_CORE_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?\Z")
+_CORE_INT = re.compile(r"[-+]?[0-9]+\Z|0x[0-9a-fA-F]+\Z|0o[0-7]+\Z")
+_CORE_FLOAT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z")
 
 
 def core_scalar(text: str) -> Any:
-    """A plain scalar as js-yaml 4 reads it, but a date keeps its text."""
+    """A plain scalar as js-yaml 5 reads it, but a date keeps its text."""
     if text in _CORE_WORDS:
         return _CORE_WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -56,17 +56,11 @@ def core_scalar(text: str) -> Any:
     special = _CORE_SPECIAL.get(text.lower())
     if special is not None and text.lstrip("+-") in (".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"):
         return special
-    if text.endswith("_"):
-        return text
     try:
-        if match := _CORE_INT.match(text):
-            sign, binary, hexadecimal, octal, decimal = match.groups()
-            digits = binary or hexadecimal or octal or decimal
-            base = 2 if binary else 16 if hexadecimal else 8 if octal else 10
-            number = int(digits.replace("_", ""), base)
-            return -number if sign == "-" else number
-        if _CORE_FLOAT.match(text):
-            return float(text.replace("_", ""))
-    except ValueError:  # `0x_`, `._`, or more digits than Python converts
+        if _CORE_INT.match(text):
+            return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+        if _CORE_FLOAT.match(text) and math.isfinite(number := float(text)):
+            return number
+    except ValueError:  # more digits than Python converts
         pass
     return text

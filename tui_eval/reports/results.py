@@ -13,7 +13,7 @@ import msgspec
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.reports.metrics import by_model, pass_metrics, summary
-from tui_eval.store.columns import column_agent
+from tui_eval.store import columns
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
@@ -61,7 +61,7 @@ def build(reader: RunReader) -> dict[str, Any]:
             for item in summarise_run(cases, attempts)
             if item.outcome is not None
         ],
-        "metrics": info.metrics or _promptfoo_metrics(reader),
+        "metrics": info.metrics or columns.sums(reader),
         "run": _run(info),
     }
 
@@ -225,33 +225,6 @@ def _expected_sql(case: Case) -> str | None:
 
 def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return rows_ if rows_ is None else rows_[:DATA_ROWS]
-
-
-def _promptfoo_metrics(reader: RunReader) -> list[dict[str, Any]]:
-    """promptfoo's columns of a run that has not ended; at its end the engine sums them, with what is derived."""
-    cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
-    columns: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for ref, row in rows_with_case(reader) if cases else ():
-        if ref not in cases:
-            continue
-        key = (row["suite"], column_agent(reader.case(ref), row["agent"]), row["prompt"] or "")
-        column = columns.get(key)
-        if column is None:
-            column = columns[key] = {
-                "suite": key[0], "agent": key[1], "prompt": key[2], "score": 0.0, "count": 0,
-                "named_scores": {}, "named_weights": {}, "derived": {},
-            }  # fmt: skip
-        column["score"] += row["score"] or 0.0
-        column["count"] += 1
-        weights: dict[str, float] = {}
-        for assertion in row["assertions"]:
-            if assertion["metric"]:
-                weights[assertion["metric"]] = weights.get(assertion["metric"], 0.0) + assertion["weight"]
-        for name, value in row["named_scores"].items():
-            weight = weights.get(name, 1.0)
-            column["named_scores"][name] = column["named_scores"].get(name, 0.0) + value * weight
-            column["named_weights"][name] = column["named_weights"].get(name, 0.0) + weight
-    return list(columns.values())
 
 
 def _run(info: RunInfo) -> dict[str, Any]:

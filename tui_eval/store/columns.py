@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tui_eval.model import Case
+from tui_eval.store.reader import RunReader
 
 
 def column_agent(case: Case, agent: str) -> str:
     """The provider of a case's column: `agent`, which it was run with, but of a row with a provider of its
     own the one whose column it stays in (formats/promptfoo.md 3). `--agent` replaces both."""
     return case.column if case.column and agent == case.agent else agent
+
+
+def sums(reader: RunReader) -> list[dict[str, Any]]:
+    """A row for each prompt and agent of promptfoo's suites: `{suite, agent, prompt, score, named_scores,
+    named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4)."""
+    cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
+    done = [row for row in reader.attempts() if row.state == "done" and row.case_ref in cases]
+    done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
+    places: dict[int, tuple[str, str, str]] = {}
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in done:
+        case, attempt = cases[row.case_ref], reader.attempt(row.id)
+        if attempt is None:
+            continue
+        if case.id not in places:
+            body = reader.case(case.id)
+            places[case.id] = (case.suite, column_agent(body, case.agent), body.prompt or "")
+        key = places[case.id]
+        column = found.get(key)
+        if column is None:
+            column = found[key] = {
+                "suite": key[0], "agent": key[1], "prompt": key[2], "score": 0.0, "count": 0,
+                "named_scores": {}, "named_weights": {}, "derived": {},
+            }  # fmt: skip
+        column["count"] += 1
+        column["score"] += attempt.score or 0.0
+        for name, value in attempt.named_scores.items():
+            weight = attempt.named_weights.get(name, 1.0)
+            column["named_scores"][name] = column["named_scores"].get(name, 0.0) + value * weight
+            column["named_weights"][name] = column["named_weights"].get(name, 0.0) + weight
+    return list(found.values())

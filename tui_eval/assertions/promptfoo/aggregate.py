@@ -108,6 +108,8 @@ async def judge_case(evidence: Evidence) -> Judgement:
     except (CannotJudge, NeedsTrust) as error:
         return _not_judged(assertions, judgement, str(error))
     reply = evidence.reply()
+    if reply is not None and reply.text_missing:
+        return _without_output(assertions, judgement)
     if reply is None or output is not (reply.text if reply.output is None else reply.output):
         judgement.response_text = js.text_of(output)
         judgement.output = None if isinstance(output, str) else output
@@ -130,14 +132,14 @@ async def judge_case(evidence: Evidence) -> Judgement:
         judgement.verdicts.append(verdict)
         target = tally if inner is None else inner
         target.add(verdict)
-        if inner is not None and verdict.metric:
-            tally.name(verdict.metric, verdict.score, verdict.weight)
         for name, score in named.items():
-            tally.name(name, score, verdict.weight)
+            target.name(name, score, verdict.weight)
         tally.forced = tally.forced or forced
     for index, inner in sets.items():
         verdict = _finish_set(judgement.verdicts[index], assertions[index], inner)
         tally.add(verdict)
+        for name, (total, weight) in inner.named.items():
+            tally.name(name, total / weight if weight else 0.0, weight * verdict.weight)
     judgement = _finish(judgement, tally, evidence.reference)
     await _own_score(judgement, evidence)
     if judgement.open and not evidence.services.compares_columns and judgement.outcome == "passed":
@@ -170,9 +172,19 @@ async def case_output(evidence: Evidence) -> Any:
     if reply is None:
         raise CannotJudge("No output: the agent gave no reply")
     output: Any = reply.text if reply.output is None else reply.output
+    if reply.text_missing:
+        return output
     for transform in _transforms(evidence):
-        output = await values.transformed(transform, output, evidence)
+        output = await values.transformed(transform, output, evidence, prompt=_template(evidence))
     return output
+
+
+def _template(evidence: Evidence) -> dict[str, str]:
+    """The prompt as a test's transform sees it: what it is rendered from."""
+    case = evidence.case
+    raw = (case.turns[0].text if case.turns else "") or ""
+    before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
+    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
 
 
 def _transforms(evidence: Evidence) -> list[str]:
@@ -221,10 +233,8 @@ def _set_verdict(assertion: Assertion, tally: Tally) -> Verdict:
 def _finish_set(verdict: Verdict, assertion: Assertion, inner: Tally) -> Verdict:
     verdict.score = inner.mean
     verdict.actual = clip_actual(inner.mean)
-    verdict.passed = inner.passed if inner.count else True
+    verdict.passed = inner.passed
     verdict.reason = inner.text if inner.count else "No assertions"
-    if inner.count == 0:
-        verdict.score = 1.0
     if verdict.passed is None:
         verdict.reason = "an assertion of this set could not be judged"
     return verdict
@@ -261,6 +271,15 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
 def _not_judged(assertions: list[Assertion], judgement: Judgement, why: str) -> Judgement:
     judgement.verdicts = [error_verdict(assertion, why) for assertion in assertions]
     judgement.outcome, judgement.score, judgement.message = "error", 0.0, why
+    return judgement
+
+
+def _without_output(assertions: list[Assertion], judgement: Judgement) -> Judgement:
+    """A provider that answers without an output fails the test, whatever is asserted of it."""
+    judgement = _not_judged(assertions, judgement, "No output")
+    for verdict in judgement.verdicts:
+        verdict.passed = False
+    judgement.outcome = "failed"
     return judgement
 
 

@@ -43,8 +43,15 @@ async def judge_output(assertion: Assertion, evidence: Evidence, output: Any) ->
         if values.is_file(value) and "{{" in value:
             value = values.rendered(value, evidence)
         if values.is_file(value):
-            value, from_script = await values.from_file(value, evidence, output, assertion.config)
+            try:
+                value, from_script = await values.from_file(value, evidence, output, assertion.config)
+            except values.ScriptFault as fault:
+                failed = Result(False, 0.0, str(fault))
+                call = Call(assertion, evidence, kind, inverse, output, js.text_of(output), value, reply)
+                return verdict_from(call, failed), failed
         else:
+            if isinstance(value, list) and any(map(values.is_file, value)):
+                value = await values.with_files(value, evidence)
             value = values.rendered(value, evidence)
     call = Call(assertion, evidence, kind, inverse, output, js.text_of(output), value, reply, from_script)
     answer = check(call)

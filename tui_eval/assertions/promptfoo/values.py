@@ -37,6 +37,10 @@ def rendered(value: Any, evidence: Evidence) -> Any:
         raise CannotJudge(f"Template render error: {error}") from error
 
 
+class ScriptFault(Exception):
+    """A Python or Ruby file that raised where it was to judge: a failure, as what its code says inline."""
+
+
 async def from_file(reference: str, evidence: Evidence, output: Any, config: Any) -> tuple[Any, bool]:
     """What `file://…` stands for: the value, and whether a script computed it.
 
@@ -45,26 +49,58 @@ async def from_file(reference: str, evidence: Evidence, output: Any, config: Any
 
     Raises:
         CannotJudge: the file cannot be read or its script fails.
+        ScriptFault: the script is Python or Ruby, and fails.
         NeedsTrust: it lies outside the project root, or is Python in a folder not trusted.
     """
     path, function = split_reference(reference)
     target = place(path, evidence)
     if target.suffix in _OUR_SCRIPTS:
-        return await code.call_file(target, function, evidence, output, config, default="get_assert"), True
-    text = await asyncio.to_thread(read, target)
-    if target.suffix == ".json":
         try:
-            return js.parse_json(text), False
+            value = await code.call_file(target, function, evidence, output, config, default="get_assert")
+        except CannotJudge as error:
+            if target.suffix not in (".py", ".rb") or not target.exists():
+                raise
+            raise ScriptFault(str(error)) from error
+        return value, True
+    return parsed(path, target.suffix, await asyncio.to_thread(read, target)), False
+
+
+async def with_files(listed: list[Any], evidence: Evidence) -> list[Any]:
+    """A list with each `file://…` in it replaced by what the file holds; scripts are not run there.
+
+    Raises:
+        CannotJudge, NeedsTrust: as `from_file`.
+    """
+    return [await _content(item, evidence) if is_file(item) else item for item in listed]
+
+
+async def _content(reference: str, evidence: Evidence) -> Any:
+    path, _ = split_reference(reference)
+    target = place(path, evidence)
+    if target.suffix in _OUR_SCRIPTS:
+        raise CannotJudge(f"{path}: a list's items cannot be made by code")
+    return parsed(path, target.suffix, await asyncio.to_thread(read, target))
+
+
+def parsed(path: str, suffix: str, text: str) -> Any:
+    """What a file's text stands for: `.json` and `.yaml` are parsed, any other is trimmed.
+
+    Raises:
+        CannotJudge: it is not JSON, or not YAML.
+    """
+    if suffix == ".json":
+        try:
+            return js.parse_json(text)
         except ValueError as error:
             raise CannotJudge(f"{path}: not JSON: {error}") from error
-    if target.suffix in (".yaml", ".yml"):
+    if suffix in (".yaml", ".yml"):
         import yaml
 
         try:
-            return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), False
+            return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         except yaml.YAMLError as error:
             raise CannotJudge(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    return text.strip(), False
+    return text.strip()
 
 
 def split_reference(reference: str) -> tuple[str, str | None]:
@@ -104,8 +140,12 @@ def is_file(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(_FILE)
 
 
-async def transformed(transform: str, output: Any, evidence: Evidence) -> Any:
+async def transformed(
+    transform: str, output: Any, evidence: Evidence, *, prompt: dict[str, str] | None = None
+) -> Any:
     """The output after a transform: a JavaScript expression or body, or `file://…`.
+
+    `prompt` is what `context.prompt` is; by default `label` is the prompt as it was sent.
 
     Raises:
         CannotJudge: it throws, or gives null or undefined.
@@ -115,7 +155,7 @@ async def transformed(transform: str, output: Any, evidence: Evidence) -> Any:
     reply = evidence.reply()
     context = {
         "vars": evidence.vars,
-        "prompt": {"raw": evidence.prompt_sent or "", "label": evidence.case.prompt or ""},
+        "prompt": prompt or {"label": evidence.prompt_sent or ""},
         "metadata": (reply.metadata if reply else None) or {},
     }
     try:

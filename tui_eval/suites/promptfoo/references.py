@@ -32,7 +32,12 @@ class References:
             return value
         reference = value.get("$ref")
         if isinstance(reference, str):
-            return self._target(reference, source, depth)
+            target = self._target(reference, source, depth)
+            if len(value) > 1 and isinstance(target, dict):
+                # Keys beside a reference go over those of what it refers to.
+                others = {key: item for key, item in value.items() if key != "$ref"}
+                return {**target, **self.resolve(others, source, depth)}
+            return target
         mapped = {
             # Schemas of tools have references of their own, for the model that gets them.
             k: v if k == "parameters" else self.resolve(v, source, depth)

@@ -146,7 +146,7 @@ def _resolved(
     compat: Compat,
 ) -> RenderedCase:
     environment = Environment(env, trust)
-    values = {name: loaded(name, value, base, root, trust) for name, value in given.items()}
+    values = {name: loaded(name, value, base, root, trust, compat) for name, value in given.items()}
     options = case.options
     config = options.get("promptConfig")
     settings = dict(config) if isinstance(config, dict) else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -15,7 +14,6 @@ from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, d
 from tui_eval.suites.spelling import close_to
 
 MOST_ASSERTIONS = 10_000
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 Path_ = tuple[Any, ...]
 
 
@@ -126,8 +124,6 @@ class TestReader:
             isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
         ):
             return value
-        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-            return float(value)  # as JavaScript compares it; what `{{ env.X }}` gives is text
         self._error(at, f"must be a number, not {brief(value)}")
         return None
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
+from tui_eval.model import Compat
 from tui_eval.scripting.nunjucks_values import FileList, FileValue
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import yaml_lines
@@ -40,8 +42,10 @@ def kind_of(value: Any) -> str:
     return "code" if _ending(value) in JAVASCRIPT | {"py"} else "file"
 
 
-def loaded(name: str, value: Any, base: Path, root: Path, trust: Trust) -> Any:
+def loaded(name: str, value: Any, base: Path, root: Path, trust: Trust, compat: Compat = "documented") -> Any:
     """A `file://` variable as what the file holds; any other value as it is.
+
+    With `compat: reference` JSON is its text and YAML compact JSON, without keys to be addressed.
 
     Raises:
         RenderError: it is missing, too large, unreadable, or made by code (see `with_code`).
@@ -58,7 +62,17 @@ def loaded(name: str, value: Any, base: Path, root: Path, trust: Trust) -> Any:
         return _pdf(name, plain, base, root, trust)
     if ending in MEDIA and not flag("PROMPTFOO_DISABLE_MULTIMEDIA_AS_BASE64"):
         return _media(name, plain, ending, _bytes(name, plain, base, root, trust))
-    return file_value(name, plain, base, root, trust)
+    found = file_value(name, plain, base, root, trust)
+    return as_text(plain, found) if compat == "reference" else found
+
+
+def as_text(plain: str, found: Any) -> str:
+    """A variable's file as promptfoo fills it in: the text, of YAML the same as compact JSON."""
+    if isinstance(found, str):
+        return found
+    if plain.lower().endswith(".json"):
+        return found.source
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def file_value(name: str, plain: str, base: Path, root: Path, trust: Trust) -> Any:
@@ -101,8 +115,11 @@ async def with_code(
     """
     from tui_eval.scripting.script_host import ScriptError
 
-    result = dict(given)
+    result, seen = dict(given), dict(given)
     for name, value in given.items():
+        if kind_of(value) == "file":
+            # Code sees the variables before its own as they are filled in.
+            seen[name] = loaded(name, value, base, root, trust, "reference")
         if kind_of(value) != "code":
             continue
         plain = value[len("file://") :].strip()
@@ -110,14 +127,14 @@ async def with_code(
         file = _path(name, plain, base, root, trust)
         try:
             if file.suffix == ".py":
-                arguments = [name, prompt, result]
+                arguments = [name, prompt, seen]
                 answer = (await python.call(file, "get_var", arguments, timeout=FUNCTION_TIME)).value
             else:
-                arguments = [name, prompt, result, dict(provider)]
+                arguments = [name, prompt, seen, dict(provider)]
                 answer = (await node.call(file, "", arguments, timeout=FUNCTION_TIME, cwd=base)).value
         except ScriptError as error:
             raise RenderError(f"{name}: {file.name}: {error}") from None
-        result[name] = _output(name, file, answer)
+        result[name] = seen[name] = _output(name, file, answer)
     return result
 
 
