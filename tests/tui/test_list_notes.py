@@ -7,6 +7,7 @@ import pytest
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.state import filtering
 from tui_eval.tui.state.case_tree import Entry
@@ -142,3 +143,44 @@ async def test_finding_begins_where_the_cursor_was(tmp_path):
         await until(lambda: app.screen.found == "g" and cases.current_entry.name == NAMES[1], pilot)
         await pilot.press("escape")
         await until(lambda: cases.current_entry.name == NAMES[0], pilot)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (120, 40)], ids=["60x16", "120x40"])
+async def test_m_notes_from_both_lists(tmp_path, size):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.all_done(["failed", "passed", "passed"])
+    async with running_app(root, size, open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 3, pilot)
+        await pilot.press("m")
+        await until(
+            lambda: isinstance(app.screen, AskScreen) and "take everything away" in screen_text(app), pilot
+        )
+        await pilot.press("w")
+        await until(lambda: "wrong" in line_of(app, "refund is"), pilot)
+        (note,) = Notes(root).of_case(ID.format(NAMES[0]))
+        assert (note.run_id, note.attempt_ref, note.verdict) == (run.info.id, run.refs[0][0], "wrong")
+        await pilot.press("U", "f", *"noted", "enter")
+        await until(lambda: [entry.name for entry in app.screen.shown_entries()] == NAMES[:1], pilot)
+        app.screen.case_list.go_to(ID.format(NAMES[0]))
+        await pilot.press("m")
+        await until(
+            lambda: isinstance(app.screen, AskScreen) and "You said: wrong" in screen_text(app), pilot
+        )
+        await pilot.press("n")
+        await until(lambda: app.screen.query("Prompt"), pilot)
+        await pilot.press(*"cites", "enter")
+        await until(lambda: app.state.notes[ID.format(NAMES[0])].text == "cites", pilot)
+        await until(lambda: "…" in line_of(app, "✗ refund is"), pilot)
+        await pilot.press("m")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("x")
+        await until(lambda: not app.state.notes and not Notes(root).latest(), pilot)
+        assert [entry.name for entry in app.screen.shown_entries()] == NAMES[:1]  # it stays under the cursor
+
+
+async def test_there_is_nothing_to_note_on_a_case_that_never_ran(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.screen.case_list.go_to(ID.format(NAMES[0]))
+        await pilot.press("m")
+        await until(lambda: any("no finished attempt" in text for _, _, text in app.log_lines), pilot)

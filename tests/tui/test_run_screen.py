@@ -71,8 +71,9 @@ async def test_pin_zoom_and_follow(tmp_path):
         await pilot.press("z")
         await until(lambda: [pane.ref for pane in screen.streams.panes] == [refs[7]], pilot)
         await until(lambda: len(screen.streams.panes[0].text.lines) > 200, pilot)
+        await until(lambda: screen.streams.panes[0].top > 200, pilot)
         pane = screen.streams.panes[0]
-        assert pane.follow and pane.top > 200
+        assert pane.follow
         await pilot.press("k")
         assert not pane.follow
         await pilot.press("t")

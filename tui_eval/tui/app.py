@@ -16,11 +16,11 @@ from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.beginning import Beginning
-from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.keys import remap
 from tui_eval.tui.leaving import Leaving
 from tui_eval.tui.loading import Loader
+from tui_eval.tui.noting_actions import NotingActions
 from tui_eval.tui.run_actions import RunActions
 from tui_eval.tui.running import RunDesk
 from tui_eval.tui.runs_actions import RunsActions
@@ -34,7 +34,7 @@ ENGINE_AFTER = 0.5
 run asked for before that starts it."""
 
 
-class EvalApp(TypingAhead, DebuggingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving):
+class EvalApp(TypingAhead, NotingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
     `editing_actions`, `leaving`; a further part is a class like these, named here."""
 

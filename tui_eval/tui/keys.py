@@ -144,6 +144,7 @@ KEYS: tuple[Key, ...] = (
     Key("list.sort", "s", "sort", "sort by the next column", "screen"),
     Key("list.reverse", "S", "reverse", "reverse the order", "screen"),
     Key("list.failures_first", "i", "failures_first", "failures first, or file order", "screen"),
+    Key("list.note", "m", "note", "your verdict, a note or a star on its answer", "screen"),
     Key("pane.next", "tab", "pane(1)", "next pane", "screen"),
     Key("pane.previous", "shift+tab", "pane(-1)", "previous pane", "screen"),
     # -- the live run

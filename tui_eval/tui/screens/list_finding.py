@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
 from textual import on
 from textual.timer import Timer
 from textual.widgets import Input
 
+from tui_eval.store.notes import HumanNote
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state import filtering
@@ -32,6 +34,7 @@ class ListFinding(Place, inherit_bindings=False):
         self.filter_error = ""
         self.found = ""
         self._timer: Timer | None = None
+        self._note: HumanNote | None = None
 
     # -- for those derived
 
@@ -140,12 +143,17 @@ class ListFinding(Place, inherit_bindings=False):
             self.rearrange()
         return True
 
+    def ask_note(self, note: HumanNote) -> None:
+        """Ask for a note's text."""
+        self._note = note
+        self.call_later(self._ask, "note", note.text, "a word on this answer; enter keeps it")
+
     # -- the prompt
 
     async def _ask(
         self, purpose: str, text: str, hint: str, complete: Callable[[str], str | None] | None = None
     ) -> None:
-        """Ends when the prompt has the focus: keys typed ahead belong to it (see `Navigation.on_key`)."""
+        """Ends when the prompt has the focus: keys typed ahead belong to it (see `typing_ahead`)."""
         if not self.query(Prompt):
             self._prompt_start = (self.expression, self.case_list.cursor)
             prompt = Prompt(purpose, text, hint, complete)
@@ -162,6 +170,8 @@ class ListFinding(Place, inherit_bindings=False):
     @on(Prompt.Typed)
     def _typed(self, event: Prompt.Typed) -> None:
         event.stop()
+        if event.purpose == "note":
+            return
         if event.purpose == "/":
             self.found = event.text
             self.case_list.find(event.text, 1, start=self._prompt_start[1])
@@ -178,7 +188,10 @@ class ListFinding(Place, inherit_bindings=False):
             self._timer.stop()
             self._timer = None
         expression, cursor = self._prompt_start
-        if event.purpose == "/":
+        if event.purpose == "note":
+            if event.kept and self._note is not None:
+                self.eval_app.keep_note(replace(self._note, text=event.text.strip()))
+        elif event.purpose == "/":
             if not event.kept:
                 self.found = ""
                 self.case_list.find("", 1)

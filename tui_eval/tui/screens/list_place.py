@@ -175,7 +175,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
                 moved = True
                 self._entries[new.key] = new
                 continue
-            before = old.status
+            before, note = old.status, old.note
             self._changes += 1
             new.variant = old.variant
             if before == new.status and not _differs(old, new):
@@ -185,7 +185,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
                 setattr(old, name, getattr(new, name))
             cases.widen(old)
             lines.update(cases.status_changed(old.key, before, old.status))
-            if before != old.status and (self.view.flat or self.view.accept is not None):
+            if (before, note) != (old.status, old.note) and (self.view.flat or self.view.accept is not None):
                 moved = True
         cases.refresh_lines(lines)
         return moved
@@ -314,6 +314,14 @@ class ListPlace(ListFinding, inherit_bindings=False):
         self.view.held.clear()
         self.rearrange()
         self.eval_app.say(words)
+
+    def action_note(self) -> None:
+        """Ask what to note on the case's answer."""
+        pointer = self.current()
+        if pointer is None:
+            self.eval_app.say("put the cursor on a case first")
+        else:
+            self.eval_app.note_case(self, pointer)
 
     def back(self) -> bool:
         """Leave the prompt, else drop the marks, else the filter."""

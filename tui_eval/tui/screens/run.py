@@ -198,8 +198,14 @@ class RunScreen(RunStreams, inherit_bindings=False):
             self._flush_timer = self.set_timer(FLUSH, self._flush)
 
     @on(SuitesChanged)
-    def _suites_changed(self) -> None:
-        """The cases' own words may be known only now."""
+    def _suites_changed(self, event: SuitesChanged) -> None:
+        """The cases' own words may be known only now, or what a person noted on one of them."""
+        if event.case_ids is not None:
+            changed = set(event.case_ids)
+            self._dirty.update(key for key, entry in self._entries.items() if entry.case_id in changed)
+            if self._flush_timer is None:
+                self._flush()
+            return
         if any(entry.case is None for entry in self._entries.values()):
             self.remake()
 
