@@ -282,6 +282,7 @@ class RunsScreen(Place, inherit_bindings=False):
         """The plots alone, large, or the list again."""
         large = not self.has_class("-plots")
         self.set_class(large, "-plots")
+        self.set_class(False, "-detail")
         self.query_one(KeyHints).show(self.hints())
         self.call_after_refresh(self._focus, self._detail if large else self._list)
 

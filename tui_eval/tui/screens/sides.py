@@ -99,7 +99,8 @@ class SidesScreen(Place, inherit_bindings=False):
             second = (Span(word, "label"), *shown, Span("  tab: the other", "muted"))
         differing = sum(pair.differs for pair in self._pane.pairs)
         words = f"  {differing:,} of {len(self._pane.pairs):,} entries differ"
-        lines: list[Line] = [(Span(name, "strong"), Span(words, "muted")), second]
+        short = fit((Span(name, "strong"),), max(width - width_of((Span(words),)), 8))
+        lines: list[Line] = [(*short, Span(words, "muted")), second]
         self.query_one(LineLabel).set_lines([fit(line, width) for line in lines])
 
     # -- keys

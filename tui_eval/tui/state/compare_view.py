@@ -77,11 +77,9 @@ def chance(p_value: float | None) -> str:
         return ""
     if p_value >= SURE:
         return f"may well be chance (p={p_value:.2f})"
-    return (
-        f"hardly chance (p={max(p_value, 0.0001):.4f})"
-        if p_value < 0.01
-        else f"hardly chance (p={p_value:.2f})"
-    )
+    if p_value < 0.0001:
+        return "hardly chance (p<0.0001)"
+    return f"hardly chance (p={p_value:.{4 if p_value < 0.01 else 2}f})"
 
 
 def summary_lines(
