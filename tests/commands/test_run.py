@@ -82,6 +82,13 @@ def test_attempts_and_threshold(cli: Cli, project: Path) -> None:
     assert "(1 flaky); 2 of 3 attempts passed" in result.out
 
 
+def test_a_threshold_of_0_says_that_nothing_can_fail(cli: Cli, project: Path) -> None:
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: nothing of the kind\n")
+    done = cli("run", ".", "--threshold", "0")
+    assert done.code == 0 and "nothing can fail" in done.err
+    assert cli("run", ".").code == 1
+
+
 def test_several_agents_are_columns(cli: Cli, project: Path) -> None:
     result = cli("run", ".", "-s", "greets", "--agent", "helper", "--agent", "echo", "--display", "json")
     lines = [json.loads(line) for line in result.out.splitlines()]
