@@ -96,8 +96,8 @@ async def test_wide_characters_keep_the_columns(tmp_path, size):
 
 async def test_help_stays_in_a_narrow_footer(tmp_path):
     for width in (60, 40, 30, 20):
-        async with running_app(project(tmp_path), (width, 16)) as (app, _):
-            assert "? help" in screen_text(app).splitlines()[-1], width
+        async with running_app(project(tmp_path), (width, 16)) as (app, pilot):
+            await until(lambda: "? help" in screen_text(app).splitlines()[-1], pilot)
 
 
 def test_the_end_of_a_text_is_cut_by_cells():
