@@ -125,7 +125,7 @@ async def test_find_reaches_folded_text_and_says_how_often(tmp_path: Path) -> No
         await pilot.press("N")
         await sees(pilot, "2 of 3")
         await pilot.press("slash", *"zzz", "enter")
-        await sees(pilot, "not here: repairzzz")
+        await sees(pilot, "not here: zzz")
         assert screen.query_one(TextPane).has_focus
 
 
@@ -452,3 +452,26 @@ async def test_letters_stand_for_glyphs_without_utf8(tmp_path: Path) -> None:
                 await until(pilot, lambda: screen.tab.view is not None)
             lines = screen_text(app).splitlines()[:-1]
             assert all(line.rstrip("▁▂▃▄▅▆▇█▕").isascii() for line in lines), lines
+
+
+async def test_a_search_through_many_rows_lets_keys_in_and_gets_there(tmp_path: Path) -> None:
+    rows = [{"id": number, "name": f"row {number}"} for number in range(6000)]
+    attempt = wrong_cell()
+    attempt.data = DataDetails(
+        columns=["id", "name"], expected=rows, actual=[*rows[:-1], {"id": 5999, "name": "far"}]
+    )
+    app = host(tmp_path, attempt)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("4")
+        tab = screen.tab
+        assert isinstance(tab, DataTab)
+        await until(pilot, lambda: tab.view is not None)
+        await pilot.press("g", "slash", *"row 5500", "enter")
+        await until(pilot, lambda: tab.grid.cursor == 5500)
+        await sees(pilot, "row 5,501 of 6,000")
+        await pilot.press("g", "slash", *"nowhere", "enter")
+        await sees(pilot, "not here: nowhere")
+        await pilot.press("slash", "enter")
+        await pilot.press("j", "j")
+        assert tab.grid.cursor == 2

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from tui_eval.frames.difference import Cell
 
 
+AT_ONCE = 1_000
+"""Rows that are looked through before a search lets other keys in."""
+SLICE = 500
+"""Rows that it then takes at a time."""
+
+
 class DataTab(InspectorTab):
     """Counts, titles, grid and explanation; the SQL and messages in a text pane of their own."""
 
@@ -48,6 +54,8 @@ class DataTab(InspectorTab):
         self.view: DataView | None = None
         self._details: DataDetails | None = None
         self._generation = 0
+        self._query = ""
+        self._search = 0
 
     def compose(self) -> ComposeResult:
         """Summary, titles, rows, explanation, SQL."""
@@ -247,25 +255,40 @@ class DataTab(InspectorTab):
 
     def find_next(self, step: int) -> tuple[int, int]:
         """To the next or previous cell with the text; (row, rows)."""
-        found = self._seek(step, step) if getattr(self, "_query", "") else None
+        found = self._seek(step, step) if self._query else None
         return (found + 1, len(self.view or ())) if found is not None else (0, 0)
 
-    def _seek(self, offset: int, step: int, limit: int = 20_000) -> int | None:
+    def _seek(self, offset: int, step: int) -> int | None:
+        """Go to the nearest row with the text; beyond so many rows the search goes on between keys."""
+        self._search += 1
+        return self._look(self.grid.cursor + offset, step or 1, self._search, AT_ONCE)
+
+    def _look(self, row: int, step: int, search: int, most: int) -> int | None:
         view = self.view
-        if view is None:
+        if view is None or search != self._search:
             return None
-        row = self.grid.cursor + offset
-        for _ in range(limit):
-            if not 0 <= row < len(view):
-                return None
-            for index, cell in enumerate(view.row(row).cells):
+        end = min(row + most, len(view)) if step > 0 else max(row - most, -1)
+        for at in range(row, end, step):
+            for index, cell in enumerate(view.row(at).cells):
                 if any(self._query in text.lower() for text in (cell.expected, cell.actual) if text):
-                    self.grid.move_to(row)
+                    self.grid.move_to(at)
                     self.grid.to_column(index)
-                    return row
-            row += step
-        self.post_message(Said(f"not within {limit:,} rows"))
+                    return at
+        if 0 <= end < len(view):
+            self.set_timer(0.01, partial(self._look_on, end, step, search, self.grid.cursor))
         return None
+
+    def _look_on(self, row: int, step: int, search: int, cursor: int) -> None:
+        """The next rows, unless the person went elsewhere meanwhile."""
+        if self.view is None or search != self._search or self.grid.cursor != cursor:
+            return
+        found = self._look(row, step, search, SLICE)
+        if found is not None:
+            self.post_message(Said(f"row {found + 1:,} of {len(self.view):,}"))
+        elif not 0 <= row + step * SLICE < len(self.view):
+            self.post_message(Said(f"not here: {self._query}"))
+        elif row // SLICE % 10 == 0:
+            self.post_message(Said(f"looking at row {row:,} of {len(self.view):,}; any move stops it"))
 
     def whole_text(self) -> str:
         """The rows shown and the SQL."""

@@ -7,6 +7,7 @@ from functools import partial
 from textual import on
 from textual.events import Key
 
+from tui_eval.guard.text import clip
 from tui_eval.model import Verdict
 from tui_eval.tui import clipboard
 from tui_eval.tui.background import run_in_thread
@@ -100,7 +101,9 @@ class CaseFinding(CasePart, inherit_bindings=False):
     def action_find(self) -> None:
         """Ask what to look for."""
         if not self.query(Prompt):
-            self.mount(Prompt("find", self.query_text, "text in this tab"))
+            last = clip(self.query_text, 40)
+            hint = f"enter: {last} again, esc: marks away" if last else "text in this tab"
+            self.mount(Prompt("find", "", hint))
 
     @on(Prompt.Typed)
     def _typed(self, event: Prompt.Typed) -> None:
@@ -114,7 +117,7 @@ class CaseFinding(CasePart, inherit_bindings=False):
         for prompt in self.query(Prompt):
             prompt.remove()
         self.focus_main()
-        self.query_text = event.text if event.kept else ""
+        self.query_text = (event.text or self.query_text) if event.kept else ""
         count = self.tab.find(self.query_text)
         if not self.query_text:
             self.say("")
