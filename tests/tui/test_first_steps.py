@@ -92,7 +92,7 @@ async def test_an_empty_folder_says_what_it_looks_for_and_writes_a_first_suite(t
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("s")
-        await until(lambda: app.state.rows, pilot, 30)
+        await until(lambda: app.state.rows, pilot)
         assert (tmp_path / "tui_eval.yaml").exists()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tui.app_host import running_app, screen_text, until
-from tui_eval.engine.client import EngineClient
+from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.dialogs import AskScreen
@@ -40,14 +40,21 @@ async def app_on(
         async with running_app(root, size, engine=client) as (app, pilot):
             app.suites_screen.go_to(CasePointer("suite.yaml::three"))
             await pilot.pause()
-            yield app, pilot
+            try:
+                yield app, pilot
+            finally:
+                # A run that waits for the person would keep its engine for ever.
+                run = app.state.run
+                if run is not None and run.active:
+                    with suppress(EngineError):  # it has just ended
+                        await client.cancel(run.info.id)
     finally:
         await client.shutdown()
         await client.close()
 
 
 async def waiting(app, pilot, turn: int) -> None:
-    await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == turn, pilot, 20)
+    await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == turn, pilot)
     await pilot.pause()
 
 
@@ -63,7 +70,7 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
         await waiting(app, pilot, 3)
         assert "you said two!" in screen_text(app) and "edited" in screen_text(app)
         await pilot.press("s")
-        await until(lambda: app.screen._view.done and app.screen._attempt, pilot, 20)
+        await until(lambda: app.screen._view.done and app.screen._attempt, pilot)
         assert app.screen._attempt.outcome == "skipped"
         await pilot.pause()
         assert "by hand, no result" in " ".join(screen_text(app).split())
@@ -83,13 +90,13 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         await pilot.press("b")
         await waiting(app, pilot, 1)
         await pilot.press("o")
-        await until(lambda: app.screen._view.done, pilot, 20)
+        await until(lambda: app.screen._view.done, pilot)
         await pilot.press("escape", "b")
         await waiting(app, pilot, 1)
         await pilot.press("escape")
         assert isinstance(app.screen, AskScreen)
         await pilot.press("y")
-        await until(lambda: not app.state.run.active, pilot, 20)
+        await until(lambda: not app.state.run.active, pilot)
         assert next(iter(app.state.run.attempts.values())).message == "stopped by hand before turn 1"
 
 
@@ -111,7 +118,7 @@ async def test_hostile_texts(tmp_path: Path, size: tuple[int, int]) -> None:
 async def test_accept(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
-        await until(lambda: app.state.run is not None and not app.state.run.active, pilot, 20)
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
         await pilot.press("!")
         await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
         assert '["said three"]' in screen_text(app)
@@ -123,23 +130,23 @@ async def test_accept(tmp_path: Path) -> None:
 async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
-        await until(lambda: app.state.run is not None and not app.state.run.active, pilot, 20)
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
         await pilot.press("enter")
         await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
         await pilot.press("}", "B")
-        await until(lambda: "cannot go on from turn" in screen_text(app), pilot, 20)
+        await until(lambda: "cannot go on from turn" in screen_text(app), pilot)
 
 
 async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
-        await until(lambda: app.state.run is not None and not app.state.run.active, pilot, 20)
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
         first = app.state.run.info.id
         await pilot.press("W")
         await pilot.pause()
         assert "watch: judge" in screen_text(app)
         (tmp_path / "suite.yaml").write_text(SUITE.replace("said thee", "said three"))
-        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot, 20)
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
         row = next(iter(app.state.run.attempts.values()))
         assert (row.outcome, row.cost) == ("passed", 0.0)
         second = app.state.run.info.id
@@ -147,7 +154,7 @@ async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
         await pilot.pause()
         assert "watch: rerun" in screen_text(app)
         (tmp_path / "agent.script.yaml").write_text('default: {say: "no"}\n')
-        await until(lambda: app.state.run.info.id != second and not app.state.run.active, pilot, 20)
+        await until(lambda: app.state.run.info.id != second and not app.state.run.active, pilot)
         assert next(iter(app.state.run.attempts.values())).outcome == "failed"
         await pilot.press("W")
         await pilot.pause()
