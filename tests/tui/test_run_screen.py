@@ -162,12 +162,16 @@ async def test_the_head_says_which_tool_is_at_work_and_for_how_long(tmp_path):
     run = LiveRun(root, NAMES)
     async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
         screen = await opened(app, pilot)
+        began = time.time()
+        screen.streams.now = lambda: began
         ref = run.start(0)
         run.writer.live(ref, "tool_call", "{}", name="look up\x1b orders of long names", call_id="c")
         await until(lambda: "look up␛ orders… 0s" in screen_text(app), pilot)
-        screen.streams.now = lambda: time.time() + 70
+        screen.streams.now = lambda: began + 3_600
         screen.streams.tick()
-        await until(lambda: "look up␛ orders… 1m" in screen_text(app), pilot)
+        await until(
+            lambda: "look up␛ orders… 59m" in screen_text(app) or "… 1h00m" in screen_text(app), pilot
+        )
         run.writer.live(ref, "tool_result", "[]", name="x", call_id="c")
-        await until(lambda: "orders… 1m" not in screen_text(app), pilot)
+        await until(lambda: "look up␛ orders…" not in screen_text(app).splitlines()[2], pilot)
         run.finish()
