@@ -21,18 +21,13 @@ _MATH = [
     "atan2",
     "atanh",
     "cbrt",
-    "ceil",
     "cos",
     "cosh",
     "exp",
-    "floor",
     "hypot",
     "log10",
     "log2",
-    "max",
-    "min",
     "pow",
-    "round",
     "sign",
     "sin",
     "sinh",
@@ -56,7 +51,19 @@ _MORE = {
     "mod": "(a, b) => a - b * Math.floor(a / b)",
     "square": "(x) => x * x",
     "cube": "(x) => x * x * x",
-    "fix": "Math.trunc",
+    "max": "(...x) => Math.max(...x.flat())",
+    "min": "(...x) => Math.min(...x.flat())",
+    "prod": "(...x) => x.flat().reduce((a, b) => a * b, 1)",
+    "variance": "(...x) => { x = x.flat(); const m = x.reduce((a, b) => a + b, 0) / x.length; "
+    "return x.reduce((a, b) => a + (b - m) ** 2, 0) / (x.length - 1); }",
+    "std": "(...x) => Math.sqrt(variance(...x))",
+    "nthRoot": "(x, n = 2) => x ** (1 / n)",
+    # With a number of places; halves go away from zero.
+    "_places": "(how, x, n = 0) => how(Number((x * 10 ** n).toPrecision(15))) / 10 ** n",
+    "round": "(x, n) => Math.sign(x) * _places(Math.round, Math.abs(x), n)",
+    "floor": "(x, n) => _places(Math.floor, x, n)",
+    "ceil": "(x, n) => _places(Math.ceil, x, n)",
+    "fix": "(x, n) => _places(Math.trunc, x, n)",
 }
 
 
@@ -105,8 +112,9 @@ async def _computed(expression: str, scope: Mapping[str, float], javascript: Jav
 
 
 def _as_javascript(expression: str) -> str:
-    """mathjs writes powers with ^ and has words for the logical operators."""
-    text = expression.replace("^", "**")
+    """mathjs writes powers with ^, has words for operators, and takes a power before its sign."""
+    text = re.sub(r"(^|[(,*/+?:=<>&|-])\s*-\s*([\w.]+)\s*\^", r"\1 -1 * \2^", expression).replace("^", "**")
+    text = re.sub(r"\bmod\b(?!\s*\()", "%", text)
     for word, sign in (("and", "&&"), ("or", "||"), ("not", "!")):
         text = re.sub(rf"\b{word}\b", sign, text)
     return text
