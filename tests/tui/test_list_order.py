@@ -141,3 +141,29 @@ async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
             app.screen.go_to(pointer)
             pointer = app.screen.neighbour(pointer, 1, False)
         assert seen == ["m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize("many", [1, 20_000], ids=["in a thread", "at once"])
+@pytest.mark.parametrize("filtered", ["", "case"])
+async def test_cursor_filter_marks_and_order_come_back(tmp_path, monkeypatch, many, filtered):
+    monkeypatch.setattr(list_place, "MANY", many)
+    suite = "agent: offline\ntest_cases:\n" + "".join(
+        f"  - {{name: {name}, input: hello, expected: {{should_contain: [x]}}}}\n" for name in NAMES
+    )
+    root = project(tmp_path, {"suites/support.yaml": suite})
+    async with running_app(root) as (app, pilot):
+        await until(lambda: len(names(app)) == 4, pilot)
+        if filtered:
+            await pilot.press("f", *filtered, "enter")
+            await until(lambda: app.screen.expression == filtered, pilot)
+        app.screen.case_list.go_to("suites/support.yaml::case 1")
+        await pilot.press("space", "s", "s", "S")
+        await until(lambda: names(app)[0] == "case 3", pilot)
+        app.screen.case_list.go_to("suites/support.yaml::case 2")
+        await pilot.press("q")
+        await until(lambda: app.return_code is not None or not app.is_running, pilot)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: names(app)[:1] == ["case 3"], pilot)
+        await until(lambda: app.screen.case_list.current_entry.name == "case 2", pilot)
+        assert app.screen.case_list.marks == {"suites/support.yaml::case 1"}
+        assert app.screen.expression == filtered

@@ -71,13 +71,13 @@ class SuitesReading(Navigation):
     def _restore(self) -> None:
         place = self.suites_screen
         if self._memory.get("filter"):
-            place.set_filter(str(self._memory["filter"]), at_once=True)
+            place.set_filter(str(self._memory["filter"]))
         marks = self._memory.get("marks")
         if isinstance(marks, list):
             place.case_list.marks = {str(mark) for mark in marks} & self.state.by_id.keys()
         cursor = self._memory.get("cursor")
         if isinstance(cursor, str) and cursor:
-            place.case_list.go_to(cursor)
+            place.go_when_there(cursor)
 
     def _ask_trust(self, wanted: list[str]) -> None:
         """Once per folder: may its suites do what they want?"""

@@ -46,6 +46,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
         self._late: set[str] | None = None
         """Keys whose entries changed while a thread makes all of them."""
         self._rest_timer: Timer | None = None
+        self._wanted = ""
 
     # -- for those derived
 
@@ -116,10 +117,10 @@ class ListPlace(ListFinding, inherit_bindings=False):
 
     def rearrange(self) -> None:
         """The same entries under another filter or order; many of them in a thread."""
-        if len(self._entries) <= MANY:
+        if max(len(self._entries), self.case_count()) <= MANY:
             self.rebuild(entries=False)
             return
-        if self._late is not None:  # all of them are being made: they are arranged as it is now wanted
+        if self._late is not None or not self._entries:  # all of them are being made: they are arranged as it is now wanted
             self.remake()
             return
         self._arrangement += 1
@@ -145,6 +146,8 @@ class ListPlace(ListFinding, inherit_bindings=False):
     def _take(self, tree: Tree, keep: bool) -> None:
         cases = self.case_list
         cases.show(tree, keep=keep)
+        if self._wanted and (cases.touched or cases.go_to(self._wanted)):
+            self._wanted = ""
         self.rebuilt()
 
     def _settled(self) -> set[str]:
@@ -224,6 +227,11 @@ class ListPlace(ListFinding, inherit_bindings=False):
                 if not self.case_list.go_to(entry.key):
                     self.unfold(entry)
                 return
+
+    def go_when_there(self, key: str) -> None:
+        """Put the cursor on a line as soon as there is one of that key, unless the person has moved it."""
+        if not self.case_list.go_to(key):
+            self._wanted = key
 
     def unfold(self, entry: Entry) -> None:
         """Unfold what hides a case, and put the cursor on it."""
