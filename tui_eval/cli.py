@@ -14,7 +14,14 @@ from typing import Any
 import click
 
 from tui_eval import __version__
-from tui_eval.commands.options import again_options, config_option, run_options, suite_paths, trust_option
+from tui_eval.commands.options import (
+    FormatChoice,
+    again_options,
+    config_option,
+    run_options,
+    suite_paths,
+    trust_option,
+)
 
 _EXIT_USAGE, _EXIT_INTERNAL = 4, 3
 
@@ -224,7 +231,7 @@ def server_command(port: int) -> int:
     "case_format",
     default="start_to_agent",
     show_default=True,
-    type=click.Choice(["start_to_agent", "nao", "promptfoo", "neuro_san"]),
+    type=FormatChoice(["start_to_agent", "nao", "promptfoo", "neuro_san"]),
 )
 @click.option("--agent", metavar="AGENT", help="as for `run`; without it a scripted agent to begin with")
 def init_command(folder: Path, case_format: str, agent: str | None) -> int:

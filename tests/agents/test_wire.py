@@ -168,20 +168,3 @@ def test_addresses_that_only_look_like_this_machine_get_no_secret(monkeypatch: p
         spec = AgentSpec("it", "openai", {"base_url": f"http://{host}/v1"})
         with pytest.raises(NeedsTrust, match=f"send OPENAI_API_KEY to {host}"):
             create(spec, services(trusted=False))
-
-
-def test_libraries_come_without_what_nothing_uses() -> None:
-    """aiohttp's default contexts know the machine's authorities from their first use on."""
-    code = (
-        "import sys, tui_eval.agents.http_client, aiohttp.connector as c;"
-        "assert 'rich' not in sys.modules and 'httpx._main' not in sys.modules;"
-        "assert type(c._SSL_CONTEXT_VERIFIED).__name__ == '_AuthoritiesLater';"
-        "import ssl; plain = ssl.create_default_context();"
-        "assert type(plain) is ssl.SSLContext;"
-        "assert c._SSL_CONTEXT_VERIFIED.get_ca_certs() == plain.get_ca_certs();"
-        "c._SSL_CONTEXT_UNVERIFIED.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO());"
-        "assert c._SSL_CONTEXT_VERIFIED.verify_mode == ssl.CERT_REQUIRED;"
-        "assert c._SSL_CONTEXT_VERIFIED.check_hostname;"
-        "import httpx._main"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import httpx
+
 from tui_eval.agents import http_events
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.http_answers import backoff, explain, retry_after
 from tui_eval.agents.http_failures import FAILURES, failure_text
-from tui_eval.agents.http_libraries import httpx
 from tui_eval.agents.wire import one_line
 from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.model import Exchange

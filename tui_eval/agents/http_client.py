@@ -8,11 +8,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
 from tui_eval import __version__
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_call import Call
 from tui_eval.agents.http_failures import proxy_for
-from tui_eval.agents.http_libraries import AiohttpTransport, aiohttp, httpx
 from tui_eval.agents.pace import Pace
 from tui_eval.agents.wire import one_line
 

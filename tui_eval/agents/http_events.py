@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from tui_eval.agents.http_libraries import EventSource, httpx
+import httpx
+from httpx_sse import EventSource
 
 _HEADERS = httpx.Headers({"Content-Type": "text/event-stream"})
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import urllib.request
 
-from tui_eval.agents.http_libraries import aiohttp, httpx
+import aiohttp
+import httpx
+
 from tui_eval.agents.wire import one_line
 from tui_eval.config_fill import is_loopback
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from tui_eval.agents.base import Services
-from tui_eval.agents.http_libraries import httpx
 from tui_eval.agents.wire import one_line
 from tui_eval.config import ConfigError
 from tui_eval.guard.paths import confine

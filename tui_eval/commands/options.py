@@ -16,6 +16,17 @@ _N_MEANS = (
 Decorator = Callable[[Any], Any]
 
 
+class FormatChoice(click.Choice):
+    """One of the formats, also as people write it: `neuro-san`, `StartToAgent`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The format's name as the package has it."""
+        plain = str(value).replace("-", "").replace("_", "").lower()
+        return super().convert(
+            next((name for name in self.choices if str(name).replace("_", "") == plain), value), param, ctx
+        )
+
+
 def _with(options: Iterable[Decorator], function: Any) -> Any:
     """The function with these options, in the order in which help lists them."""
     for option in reversed(list(options)):
