@@ -20,7 +20,6 @@ from tui_eval.tui.state.case_content import CaseContent, foreseen
 from tui_eval.tui.state.linked import merged
 from tui_eval.tui.state.past import CasePast
 
-
 PATIENCE = 0.4
 """Seconds of reading after which it is said that something is being read."""
 
