@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "data" / "extension"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "tests" / "data" / "extension"
 
 CONFIG = """\
 agents:
@@ -32,7 +33,11 @@ SUITES = {
 
 def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The command line as somebody has it who installed the other package."""
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "XDG_STATE_HOME": str(folder / ".state")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{PACKAGE}",
+        "XDG_STATE_HOME": str(folder / ".state"),
+    }
     done = subprocess.run(
         [sys.executable, "-m", "tui_eval", *words],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False,
@@ -101,7 +106,7 @@ def test_a_package_that_cannot_be_loaded_is_named(extended: Path) -> None:
 
 
 def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": ""}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "tui_eval", "check", "."],
         cwd=extended, env=environment, capture_output=True, text=True, timeout=60, check=False,

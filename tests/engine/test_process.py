@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.waiting import until
@@ -69,6 +73,25 @@ async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -
     await until(lambda: reader.info().state == "finished")
     assert [row.outcome for row in reader.attempts()] == ["passed"]
     await client.close()
+
+
+async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_path) -> None:
+    root = project(suite=SUITE, script=script(0))
+    socket = tmp_path / "engine.socket"
+    engine = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tui_eval.engine.process", "--socket", str(socket), "--unattended", "0.2"
+    )
+    await until(socket.exists)
+    reader, writer = await asyncio.open_unix_connection(socket)
+    request = msgspec.to_builtins(RunRequest(paths=[str(root)], step=True))
+    writer.write(msgspec.json.encode({"id": 1, "op": "run", "request": request}) + b"\n")
+    run = RunReader(Path(json.loads(await reader.readline())["folder"]))
+    await until(lambda: run.attempts()[0].detail == "step: waits before turn 1")
+    assert run.info().state == "running"
+    writer.close()
+    assert await asyncio.wait_for(engine.wait(), 60) == 0
+    assert run.info().state == "interrupted"
+    run.close()
 
 
 async def test_the_terminals_end_is_not_the_engines(project) -> None:

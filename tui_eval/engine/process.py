@@ -1,7 +1,8 @@
 """The engine as a process of its own: runs outlive the terminal that asked for them.
 
 Spoken to through a unix socket, one JSON object a line: `{"id", "op", …}` answered by
-`{"id", "ok", …}` or `{"id", "error"}`. It ends when nobody is connected and nothing runs.
+`{"id", "ok", …}` or `{"id", "error"}`. It ends when nobody is connected and nothing runs. A run that a person
+steps through is interrupted when nobody has been connected for a while: it would wait for ever, and resumes.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tui_eval.store.runs import StoreError
 ENGINE_FILE = "engine.json"
 _LINE_LIMIT = 64 * 1024 * 1024
 _GRACE_SECONDS = 2.0
+_UNATTENDED_SECONDS = 900.0
 # What a first request would otherwise wait for.
 _WARM = ("tui_eval.agents.openai", "tui_eval.agents.scripted", "httpx", "httpx_aiohttp", "jinja2")
 
@@ -40,11 +42,14 @@ _WARM = ("tui_eval.agents.openai", "tui_eval.agents.scripted", "httpx", "httpx_a
 class EngineServer:
     """One engine: its connections and its runs."""
 
-    def __init__(self, socket: Path) -> None:
+    def __init__(self, socket: Path, unattended: float = _UNATTENDED_SECONDS) -> None:
         self.socket = socket
+        self._unattended = unattended
+        self._unattended_timer: asyncio.TimerHandle | None = None
         self.runs: dict[str, ActiveRun] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._connections = 0
+        self._interrupting: set[asyncio.Task[None]] = set()  # kept until they are done
         self._ending = asyncio.Event()
         self._cache = SuiteCache()
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -74,6 +79,8 @@ class EngineServer:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections += 1
+        if self._unattended_timer is not None:
+            self._unattended_timer.cancel()
         try:
             while line := await reader.readline():
                 answer = await self._answer(line)
@@ -85,6 +92,9 @@ class EngineServer:
             self._connections -= 1
             writer.close()
             self._consider_ending(_GRACE_SECONDS)
+            if self._connections == 0:
+                loop = asyncio.get_running_loop()
+                self._unattended_timer = loop.call_later(self._unattended, self._interrupt_stepping)
 
     def _consider_ending(self, seconds: float) -> None:
         if self._idle_timer is not None:
@@ -94,6 +104,11 @@ class EngineServer:
     def _end_if_idle(self) -> None:
         if self._connections == 0 and not self._tasks:
             self._ending.set()
+
+    def _interrupt_stepping(self) -> None:
+        for run in self.runs.values():
+            if run.runner.stepper is not None:
+                self._interrupting.add(asyncio.ensure_future(run.runner.interrupt()))
 
     async def _answer(self, line: bytes) -> dict[str, Any]:
         message: dict[str, Any] = {}
@@ -177,7 +192,9 @@ def main() -> None:
     """`python -m tui_eval.engine.process --socket PATH`, started by `engine.client`."""
     parser = argparse.ArgumentParser(prog="tui_eval.engine.process")
     parser.add_argument("--socket", required=True, type=Path)
-    asyncio.run(EngineServer(parser.parse_args().socket).serve())
+    parser.add_argument("--unattended", type=float, default=_UNATTENDED_SECONDS, metavar="SECONDS")
+    options = parser.parse_args()
+    asyncio.run(EngineServer(options.socket, options.unattended).serve())
 
 
 if __name__ == "__main__":
