@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import compileall
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -38,11 +40,7 @@ class Screen(Terminal):
 
     def __init__(self, command: list[str], cwd: Path) -> None:
         self.began = time.perf_counter()
-        # Compiled once, as an installed program is, also where the environment keeps Python from doing so.
-        compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cwd / ".compiled")}
-        super().__init__(
-            command, cwd, SIZE, PYTHONPATH=str(ROOT), XDG_STATE_HOME=str(cwd / ".state"), **compiled
-        )
+        super().__init__(command, cwd, SIZE, PYTHONPATH=str(ROOT), XDG_STATE_HOME=str(cwd / ".state"))
         self.seen = b""
 
     def take(self, seconds: float) -> bytes:
@@ -74,9 +72,16 @@ class Screen(Terminal):
         return count
 
 
+@lru_cache(1)
+def _compiled() -> bool:
+    """Compile the program, as an installed one is, also where the environment keeps Python from doing so."""
+    return compileall.compile_dir(ROOT / "tui_eval", quiet=2)
+
+
 @contextmanager
 def started(code: str | list[str], cwd: Path) -> Iterator[Screen]:
     """A program on a terminal: Python text, or arguments of tui-eval."""
+    _compiled()
     command = ["-c", code] if isinstance(code, str) else ["-m", "tui_eval", *code]
     screen = Screen([sys.executable, *command], cwd)
     try:

@@ -17,6 +17,15 @@ _working = 0
 _was_on = True
 
 
+def enable() -> None:
+    """Collect from now on, or as soon as the last thread in `undisturbed` has left."""
+    global _was_on
+    with _lock:
+        _was_on = True
+        if not _working:
+            gc.enable()
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """No collection until the last thread in here has left."""

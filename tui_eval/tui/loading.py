@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Problem, Suite
 from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.tui import collecting
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.state.app_state import Items
 
@@ -57,7 +57,7 @@ class Loader:
             try:
                 self._load(generation, trusted)
             finally:
-                gc.enable()  # off since the start (commands.app)
+                collecting.enable()  # off since the start (commands.app)
 
         run_in_thread(self._app, load, name="loader")
 
