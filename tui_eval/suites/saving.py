@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tui_eval.model import Attempt, Case, Format
-from tui_eval.suites.accepting import agents_sql
+from tui_eval.suites.accepted_nao import agents_sql
 from tui_eval.suites.yaml_edit import EditError, YamlText, block, scalar
 
 ENDINGS: dict[Format, str] = {

@@ -1,0 +1,75 @@
+"""What an expected value has to become for an answer to pass, whatever the format writes it like."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from tui_eval.model import Attempt, Verdict
+from tui_eval.suites.accepted_texts import nearest
+from tui_eval.suites.yaml_edit import EditError
+
+_MARGIN = 1.2
+"""A budget of time or money is set a fifth above what was used, as it varies from run to run."""
+
+EQUALS = frozenset({"equals", "is-equal"})
+HOLDS = frozenset({"contains", "icontains", "starts-with"})
+LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
+BUDGETS = frozenset({"latency", "cost"})
+
+Edited = tuple[str, str, str, int]
+"""The file's text, what the value was and is, its line."""
+
+
+def shown(value: Any) -> str:
+    """A value as people are shown it: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def answer_to(attempt: Attempt, verdict: Verdict) -> str:
+    """The text that a verdict was about: of its turn, else the last."""
+    reply = next((reply for reply in attempt.replies if reply.turn == verdict.turn), None)
+    return (reply.text if reply is not None else attempt.response_text) or ""
+
+
+def new_value(verdict: Verdict, attempt: Attempt) -> Any:
+    """What an assertion on text has to expect for the answer to pass.
+
+    Raises:
+        EditError: that takes a person.
+    """
+    answer = verdict.actual if isinstance(verdict.actual, str) else answer_to(attempt, verdict)
+    if verdict.type in EQUALS:
+        return (
+            attempt.output if attempt.output is not None and not isinstance(verdict.expected, str) else answer
+        )
+    if verdict.type in HOLDS:
+        if verdict.type == "starts-with":
+            return answer[: max(len(str(verdict.expected)), 1)]
+        return nearest(str(verdict.expected), answer)
+    if verdict.type in LISTS and isinstance(verdict.expected, list):
+        lowered = answer.lower() if verdict.type.startswith("i") else answer
+        return [
+            item
+            if (str(item).lower() if verdict.type.startswith("i") else str(item)) in lowered
+            else nearest(str(item), answer)
+            for item in verdict.expected
+        ]
+    raise EditError("only a person can say what it should ask for: edit the case (e)")
+
+
+def budget(verdict: Verdict, attempt: Attempt) -> float | int:
+    """The limit of time (ms) or money that the attempt would have kept.
+
+    Raises:
+        EditError: the record does not say what was used.
+    """
+    used = attempt.cost if verdict.type == "cost" else attempt.duration_ms
+    if isinstance(verdict.actual, int | float) and not isinstance(verdict.actual, bool):
+        used = verdict.actual
+    if used is None:
+        raise EditError(f"the {verdict.type} is not in the record")
+    if verdict.type == "latency":
+        return math.ceil(used * _MARGIN)
+    return float(f"{used * _MARGIN:.3g}")
