@@ -1,0 +1,89 @@
+"""What people's code prints, kept call by call; imported only by `python_worker`, from its own folder."""
+
+from __future__ import annotations
+
+import contextvars
+import fcntl
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+PRINT_LIMIT = 1_000_000
+"""Characters of printed text kept of one call."""
+
+
+class Printed:
+    """What one call has printed."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def write(self, text: str) -> None:
+        """Keep a text, as far as there is room."""
+        room = PRINT_LIMIT - self._length
+        if room > 0:
+            self._pieces.append(text[:room])
+            self._length += len(text)
+            if self._length > PRINT_LIMIT:
+                self._pieces.append("\n… (more was printed)\n")
+
+    def take(self) -> str:
+        """What was printed since it was last taken."""
+        text, self._pieces = "".join(self._pieces), []
+        return text
+
+
+current: contextvars.ContextVar[Printed | None] = contextvars.ContextVar("printed", default=None)
+"""The call that runs in this context."""
+
+
+class Stdout(io.TextIOBase):
+    """`sys.stdout` of people's code: to the call it belongs to."""
+
+    encoding = "utf-8"
+
+    def __init__(self, otherwise: Callable[[], Printed | None]) -> None:
+        """`otherwise` says which call prints where the context does not tell."""
+        self._otherwise = otherwise
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        target = current.get() or self._otherwise()
+        if target is not None:
+            target.write(str(text))
+        return len(text)
+
+    def fileno(self) -> int:
+        return 1
+
+    @property
+    def buffer(self) -> Any:
+        return sys.__stdout__.buffer if sys.__stdout__ is not None else None
+
+
+class Descriptors:
+    """Programs and C code print to the descriptors: they go to a file, read after each call."""
+
+    def __init__(self) -> None:
+        file, path = tempfile.mkstemp(prefix="tui-eval-")
+        os.unlink(path)
+        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        self._file = file
+
+    def take(self) -> str:
+        """What was printed since it was last taken."""
+        if not os.fstat(self._file).st_size:
+            return ""
+        raw = os.pread(self._file, PRINT_LIMIT, 0)
+        os.ftruncate(self._file, 0)
+        return raw.decode("utf-8", "replace")
