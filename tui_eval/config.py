@@ -91,8 +91,14 @@ def common_folder(paths: Sequence[str | Path]) -> Path:
     return Path(os.path.commonpath(folders))
 
 
-def load(paths: Sequence[str | Path] = (), config_file: str | Path | None = None) -> Config:
-    """The configuration that holds for suites at these paths.
+def load(
+    paths: Sequence[str | Path] = (),
+    config_file: str | Path | None = None,
+    *,
+    root: Path | None = None,
+) -> Config:
+    """The configuration that holds for suites at these paths; that of `root` where it is known already, as for
+    a run that was recorded (a `tui_eval.yaml` above it is another project's).
 
     Whatever is wrong in the files is in `Config.problems`, and the rest of them counts.
 
@@ -102,7 +108,10 @@ def load(paths: Sequence[str | Path] = (), config_file: str | Path | None = None
     from tui_eval import config_file as reading
     from tui_eval import nao_config
 
-    root, file = find_root(paths, config_file)
+    if root is not None and config_file is None:
+        file = root / CONFIG_NAME if (root / CONFIG_NAME).is_file() else None
+    else:
+        root, file = find_root(paths, config_file)
     config = Config(root=root, file=file)
     config.nao, problems = nao_config.find(common_folder(paths), root)
     config.problems = problems

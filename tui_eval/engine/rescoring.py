@@ -45,7 +45,7 @@ def rescore(
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
     root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
     request = _request(info, overrides)
-    config = load([root], request.config_file)
+    config = load([root], request.config_file, root=root)
     trust = trust_for(config.root, request.trust)
     today, settings, problems = _today({case.suite for _, case, _ in recorded}, config, trust)
     environment = Environment(config, trust)

@@ -58,7 +58,8 @@ def resume(
         request.timeout = overrides.timeout or request.timeout
         request.judge = overrides.judge or request.judge
         request.trust = overrides.trust
-    config = load([root_of(folder)], request.config_file)
+    root = root_of(folder)
+    config = load([root], request.config_file, root=root)
     trust = trust_for(config.root, request.trust)
     whole = msgspec.structs.replace(
         request, case_ids=None, pairs=None, select=[], filter_pattern=None, filter_metadata=[],
