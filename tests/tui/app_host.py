@@ -111,7 +111,9 @@ class LiveRun:
         self.writer.turn(ref, 1)
         return ref
 
-    def done(self, case: int, outcome: Outcome = "passed", message: str = "", attempt: int = 0) -> None:
+    def done(
+        self, case: int, outcome: Outcome = "passed", message: str = "", attempt: int = 0, said: str = "hi"
+    ) -> None:
         """An attempt ends."""
         self.writer.done(
             self.refs[case][attempt],
@@ -125,7 +127,8 @@ class LiveRun:
                 cost=0.01,
                 started_at=time.time() - 1,
                 duration_ms=1000.0,
-                transcript=[Entry(1, "user", text="hello"), Entry(1, "assistant", text="hi")],
+                transcript=[Entry(1, "user", text="hello"), Entry(1, "assistant", text=said)],
+                response_text=said if said != "hi" else "",
             ),
         )
 

@@ -108,7 +108,7 @@ async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, mon
             answer.set()
         await until(lambda: isinstance(app.screen, CompareScreen), pilot)
         await handled(app, pilot)
-        assert app.screen.only_changed and all(folder.exists() for folder in folders)
+        assert app.screen.only == "changed" and all(folder.exists() for folder in folders)
 
 
 async def test_an_answer_that_never_comes_does_not_keep_the_keys(tmp_path, monkeypatch):

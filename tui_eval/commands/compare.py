@@ -44,6 +44,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
     if as_json:
         document = msgspec.to_builtins(result)
         document["counts"] = {name: result.count(name) for name in CHANGES}
+        document["answer_differs"] = result.other_answers
         document["runs"] = [[folder.name for folder in side] for side in sides]
         say_json(document)
     else:
@@ -96,7 +97,8 @@ def _text(result: Comparison) -> str:
         if not members:
             continue
         if change == "unchanged":
-            lines.append(f"unchanged: {len(members):,}")
+            other = f", {result.other_answers:,} of them with another answer" if result.other_answers else ""
+            lines.append(f"unchanged: {len(members):,}{other}")
             continue
         lines.append(f"{change}: {len(members):,}")
         lines.extend(f"  {_line(case)}" for case in members)

@@ -22,7 +22,8 @@ class CaseChange(msgspec.Struct):
 
     `flaky`: its outcome is the same or not, but one of the runs passed it only sometimes, so that the
     difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
-    None with a single attempt each, where it can tell nothing.
+    None with a single attempt each, where it can tell nothing. `answer_differs`: one of the runs has an
+    answer that the other has not; None where that is not known (a side is missing, or of an older version).
     """
 
     case_id: str
@@ -32,6 +33,12 @@ class CaseChange(msgspec.Struct):
     before: CaseSummary | None
     after: CaseSummary | None
     p_value: float | None = None
+    answer_differs: bool | None = None
+
+    @property
+    def only_the_answer(self) -> bool:
+        """Whether nothing changed but what was answered."""
+        return self.change == "unchanged" and bool(self.answer_differs)
 
 
 Pair = tuple[float, float]
@@ -66,13 +73,18 @@ class Comparison(msgspec.Struct):
         """How many cases changed so."""
         return sum(case.change == change for case in self.cases)
 
+    @property
+    def other_answers(self) -> int:
+        """How many unchanged cases were answered differently."""
+        return sum(case.only_the_answer for case in self.cases)
+
 
 def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comparison:
     """Join two runs by case id and agent; where only one agent each is left, by case id alone (an
     agent against another)."""
     old, new = _by_key(before, after)
     cases = [_change(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old])]
-    cases.sort(key=lambda case: (CHANGES.index(case.change), -_distance(case)))
+    cases.sort(key=lambda case: (CHANGES.index(case.change), not case.only_the_answer, -_distance(case)))
     both = [case for case in cases if case.before is not None and case.after is not None]
     lost = sum(_passed(case.before) and not _passed(case.after) for case in both)
     won = sum(_passed(case.after) and not _passed(case.before) for case in both)
@@ -123,7 +135,7 @@ def _change(before: CaseSummary | None, after: CaseSummary | None) -> CaseChange
     present = after or before
     assert present is not None
     change: Change
-    p_value = None
+    p_value = differs = None
     if before is None or after is None:
         change = "new" if before is None else "gone"
     else:
@@ -138,7 +150,9 @@ def _change(before: CaseSummary | None, after: CaseSummary | None) -> CaseChange
             change = "fixed"
         else:
             change = "flaky" if before.flaky or after.flaky else "unchanged"
-    return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value)
+        if before.answers and after.answers:
+            differs = before.answers != after.answers
+    return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value, differs)
 
 
 def _distance(case: CaseChange) -> float:

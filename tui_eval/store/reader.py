@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from tui_eval.model import Attempt, Case
+from tui_eval.store.answers import has_answers
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.runs import DATABASE, StoreError, is_alive
@@ -50,6 +51,8 @@ class RunReader:
         self._connection = _open(path)
         try:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            answers = ", answer" if has_answers(self._connection) else ", ''"
+            self._attempt_columns = _ATTEMPT_COLUMNS + answers
         except sqlite3.Error as error:
             raise StoreError(f"{path}: {error}") from None
         if version > SCHEMA_VERSION:
@@ -92,7 +95,7 @@ class RunReader:
         return [
             AttemptRow(*row)
             for row in self._all(
-                f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE changed > ? ORDER BY changed", (since,)
+                f"SELECT {self._attempt_columns} FROM attempts WHERE changed > ? ORDER BY changed", (since,)
             )
         ]
 
@@ -102,7 +105,7 @@ class RunReader:
         return [
             AttemptRow(*row)
             for row in self._all(
-                f"SELECT {_ATTEMPT_COLUMNS} FROM attempts {where} ORDER BY case_ref, attempt, id", values
+                f"SELECT {self._attempt_columns} FROM attempts {where} ORDER BY case_ref, attempt, id", values
             )
         ]
 
@@ -140,7 +143,7 @@ class RunReader:
     def attempts_with(self, refs: Sequence[int]) -> list[AttemptRow]:
         """The attempts of these ids."""
         marks = ",".join("?" * len(refs))
-        statement = f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE id IN ({marks})"
+        statement = f"SELECT {self._attempt_columns} FROM attempts WHERE id IN ({marks})"
         return [AttemptRow(*row) for row in self._all(statement, tuple(refs))]
 
     def bodies_of(self, refs: Sequence[int], kind: type[T]) -> Iterator[tuple[int, T]]:

@@ -25,7 +25,7 @@ CREATE TABLE attempts (
     state TEXT NOT NULL, outcome TEXT, score REAL, message TEXT NOT NULL DEFAULT '', started_at REAL,
     duration_ms REAL, input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost REAL,
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
-    changed INTEGER NOT NULL);
+    changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '');
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -78,7 +78,8 @@ class CaseRow(msgspec.Struct):
 
 class AttemptRow(msgspec.Struct):
     """One attempt without its body. `detail` says what it is doing while it runs (`retrying: 429,
-    again in 12 s`), `changed` grows with every change in the run, so viewers read only news."""
+    again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
+    a fingerprint of what was answered at last; empty where that is not known (older runs)."""
 
     id: int
     case_ref: int
@@ -97,6 +98,7 @@ class AttemptRow(msgspec.Struct):
     turn: int
     detail: str
     changed: int
+    answer: str = ""
 
 
 class LiveRow(msgspec.Struct):

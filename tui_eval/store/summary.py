@@ -15,7 +15,8 @@ _Z95 = 1.959963984540054
 
 class CaseSummary(msgspec.Struct):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
-    95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended."""
+    95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
+    the different answers; empty where not every answer that was judged has one."""
 
     case_id: str
     name: str
@@ -34,6 +35,7 @@ class CaseSummary(msgspec.Struct):
     duration_ms: float | None = None
     tokens: int | None = None
     cost: float | None = None
+    answers: list[str] = []
 
 
 def wilson(passed: int, total: int) -> tuple[float, float]:
@@ -77,6 +79,7 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
         (row.input_tokens or 0) + (row.output_tokens or 0) for row in ended if row.output_tokens is not None
     ]
     costs = [row.cost for row in ended if row.cost is not None]
+    marks = {row.answer for row in ended if row.outcome in ("passed", "failed")}
     telling = next((row.message for row in ended if row.outcome not in ("passed", None)), None)
     return CaseSummary(
         case_id=case.case_id,
@@ -96,6 +99,7 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
         duration_ms=sum(durations) / len(durations) if durations else None,
         tokens=sum(tokens) if tokens else None,
         cost=sum(costs) if costs else None,
+        answers=sorted(marks) if "" not in marks else [],
     )
 
 

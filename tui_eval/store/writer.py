@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.model import Attempt, Case
+from tui_eval.store.answers import answer_mark, has_answers
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.pending import storable_rows
@@ -84,6 +85,8 @@ class RunWriter:
         ).fetchone()
         self._next_attempt, self._next_case, self._changed = row[0] + 1, row[1] + 1, row[2]
         connection.execute("DELETE FROM live")
+        if not has_answers(connection):
+            connection.execute("ALTER TABLE attempts ADD COLUMN answer TEXT NOT NULL DEFAULT ''")
 
     # What the engine tells
 
@@ -159,7 +162,7 @@ class RunWriter:
         values = (
             attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
-            usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, self._changed,
+            usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, answer_mark(attempt), self._changed,
             attempt_ref,
         )  # fmt: skip
         self._thread.ended(values, pack(attempt))

@@ -28,7 +28,14 @@ RUNS_KEYS: tuple[Key, ...] = (
 """Keys of the list of runs."""
 
 COMPARE_KEYS: tuple[Key, ...] = (
-    Key("compare.changed", "i", "changed", "only what changed, or everything", "compare", "only changed"),
+    Key(
+        "compare.changed",
+        "i",
+        "changed",
+        "only what changed, only other answers, or everything",
+        "compare",
+        "only changed",
+    ),
     Key("compare.swap", "s", "swap", "the other way round", "compare", "swap"),
     Key(
         "compare.later",

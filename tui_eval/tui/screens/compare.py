@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
 
 from tui_eval.reports.comparison import CHANGES, Comparison
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.compare_loader import Compared, Half, Sides, changed_sides, load_comparison, other_half
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import COMPARE_KEYS, OPEN_KEYS
@@ -29,6 +29,11 @@ STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn"}
 """Styles of the changes in the line at the top."""
 
 
+Only = Literal["", "changed", "answers"]
+ONLY = {"changed": "only what changed", "answers": "only other answers"}
+"""What is said of what is shown, where that is not everything."""
+
+
 class CompareScreen(RowFinding, inherit_bindings=False):
     """Facts of both, then the cases by change; enter shows the two transcripts."""
 
@@ -44,7 +49,8 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         super().__init__()
         self.before, self.after = before, after
         self.comparison: Comparison | None = None
-        self.only_changed = False
+        self.only: Only = ""
+        """What is shown."""
         self._rows: list[Row] = []
         self._generation = 0
         self._table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
@@ -98,14 +104,14 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         run_in_thread(self.app, read, take, failed, name="compare", opens=True)
 
     def _failed(self, generation: int, error: Exception) -> None:
-        if generation == self._generation and self.is_mounted:
+        if generation == self._generation and stands(self):
             self._table.empty = f"Cannot be compared: {one_line(error)}"
             self._table.set_rows([], keep=False)
             self._table.relayout()
         self.eval_app.problem(str(error))
 
     def _take(self, generation: int, found: tuple[Compared, list[Row]]) -> None:
-        if generation == self._generation and self.is_mounted:
+        if generation == self._generation and stands(self):
             (self.before, self.after, self.comparison), self._rows = found
             self._show(keep=False)
 
@@ -114,8 +120,11 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         if comparison is None or not self.has(FactsBar, LineLabel):
             return
         shown = self._rows
-        if self.only_changed:
+        if self.only == "changed":
             shown = [row for row in shown if row.change != "unchanged"]
+        elif self.only == "answers":
+            unchanged = [row for row in shown if row.change == "unchanged"]
+            shown = [row for row in unchanged if row.case is None or row.case.only_the_answer]
         self._table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
         self._table.set_rows(shown, keep=keep)
         if not shown:
@@ -129,6 +138,10 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             number = comparison.count(change)
             if number:
                 parts.append((STYLES[change], f"  {number:,} {change}"))
+        if comparison.other_answers:
+            parts.append(("dim", f"  {comparison.other_answers:,} answered differently"))
+        if self.only:
+            parts.append(("warn", f"  {ONLY[self.only]}"))
         self.query_one(FactsBar).show(parts)
         width = max(self.size.width - 2, 20)
         before, after = _name(self.before, self.agents), _name(self.after, self.agents)
@@ -183,8 +196,10 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         run_in_thread(self.app, work, take, name="sides", opens=True)
 
     def action_changed(self) -> None:
-        """Without the cases that are as they were, or with them."""
-        self.only_changed = not self.only_changed
+        """Only what changed; then only cases whose answer differs and nothing else; then everything."""
+        some = self.comparison is not None and self.comparison.other_answers
+        after: dict[Only, Only] = {"": "changed", "changed": "answers" if some else "", "answers": ""}
+        self.only = after[self.only]
         self._show()
 
     def action_swap(self) -> None:
@@ -198,7 +213,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         generation = self._generation
 
         def take(half: Half | None) -> None:
-            if generation != self._generation or not self.is_mounted:
+            if generation != self._generation or not stands(self):
                 return
             if half is None:
                 what = "agent" if self.agents else "later run" if step > 0 else "earlier run"

@@ -9,6 +9,7 @@ from tui_eval.reports.comparison import CHANGES, CaseChange, Change, Comparison
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.amounts import cost, count, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.reasons import short_reason
 from tui_eval.tui.state.trends import share
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
@@ -35,6 +36,8 @@ COLUMN_WORDS: dict[Change, str] = {
     "fixed": "passes with the second, not with the first",
 }
 """The same of two agents."""
+OTHER_ANSWER = "≠"
+"""Glyph of an unchanged case that was answered differently."""
 SURE = 0.05
 """A difference that chance alone gives less often than this is called one."""
 
@@ -66,7 +69,10 @@ def rows(comparison: Comparison, *, only_changed: bool = False, agents: bool = F
     for change, cases in by_change.items():
         if not cases or (only_changed and change == "unchanged"):
             continue
-        found.append(Row(change, None, len(cases), (COLUMN_WORDS if agents else WORDS)[change]))
+        words = (COLUMN_WORDS if agents else WORDS)[change]
+        if change == "unchanged" and comparison.other_answers:
+            words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
+        found.append(Row(change, None, len(cases), words))
         found += [Row(change, case) for case in cases]
     return found
 
@@ -140,16 +146,21 @@ def row_line(row: Row, width: int) -> Line:
         return fit((Span(f"{glyph} {row.number:,} {row.change}", style), Span(words, "muted")), width)
     case = row.case
     before, after = case.before, case.after
+    other = case.only_the_answer
+    if other:
+        glyph, style = OTHER_ANSWER, "note"
     numbers = f"{ratio(before):>6} → {ratio(after):<6}"
-    told = steadiness(after)
+    told = steadiness(after) if not other else "differs"
+    if other and width >= 90:
+        told = "answer differs"
     told_by = case.p_value if row.change != "unchanged" else None
     took = f" p={told_by:.2f}" if told_by is not None else ""
     right: Line = (
         *_outcome(before),
         Span(numbers, "muted"),
         *_outcome(after),
-        Span(f" {told:<7}" if width >= 70 else "", "note" if told == "flaky" else "muted"),
-        Span(f"{took:<7}" if width >= 90 else "", "muted"),
+        Span(f" {told:<7}" if width >= 70 else "", "note" if other or told == "flaky" else "muted"),
+        Span(f"{took:<7}" if width >= 90 and not other else "", "muted"),
     )
     room = max((width - width_of(right) - 4) if width < 100 else width * 2 // 5, 8)
     name = fit((Span(one_line(case.name)),), room)
@@ -157,7 +168,7 @@ def row_line(row: Row, width: int) -> Line:
     line: Line = (Span(f"  {glyph} ", style), *name, pad, *right)
     message = next((one.message for one in (after, before) if one and one.outcome != "passed"), "")
     if message and width >= 100:
-        line = (*line, Span(f" {one_line(message, 200)}", "muted"))
+        line = (*line, Span(f" {one_line(short_reason(message), 200)}", "muted"))
     return fit(line, width)
 
 

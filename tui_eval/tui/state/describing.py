@@ -12,6 +12,7 @@ from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.case_tree import Entry, Line
 from tui_eval.tui.state.noting import note_words
+from tui_eval.tui.state.reasons import short_reason
 
 Paragraph = tuple[str, str]
 """A style's name (`title`, `text`, `dim`, `label`, `code`, `good`, `bad`, `warn`) and a text."""
@@ -151,7 +152,7 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
         if entry.detail:
             shown.append(("warn", visible(entry.detail, newlines=False)))
         if entry.message and entry.status != "passed":
-            shown.append(("text", clip(visible(entry.message), 1_200)))
+            shown.append(("text", clip(visible(short_reason(entry.message)), 1_200)))
     if entry.note is not None:
         style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
         old = entry.run_id and entry.note.run_id != entry.run_id

@@ -17,6 +17,7 @@ from tui_eval.tui.state.case_tree import Entry, Extent, Line, Tree
 from tui_eval.tui.state.describing import FORMAT_NAMES
 from tui_eval.tui.state.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.noting import note_sign
+from tui_eval.tui.state.reasons import short_reason
 from tui_eval.tui.state.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line, tail
@@ -27,6 +28,9 @@ WORD = 9
 
 NAME = 34
 """Cells that a case's name has before a message beside it gets any."""
+
+ASIDE = 12
+"""Cells below which nothing is said beside a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,24 +196,27 @@ class CaseLines(LineView):
         if entry.note is not None:
             said = [self._note(entry.note, room - min(cell_len(name), 24))]
             room -= cell_len(said[0][0])
-        aside = ""
+        aside, message = "", False
         if self.kind == "run" and entry.message and status in ("failed", "error"):
-            aside = entry.message
+            aside, message = short_reason(entry.message), True
         elif not shown.above:
             aside = entry.suite
-        message = aside is entry.message
         aside = visible(clip(" ".join(aside[:400].split()), 200), newlines=False)
-        wide = min(cell_len(name), max(NAME, room * 3 // 5))
-        if entry.variant:
-            variant = visible(clip(entry.variant.partition(":")[0], 14), newlines=False)
-            wide = min(max(wide, cell_len(name) + 1 + cell_len(variant)), max(NAME, room * 3 // 5), room)
-            name = f"{fit(name, min(cell_len(name), wide - 1 - cell_len(variant)))} {variant}"
-        wide += 2
-        left = room - wide
-        if aside and left >= 12:
+        variant = visible(clip(entry.variant.partition(":")[0], 14), newlines=False) if entry.variant else ""
+        wide = cell_len(name) + (1 + cell_len(variant) if variant else 0)
+        # What stands beside the name gets what it needs of the other two fifths, and no more.
+        beside = max(NAME, room * 3 // 5, room - 2 - cell_len(aside))
+        if aside and room - min(wide, beside) - 2 >= ASIDE:
+            wide = min(wide, beside)
+        else:
+            aside, wide = "", min(wide, room)
+        if variant:
+            name = f"{fit(name, max(wide - 1 - cell_len(variant), 0)).rstrip()} {variant}"
+        if aside:
+            left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
-            parts += [(fit(name, wide - 2) + "  ", name_style), (shown_aside, self._style("dim"))]
+            parts += [(fit(name, wide) + "  ", name_style), (shown_aside, self._style("dim"))]
         else:
             parts.append((fit(name, room), name_style))
         parts += said

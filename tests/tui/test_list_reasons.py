@@ -1,0 +1,70 @@
+"""Lines of lists: a name takes the columns that stand free, a reason does not quote the reply."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.describing import describe_entry
+from tui_eval.tui.state.figures import Symbols
+from tui_eval.tui.state.reasons import short_reason
+
+REPLY = "You must try it's these:\n\n1. Pad thai, at Thip Samai." + " more" * 60
+QUOTED = repr(REPLY)[:200] + "…"
+PROMPTS = """\
+prompts:
+  - {raw: 'Be terse about {{thing}}.', label: terse}
+  - {raw: 'Be warm about {{thing}}, and say all there is to it.', label: warm}
+providers: [echo]
+tests:
+  - description: Kettle text names the capacity in litres
+    vars: {thing: kettle}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        (f"'peanut' unexpectedly found in {QUOTED}", "'peanut' unexpectedly found in the reply"),
+        (
+            f"'a' not found in {QUOTED}; 'b' not found in {QUOTED}",
+            "'a' not found in the reply; 'b' not found in the reply",
+        ),
+        (f"'a' not found in {REPLY[:90]!r}; too slow", "'a' not found in the reply; too slow"),
+        (f"'two' != {REPLY[:90]!r}", "'two' != the reply"),
+        (f'Expected output "{REPLY}" to equal "x"', 'Expected output the reply to equal "x"'),
+        ("'a' not found in 'a short reply'", "'a' not found in 'a short reply'"),
+        ("row 3 differs " * 9, "row 3 differs " * 9),
+    ],
+)
+def test_a_reason_in_a_list_does_not_quote_the_reply(reason, shown):
+    assert short_reason(reason) == shown
+
+
+async def test_the_list_of_a_run_gives_the_short_reason(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["refund is approved", "greets by name"])
+    run.start(0)
+    run.done(0, "failed", f"'peanut' unexpectedly found in {QUOTED}")
+    run.start(1)
+    run.done(1)
+    run.finish()
+    async with running_app(root, (140, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        await until(lambda: "'peanut' unexpectedly found in the reply" in screen_text(app), pilot)
+
+
+def test_the_detail_of_suites_gives_the_short_reason():
+    why = f"'peanut' unexpectedly found in {QUOTED}"
+    entry = Entry("s::a@x", "s::a", "a", "s", "nao", status="failed", message=why)
+    told = [text for _, text in describe_entry(entry, Symbols(), 0.0)]
+    assert "'peanut' unexpectedly found in the reply" in told
+
+
+async def test_a_name_with_its_prompt_takes_the_columns_that_stand_free(tmp_path):
+    root = project(tmp_path, {"promptfooconfig.yaml": PROMPTS})
+    async with running_app(root, (80, 24)) as (app, pilot):
+        await until(lambda: "capacity in litres terse" in screen_text(app), pilot)
+        assert "capacity in litres warm" in screen_text(app)

@@ -1,0 +1,27 @@
+"""Why a case does not pass, in few words, for lists: they know the reason but not the reply."""
+
+from __future__ import annotations
+
+import re
+
+_LONG = 60
+"""Characters from which on a quoted reply is left out, as in a case's head (`verdict_lines.QUOTED`)."""
+_LOOKED_AT = 4_000
+_REPR = rf"(?:'(?:[^'\\]|\\.){{{_LONG},}}(?:'|$)|\"(?:[^\"\\]|\\.){{{_LONG},}}(?:\"|$))"
+_CLIPPED = rf"['\"](?:(?!…; ).){{{_LONG},}}?…(?=$|; )"
+_QUOTING = (
+    # `'peanut' unexpectedly found in 'the reply'`, `'two' != 'the reply'`; long ones end in an ellipsis
+    re.compile(rf"(?<= found in )(?:{_CLIPPED}|{_REPR})"),
+    re.compile(rf"(?<= [!=]= )(?:{_CLIPPED}|{_REPR})"),
+    # `Expected output "the reply" to equal "…"`
+    re.compile(rf'(?<=Expected output )".{{{_LONG},}}?"(?= to (?:not )?equal )', re.DOTALL),
+)
+
+
+def short_reason(words: str) -> str:
+    """A reason as lists show it: without the reply that it quotes, so that what was looked for is seen."""
+    words = words[:_LOOKED_AT]
+    if len(words) > _LONG:
+        for pattern in _QUOTING:
+            words = pattern.sub("the reply", words)
+    return words
