@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import httpx
 
@@ -14,13 +13,11 @@ from tui_eval.agents import http_events
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.http_answers import backoff, explain, retry_after
+from tui_eval.agents.http_connections import Connections
 from tui_eval.agents.http_failures import FAILURES, failure_text
 from tui_eval.agents.wire import one_line
 from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.model import Exchange
-
-if TYPE_CHECKING:
-    from tui_eval.agents.http_client import HttpClient
 
 CONNECT_TIMEOUT = 15.0
 READ_TIMEOUT = 600.0
@@ -42,7 +39,7 @@ class Call:
 
     def __init__(
         self,
-        client: HttpClient,
+        client: Connections,
         method: str,
         url: str,
         body: bytes | None,

@@ -1,0 +1,99 @@
+"""The connections of httpx over aiohttp that one agent's requests take, and how its requests are tried."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from tui_eval import __version__
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.http_failures import proxy_for
+from tui_eval.agents.pace import Pace
+from tui_eval.agents.wire import one_line
+
+RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
+"""Statuses that say "later" rather than "no" (529: Anthropic is overloaded)."""
+RETRIES = 3
+
+
+class Connections:
+    """The connections of one agent. `retry_lost` says whether a request may be sent again when the
+    connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`.
+    `context` says whom to trust over https, and which certificate to show."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        retries: int | None = None,
+        retry_status: frozenset[int] = RETRY_STATUS,
+        retry_lost: bool = True,
+        pace: Pace | None = None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.headers = {
+            "Accept": "*/*",
+            "User-Agent": f"tui-eval/{__version__}",
+            "Accept-Encoding": "identity",
+            **(headers or {}),
+        }
+        self.retries = RETRIES if retries is None else retries
+        self.retry_status = retry_status
+        self.retry_lost = retry_lost
+        self.pace = pace
+        self._context = context
+        self._transports: dict[bool, httpx.AsyncBaseTransport] = {}
+        self._proxy = proxy_for(url)
+        self._urls: dict[str, httpx.URL] = {}
+
+    def transport(self, secure: bool) -> httpx.AsyncBaseTransport:
+        """The connections for https, or for http, made on first use inside the loop that uses them.
+
+        Requests go straight to them: what httpx's client adds (cookies, redirects, authentication) is not
+        wanted here, an answer to one attempt must not sign in another.
+        """
+        made = self._transports.get(secure)
+        if made is None:
+            # Reading all certificate authorities takes 15 ms, needless for plain http.
+            context = self._context or (
+                httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+
+            def session() -> aiohttp.ClientSession:
+                connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ssl=context)
+                return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+            proxy = httpx.Proxy(self._proxy) if self._proxy else None
+            made = self._transports[secure] = AiohttpTransport(
+                verify=context, client=session, proxy=proxy, trust_env=False
+            )
+        return made
+
+    def parsed(self, url: str) -> httpx.URL:
+        """The URL, parsed once.
+
+        Raises:
+            AgentError: it is not a URL.
+        """
+        known = self._urls.get(url)
+        if known is None:
+            try:
+                known = httpx.URL(url)
+            except (httpx.InvalidURL, TypeError, ValueError) as error:
+                raise AgentError(f"{one_line(url)} is not a URL: {one_line(str(error))}") from None
+            if known.scheme not in ("http", "https") or not known.host:
+                raise AgentError(f"{one_line(url)} is not an http(s) URL")
+            if len(self._urls) < 64:
+                self._urls[url] = known
+        return known
+
+    async def close(self) -> None:
+        """Close all connections."""
+        transports, self._transports = list(self._transports.values()), {}
+        for transport in transports:
+            await transport.aclose()
