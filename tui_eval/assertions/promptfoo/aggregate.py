@@ -14,7 +14,8 @@ from tui_eval.assertions.judging import (
     judge_one,
 )
 from tui_eval.assertions.outcome import message_of
-from tui_eval.assertions.promptfoo import js, one, table, values
+from tui_eval.assertions.promptfoo import js, one, table
+from tui_eval.assertions.promptfoo.case_output import case_output
 from tui_eval.assertions.promptfoo.comparison import OPEN
 from tui_eval.assertions.promptfoo.scoring import own_score
 from tui_eval.guard.trust import NeedsTrust
@@ -159,44 +160,6 @@ async def _own_score(judgement: Judgement, evidence: Evidence) -> None:
     if own is not None:
         passed, judgement.score, judgement.message = own
         judgement.outcome = "passed" if passed else "failed"
-
-
-async def case_output(evidence: Evidence) -> Any:
-    """The reply after the provider's transform and then the test's (`transform`, else `postprocess`).
-
-    Raises:
-        CannotJudge: there is no reply, or a transform throws or gives nothing.
-        NeedsTrust: a transform is code in a folder that is not trusted.
-    """
-    reply = evidence.reply()
-    if reply is None:
-        raise CannotJudge("No output: the agent gave no reply")
-    output: Any = reply.text if reply.output is None else reply.output
-    if reply.text_missing:
-        return output
-    for transform in _transforms(evidence):
-        output = await values.transformed(transform, output, evidence, prompt=_template(evidence))
-    return output
-
-
-def _template(evidence: Evidence) -> dict[str, str]:
-    """The prompt as a test's transform sees it: what it is rendered from."""
-    case = evidence.case
-    raw = (case.turns[0].text if case.turns else "") or ""
-    before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
-    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
-
-
-def _transforms(evidence: Evidence) -> list[str]:
-    provider, options = evidence.case.provider, evidence.case.options
-    found = []
-    if isinstance(provider, dict):
-        inner = provider.get("transform")
-        if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
-            inner = only.get("transform")
-        found.append(inner)
-    found.append(options.get("transform") or options.get("postprocess"))
-    return [transform for transform in found if isinstance(transform, str) and transform]
 
 
 async def _judge_in_row(

@@ -11,6 +11,7 @@ from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
 from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
 from tui_eval.assertions.promptfoo import js, table, values
 from tui_eval.assertions.promptfoo.call import Call, Result
+from tui_eval.assertions.promptfoo.case_output import case_output
 from tui_eval.model import Assertion, Reply, Verdict
 
 _SCRIPTS = ("javascript", "python", "ruby")
@@ -18,8 +19,6 @@ _SCRIPTS = ("javascript", "python", "ruby")
 
 async def judge(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> Verdict:
     """A handler for the registry: one assertion on the reply as the case's transforms leave it."""
-    from tui_eval.assertions.promptfoo.aggregate import case_output
-
     verdict, _ = await judge_output(assertion, evidence, await case_output(evidence))
     return verdict
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo.call import Call, Result
+from tui_eval.assertions.promptfoo.span_attributes import arguments_of, tool_name
 from tui_eval.assertions.promptfoo.spans import from_transcript, matches, trace_of
-from tui_eval.assertions.promptfoo.steps import arguments_of, tool_name
 
 _SKILL_TOOL = "skill"
 """The tool by which agents of the Claude SDK use a skill."""

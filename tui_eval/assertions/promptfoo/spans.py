@@ -17,6 +17,7 @@ from typing import Any
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call
+from tui_eval.assertions.promptfoo.span_attributes import tool_name
 from tui_eval.model import Entry, Trace, TraceSpan
 
 TOOL_SPAN = "execute_tool"
@@ -186,8 +187,6 @@ def _by_agent(trace: Trace) -> bool:
 
 
 def _is_tool(span: TraceSpan) -> bool:
-    from tui_eval.assertions.promptfoo.steps import tool_name
-
     return tool_name(span) is not None
 
 
