@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.config import DatabaseSpec
 from tui_eval.frames.databases import SqlError, one_line
-from tui_eval.frames.sql import SqlResult
+from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
     import polars as pl

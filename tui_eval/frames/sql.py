@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config import DatabaseSpec
 from tui_eval.frames.databases import SqlError, one_line, opened, quoted
+from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
     import duckdb
-    import polars as pl
 
 __all__ = ["SqlError", "SqlResult", "execute", "rows", "schema_text"]
 
@@ -25,18 +24,6 @@ _HELD = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
     "HUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", '"NULL"',
 }  # fmt: skip
-
-
-@dataclass(slots=True)
-class SqlResult:
-    """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER
-    BY, by the result columns `order_columns` where they could be told (empty: all)."""
-
-    columns: list[str]
-    frame: pl.DataFrame
-    ordered: bool = False
-    types: dict[str, str] = field(default_factory=dict)
-    order_columns: tuple[str, ...] = ()
 
 
 def execute(
