@@ -11,6 +11,7 @@ import pytest
 
 from tests.tui.app_host import running_app, screen_text, until
 from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.tui.background import stands
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.dialogs import AskScreen
@@ -98,6 +99,21 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         await pilot.press("y")
         await until(lambda: not app.state.run.active, pilot)
         assert next(iter(app.state.run.attempts.values())).message == "stopped by hand before turn 1"
+
+
+async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        step = app.screen
+        assert stands(step)
+        going = app.pop_screen()
+        assert not stands(step)
+        step._renew()  # as the thread that read its attempt would, before and after it is gone
+        await going
+        step._renew()
+        await pilot.press("X", "y")
+        await until(lambda: not app.state.run.active, pilot)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16)])

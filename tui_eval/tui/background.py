@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from textual.app import App
+from textual.dom import NoScreen
+from textual.widget import Widget
 
 from tui_eval.tui.typing_ahead import keys_wait
 
@@ -52,3 +54,12 @@ def run_in_thread(
     thread = threading.Thread(target=work, name=f"tui-{name}", daemon=True)
     thread.start()
     return thread
+
+
+def stands(widget: Widget) -> bool:
+    """Whether a widget is there with all it holds, for what a thread has read: not before it is mounted, nor
+    while its screen is taken away."""
+    try:
+        return widget.is_mounted and widget.screen in widget.app.screen_stack
+    except NoScreen:
+        return False

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from tui_eval.model import DataDetails
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import InspectorTab, Said
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.case_content import CaseContent
@@ -145,7 +145,7 @@ class DataTab(InspectorTab):
         self._say("")
 
     def _made(self, generation: int, view: DataView) -> None:
-        if generation != self._generation or not self.is_mounted:
+        if generation != self._generation or not stands(self):
             return
         self.view = view
         view.only = self.only
@@ -159,7 +159,7 @@ class DataTab(InspectorTab):
 
     def _modes(self, generation: int, lines: list[Line]) -> None:
         """Say that the two comparisons disagree."""
-        if generation != self._generation or not self.is_mounted:
+        if generation != self._generation or not stands(self):
             return
         box = self.query_one(".modes", LineLabel)
         box.display = bool(lines)

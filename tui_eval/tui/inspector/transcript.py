@@ -7,7 +7,7 @@ from functools import partial
 from textual import on
 from textual.app import ComposeResult
 
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.live_transcript import LiveTranscript
@@ -74,7 +74,7 @@ class TranscriptTab(InspectorTab):
         self._draw(keep=keep)
 
     def _made(self, generation: int, keep: bool, view: Transcript) -> None:
-        if generation == self._generation and self.is_mounted:
+        if generation == self._generation and stands(self):
             self.view = view
             self._draw(keep=keep)
 

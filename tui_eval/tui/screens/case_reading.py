@@ -8,7 +8,7 @@ from textual import on
 
 from tui_eval.store.linked import replaced_by
 from tui_eval.store.runs import Store
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.case_loader import Where, load
 from tui_eval.tui.case_past import load_past
 from tui_eval.tui.inspector.history import HistoryTab
@@ -77,7 +77,7 @@ class CaseReading(CasePart, inherit_bindings=False):
             self.say("reading the attempt…")
 
     def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
-        if generation != self._generation or not self.is_mounted:
+        if generation != self._generation or not stands(self):
             return
         self._read = generation
         content.fresh = self._fresh
@@ -114,7 +114,7 @@ class CaseReading(CasePart, inherit_bindings=False):
         )
 
     def _past_read(self, content: CaseContent, past: CasePast) -> None:
-        if content is not self.content or not self.is_mounted:
+        if content is not self.content or not stands(self):
             return
         content.past = past
         self._shown -= {ASSERTIONS, HISTORY}

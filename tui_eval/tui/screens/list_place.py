@@ -13,7 +13,7 @@ from textual import on
 from textual.timer import Timer
 
 from tui_eval.model import Suite
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.collecting import undisturbed
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
@@ -91,7 +91,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
                 return entries, build(entries.values(), suites, view)
 
         def take(made: tuple[dict[str, Entry], Tree]) -> None:
-            if arrangement != self._arrangement or not self.is_mounted:
+            if arrangement != self._arrangement or not stands(self):
                 return
             late, self._late = self._late or set(), None
             self._entries, self._token = made[0], token
@@ -120,7 +120,9 @@ class ListPlace(ListFinding, inherit_bindings=False):
         if max(len(self._entries), self.case_count()) <= MANY:
             self.rebuild(entries=False)
             return
-        if self._late is not None or not self._entries:  # all of them are being made: they are arranged as it is now wanted
+        if (
+            self._late is not None or not self._entries
+        ):  # all of them are being made: they are arranged as it is now wanted
             self.remake()
             return
         self._arrangement += 1
@@ -132,7 +134,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
                 return build(entries, suites, view)
 
         def take(tree: Tree) -> None:
-            if arrangement != self._arrangement or not self.is_mounted:
+            if arrangement != self._arrangement or not stands(self):
                 return
             self._take(tree, keep)
             if changes != self._changes and not view.flat:

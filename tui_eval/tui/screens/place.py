@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui_eval.tui.background import stands
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.pointer import CasePointer
 
@@ -30,7 +31,7 @@ class Place(Screen[Any]):
     def has(self, *selectors: str | type[Widget]) -> bool:
         """Whether these widgets are there: not before the screen is mounted, nor while it is taken away, when
         what a thread read may still come."""
-        return self.is_mounted and all(bool(self.query(selector)) for selector in selectors)
+        return stands(self) and all(bool(self.query(selector)) for selector in selectors)
 
     def current(self) -> CasePointer | None:
         """The case under the cursor, or looked at."""

@@ -7,7 +7,7 @@ from textual.timer import Timer
 
 from tui_eval.model import Entry as TranscriptEntry
 from tui_eval.store.reader import RunReader
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -55,7 +55,7 @@ class RunStreams(ListPlace, inherit_bindings=False):
                 reader.close()
 
         def take(transcript: list[TranscriptEntry]) -> None:
-            if transcript and self.is_mounted and self.eval_app.state.run is run:
+            if transcript and stands(self) and self.eval_app.state.run is run:
                 self.streams.complete(ref, transcript)
 
         run_in_thread(self.eval_app, read, take, name="transcript")

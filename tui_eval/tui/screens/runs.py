@@ -13,7 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from tui_eval.store.runs import Store
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import OPEN_KEYS, RUNS_KEYS
 from tui_eval.tui.messages import RunChanged
@@ -403,7 +403,7 @@ class RunsScreen(Place, inherit_bindings=False):
             self.eval_app.problem(words)
         gone = count - len(stayed)
         self.eval_app.say(f"deleted {gone} run{'s' * (gone != 1)}")
-        if self.is_mounted:
+        if stands(self):
             self.marks = {}
             self.load(asked=True)
 

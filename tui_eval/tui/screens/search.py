@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import OPEN_KEYS, SEARCH_KEYS
 from tui_eval.tui.pointer import CasePointer
@@ -120,7 +120,7 @@ class SearchScreen(Place, inherit_bindings=False):
 
     def _gathering(self, number: int, done: int, total: int) -> None:
         """A run that is searched first takes a while."""
-        if self.is_mounted and number == self._search:
+        if stands(self) and number == self._search:
             self._table.empty = f"Reading the transcripts: {done:,} of {total:,} attempts."
             self._table.relayout()
 

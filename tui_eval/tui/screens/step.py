@@ -18,7 +18,7 @@ from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
@@ -107,7 +107,7 @@ class StepScreen(Place, inherit_bindings=False):
         return next(iter(run.attempts.values()), None) if run is not None else None
 
     def _renew(self) -> None:
-        if not self.is_mounted:
+        if not stands(self):
             return
         run, row = self._run(), self._row()
         if run is None or row is None:
