@@ -17,6 +17,7 @@ from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionCo
 from tui_eval.agents.pace import Pace
 from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
+from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.rows import Memory
 from tui_eval.events import Finished
 from tui_eval.guard.secrets import Masker
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from tui_eval.engine.hooks import SuiteHooks
     from tui_eval.engine.otlp.tracing import Tracing
     from tui_eval.frames.sql import SqlResult
-    from tui_eval.scripting.javascript import JavaScriptHost
-    from tui_eval.scripting.node_host import NodeHost
-    from tui_eval.scripting.python_host import PythonHost
 
 _SQL_TIMEOUT = 30.0
 _JUDGE_NETWORK = "gist"  # neuro-san's own
@@ -40,10 +38,11 @@ _TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
 AskJudge = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
 
 
-class Environment:
+class Environment(Hosts):
     """Made for one run (the warm engine makes one per run; hosts and agents close with it)."""
 
     def __init__(self, config: Config, trust: Trust) -> None:
+        super().__init__(config.root)
         self.config = config
         self.trust = trust
         self.masker = Masker(secrets(config))
@@ -60,9 +59,6 @@ class Environment:
         self.paces: dict[str, Pace] = {}
         """How fast each agent may be asked, by its name."""
         self._agents: dict[bytes, Agent] = {}
-        self._python: PythonHost | None = None
-        self._javascript: JavaScriptHost | None = None
-        self._node: NodeHost | None = None
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
 
     def agent(self, spec: AgentSpec) -> Agent:
@@ -102,33 +98,6 @@ class Environment:
 
             self._tracing = Tracing(self.trust, f"eval-{self.run_id}")
         return self._tracing
-
-    @property
-    def python(self) -> PythonHost:
-        """The host of people's Python (assertions, transforms)."""
-        if self._python is None:
-            from tui_eval.scripting.python_host import PythonHost
-
-            self._python = PythonHost(self.config.root)
-        return self._python
-
-    @property
-    def node(self) -> NodeHost:
-        """The host of people's JavaScript that needs node's modules."""
-        if self._node is None:
-            from tui_eval.scripting.node_host import NodeHost
-
-            self._node = NodeHost(self.config.root)
-        return self._node
-
-    @property
-    def javascript(self) -> JavaScriptHost:
-        """The isolates for JavaScript of promptfoo suites."""
-        if self._javascript is None:
-            from tui_eval.scripting.javascript import JavaScriptHost
-
-            self._javascript = JavaScriptHost()
-        return self._javascript
 
     async def sql(self, name: str | None, query: str) -> SqlResult:
         """Run a query read-only in a thread; interrupted when the caller is cancelled.
@@ -303,10 +272,6 @@ class Environment:
         closing: list[Awaitable[Any]] = [agent.close() for agent in self._agents.values()]
         if self._tracing is not None:
             closing.append(self._tracing.close())
-        for host in (self._python, self._javascript, self._node):
-            if host is not None:
-                ended = host.close()
-                if ended is not None:
-                    closing.append(ended)
+        closing += self.end_hosts()
         await asyncio.gather(*closing, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)

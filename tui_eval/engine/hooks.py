@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tui_eval.config import Config, ConfigError, rule_for
-from tui_eval.engine.environment import Environment
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.engine.hosts import Hosts
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.suites.promptfoo.hooks import HookError, Hooks
 
@@ -18,14 +18,16 @@ _EXTENSIONS = "extensions"
 class SuiteHooks:
     """The hooks of the suites of one run, and the rows that `afterAll` is told of."""
 
-    def __init__(self, settings: Mapping[str, dict[str, Any]], environment: Environment) -> None:
+    def __init__(
+        self, settings: Mapping[str, dict[str, Any]], config: Config, trust: Trust, hosts: Hosts
+    ) -> None:
         self._hooks: dict[str, Hooks] = {}
         self._settings = {suite: own for suite, own in settings.items() if own.get(_EXTENSIONS)}
         self._cases: dict[str, list[Case]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
         self.failed: dict[str, str] = {}
         for suite, own in self._settings.items():
-            self._hooks[suite] = _hooks(suite, own, environment)
+            self._hooks[suite] = _hooks(suite, own, config, trust, hosts)
 
     def begin(self, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
         """The cases as `beforeAll` of their suites leaves them, and the settings that it changed. A suite
@@ -89,16 +91,15 @@ class SuiteHooks:
         return problems
 
 
-def _hooks(suite: str, settings: Mapping[str, Any], environment: Environment) -> Hooks:
-    config: Config = environment.config
+def _hooks(suite: str, settings: Mapping[str, Any], config: Config, trust: Trust, hosts: Hosts) -> Hooks:
     rule = rule_for(config, suite)
     return Hooks(
         settings[_EXTENSIONS],
         (config.root / suite).parent,
         config,
-        environment.trust,
-        environment.python,
-        environment.node,
+        trust,
+        hosts.python,
+        hosts.node,
         (rule.compat if rule else None) or "documented",
     )
 

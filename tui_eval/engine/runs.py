@@ -121,7 +121,7 @@ def with_hooks(
     """The cases and settings as the suites' `beforeAll` hooks leave them."""
     from tui_eval.engine.hooks import SuiteHooks
 
-    environment.hooks = SuiteHooks(settings, environment)
+    environment.hooks = SuiteHooks(settings, environment.config, environment.trust, environment)
     cases, changed = environment.hooks.begin(cases)
     return cases, {**settings, **changed}
 
