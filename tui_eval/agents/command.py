@@ -17,6 +17,7 @@ from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
 from tui_eval.agents.provider_response import call_context, prompt_of
+from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import decode, encode, one_line
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
@@ -51,17 +52,13 @@ class CommandAgent(Agent):
         return CommandSession(self, context)
 
 
-class CommandSession(Session):
+class CommandSession(RememberingSession):
     """The conversation so far goes in with each turn."""
 
     def __init__(self, agent: CommandAgent, context: SessionContext) -> None:
+        super().__init__()
         self.agent = agent
         self.context = context
-        self.messages: list[dict[str, Any]] = []
-
-    def restart(self) -> None:
-        """Forget what was said."""
-        self.messages = []
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Run the command for one turn."""
@@ -99,11 +96,7 @@ class CommandSession(Session):
         for event in events:
             yield event
         reply.latency_ms = spent
-        self.messages = [
-            *self.messages,
-            {"role": "user", "content": request.text},
-            {"role": "assistant", "content": reply.text},
-        ]
+        self.remember(request, reply)
         yield Finished(reply)
 
     def _read(self, text: str, turn: int) -> tuple[list[Event], Reply]:

@@ -20,6 +20,7 @@ from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
 from tui_eval.agents.provider_response import prompt_of
+from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import decode, encode, one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta
@@ -66,17 +67,13 @@ class HttpAgent(Agent):
         await self.client.close()
 
 
-class HttpSession(Session):
+class HttpSession(RememberingSession):
     """What was said so far goes in with each turn."""
 
     def __init__(self, agent: HttpAgent, context: SessionContext) -> None:
+        super().__init__()
         self.agent = agent
         self.context = context
-        self.messages: list[dict[str, Any]] = []
-
-    def restart(self) -> None:
-        """Forget what was said."""
-        self.messages = []
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """One request and its answer."""
@@ -113,8 +110,7 @@ class HttpSession(Session):
             if not (streamed and isinstance(event, TextDelta)):
                 yield event
         reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
-        said = {"role": "user", "content": request.text}
-        self.messages = [*self.messages, said, {"role": "assistant", "content": reply.text}]
+        self.remember(request, reply)
         yield Finished(reply)
 
     def _read(self, text: str, turn: int) -> tuple[list[Event], Reply]:

@@ -17,6 +17,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.json_reply import Paths, read_reply, usage_from
 from tui_eval.agents.options import Options
 from tui_eval.agents.provider_response import call_context, prompt_of, read_response
+from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
@@ -73,21 +74,17 @@ class PythonAgent(Agent):
         await asyncio.to_thread(self.host.close)
 
 
-class PythonSession(Session):
+class PythonSession(RememberingSession):
     """One conversation; the function is told what was said before in `session["messages"]`."""
 
     def __init__(
         self, agent: PythonAgent, context: SessionContext, streams: bool, with_session: bool
     ) -> None:
+        super().__init__()
         self.agent = agent
         self.context = context
         self.streams = streams
         self.with_session = with_session
-        self.messages: list[dict[str, Any]] = []
-
-    def restart(self) -> None:
-        """Forget what was said."""
-        self.messages = []
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Call the function for one turn, or for the whole conversation."""
@@ -109,7 +106,7 @@ class PythonSession(Session):
             yield event
         if reply.latency_ms is None:
             reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
-        self._remember(request, reply)
+        self.remember(request, reply)
         yield Finished(reply)
 
     def _arguments(self, request: Request) -> list[Any]:
@@ -180,15 +177,8 @@ class PythonSession(Session):
         reply.usage = reply.usage or usage or usage_from(reply.metadata or {})
         reply.cost = reply.cost if reply.cost is not None else cost
         reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
-        self._remember(request, reply)
+        self.remember(request, reply)
         yield Finished(reply)
-
-    def _remember(self, request: Request, reply: Reply) -> None:
-        self.messages = [
-            *self.messages,
-            {"role": "user", "content": request.text},
-            {"role": "assistant", "content": reply.text},
-        ]
 
 
 def _changed_at(file: Path) -> int:
