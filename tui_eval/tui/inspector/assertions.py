@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-
-from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.inspector.text_tab import TextTab
 from tui_eval.tui.state.assertions_view import build
 from tui_eval.tui.state.case_content import CaseContent, deciding
-from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.text_pane import TextPane
 
 
-class AssertionsTab(InspectorTab):
+class AssertionsTab(TextTab):
     """One pane of verdicts; `} {` go from one to the next."""
 
-    def compose(self) -> ComposeResult:
-        """The pane."""
-        yield TextPane(empty="Verdicts stand here when the attempt is done.")
-
-    @property
-    def main(self) -> LinePane:
-        """The pane."""
-        return self.query_one(TextPane)
-
-    @property
-    def text(self) -> TextPane:
-        """The pane."""
-        return self.query_one(TextPane)
+    EMPTY = "Verdicts stand here when the attempt is done."
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's verdicts, from the one that decided on."""

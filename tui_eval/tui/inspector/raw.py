@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-
-from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.inspector.text_tab import TextTab
 from tui_eval.tui.state import prompt_view
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.raw_view import build
-from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.text_pane import TextPane
 
 
-class RawTab(InspectorTab):
+class RawTab(TextTab):
     """One pane; `} {` go from exchange to exchange."""
 
-    def compose(self) -> ComposeResult:
-        """The pane."""
-        yield TextPane(empty="Requests and responses stand here when the attempt is done.")
-
-    @property
-    def main(self) -> LinePane:
-        """The pane."""
-        return self.query_one(TextPane)
-
-    @property
-    def text(self) -> TextPane:
-        """The pane."""
-        return self.query_one(TextPane)
+    EMPTY = "Requests and responses stand here when the attempt is done."
 
     _content: CaseContent | None = None
     _width = 0
