@@ -14,7 +14,8 @@ from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry, Format, Reply, Turn
 from tui_eval.store.reader import RunReader
 from tui_eval.suites.accepting import replace_file
-from tui_eval.suites.saving import ENDINGS, facts, proposed_path, save, talk_of
+from tui_eval.suites.saved_talk import facts, talk_of
+from tui_eval.suites.saving import ENDINGS, proposed_path, save
 from tui_eval.suites.yaml_edit import EditError
 
 FORMATS: tuple[Format, ...] = ("start_to_agent", "nao", "promptfoo", "neuro_san")

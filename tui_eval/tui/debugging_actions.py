@@ -284,7 +284,8 @@ class DebuggingActions(EditingActions, Following):
         Raises:
             EditError: it cannot be.
         """
-        from tui_eval.suites.saving import save, talk_of
+        from tui_eval.suites.saved_talk import talk_of
+        from tui_eval.suites.saving import save
         from tui_eval.suites.yaml_edit import EditError
 
         path = self.state.root / choice.file
