@@ -168,6 +168,18 @@ def rescore_command(run: str, outputs: tuple[Path, ...], display: str, **options
     return rescore(run, RunRequest(**options), display, outputs)
 
 
+@cli.command(name="assess")
+@click.argument("run", default="last")
+@click.option("--judge", metavar="NAME", help="the agent that names what failed")
+@click.option("--json", "as_json", is_flag=True)
+@trust_option
+def assess_command(run: str, judge: str | None, as_json: bool, trust: bool) -> int:
+    """Group the failures of a run by what failed; the judge names the groups, which are kept."""
+    from tui_eval.commands.assess import assess
+
+    return assess(run, judge, trust, as_json)
+
+
 @cli.command(name="cancel")
 @click.argument("run", default="last")
 def cancel_command(run: str) -> int:

@@ -109,6 +109,22 @@ class EngineClient:
         """
         await self._ask("step", run=run_id, attempt=attempt_ref, decision={"action": action, "text": text})
 
+    async def plan_naming(self, folder: Path, trust: bool = False) -> dict[str, Any]:
+        """What having a run's failures named would ask and cost: `{judge, questions, cost, free}`.
+
+        Raises:
+            EngineError: there is no judge, or nothing to name.
+        """
+        return await self._ask("plan_naming", folder=str(folder), trust=trust)
+
+    async def name_failures(self, folder: Path, total: int, trust: bool = False) -> None:
+        """Begin it; `naming` tells how far it is."""
+        await self._ask("name", folder=str(folder), total=total, trust=trust)
+
+    async def naming(self, run_id: str, cancel: bool = False) -> dict[str, Any]:
+        """`{done, total, ended, error}` of a naming; `cancel` stops it."""
+        return await self._ask("naming", run=run_id, cancel=cancel)
+
     async def state(self) -> dict[str, Any]:
         """`{runs: [id, …], pid}` of the engine."""
         return await self._ask("state")

@@ -188,6 +188,10 @@ class Environment(Hosts):
         spec = self._judge_spec(name)
         return spec is not None and spec.type == "neuro-san"
 
+    def judge_spec(self, name: str | None) -> AgentSpec | None:
+        """The agent that judges; None where none is configured."""
+        return self._judge_spec(name)
+
     def _judge_spec(self, name: str | None) -> AgentSpec | None:
         if not name:
             return self.config.judge

@@ -22,6 +22,7 @@ import msgspec
 
 from tui_eval.config import ConfigError
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.naming import Naming, plan_naming
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import NothingToRun, prepare
@@ -52,6 +53,7 @@ class EngineServer:
         self._interrupting: set[asyncio.Task[None]] = set()  # kept until they are done
         self._ending = asyncio.Event()
         self._cache = SuiteCache()
+        self._namings: dict[str, Naming] = {}
         self._idle_timer: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
@@ -143,6 +145,21 @@ class EngineServer:
                 if stepper is None or not stepper.decide(message["attempt"], decision):
                     raise ValueError("no turn of this attempt waits for a decision")
                 return {}
+            case "plan_naming":
+                planned = await plan_naming(Path(message["folder"]), trust=bool(message["trust"]))
+                return msgspec.to_builtins(planned)
+            case "name":
+                folder, total = Path(message["folder"]), int(message["total"])
+                before = self._namings.get(folder.name)
+                if before is not None and not before.task.done():
+                    raise NothingToRun(f"the failures of run {folder.name} are being named already")
+                self._namings[folder.name] = Naming(folder, bool(message["trust"]), total)
+                return {}
+            case "naming":
+                naming = self._namings[message["run"]]
+                if message.get("cancel"):
+                    naming.task.cancel()
+                return naming.facts()
             case "state":
                 return {"runs": list(self.runs), "pid": os.getpid()}
             case "shutdown":

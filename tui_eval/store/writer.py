@@ -203,6 +203,26 @@ class RunWriter:
         self._thread.update(attempt_ref, columns)
 
 
+def keep_assessment(folder: Path, assessment: Assessment) -> None:
+    """Keep how the attempts of a run that has ended failed, named by a judge.
+
+    Raises:
+        StoreError: the folder cannot be written, or the run is being executed.
+    """
+    lock = RunLock(folder)
+    try:
+        connection = connect(folder)
+        try:
+            text = encode_json(assessment).decode()
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('assessment', ?)", (text,))
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise StoreError(f"{folder}: {error}") from None
+    finally:
+        lock.release()
+
+
 def _has_tables(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'attempts'").fetchone() is not None
 

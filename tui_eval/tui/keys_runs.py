@@ -8,6 +8,7 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key("runs.search", "slash", "search", "search all transcripts of the run", "runs", "search"),
     Key("runs.mark", "space", "mark", "mark the run (two of them: c compares)", "runs", "mark"),
     Key("runs.resume", "u", "take_up", "go on with an interrupted run", "runs", "resume"),
+    Key("runs.name", "n", "name_failures", "the judge names how attempts failed; again: stops", "runs"),
     Key("runs.delete", "D", "delete", "delete the run, or the marked ones (asks)", "runs"),
     Key("runs.prune", "O", "prune", "delete this run and all before it (asks)", "runs"),
     Key("runs.plots", "v", "plots", "plots over all runs, large; or small again", "runs", "plots"),

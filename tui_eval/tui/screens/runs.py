@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -20,8 +21,9 @@ from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.runs_loader import delete, load_facts, load_runs
 from tui_eval.tui.screens.list_place import now
-from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.screens.run_naming import RunNaming
 from tui_eval.tui.screens.search import SearchScreen
 from tui_eval.tui.state.lines import fit, one_line
 from tui_eval.tui.state.runs_view import (
@@ -46,7 +48,7 @@ AGAIN = 3.0
 """Seconds between two looks at the list while a run goes on anywhere."""
 
 
-class RunsScreen(Place, inherit_bindings=False):
+class RunsScreen(RunNaming, inherit_bindings=False):
     """The list at the left, the run under the cursor at the right; one at a time on a narrow screen."""
 
     TITLE = "Runs"
@@ -181,6 +183,8 @@ class RunsScreen(Place, inherit_bindings=False):
             parts.append(("running", f"  {active} going on"))
         if cut_off:
             parts.append(("warn", f"  {cut_off} interrupted (u goes on)"))
+        if self.naming_words:
+            parts.append(("running", f"  {self.naming_words}"))
         if self.whole_only:
             parts.append(("dim", "  whole runs only (i shows all)"))
         if self.filter:
@@ -227,6 +231,18 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def _folder(self, run_id: str):
         return Store(self.eval_app.state.root).runs_folder / run_id
+
+    def folder_of(self, run_id: str) -> Path:
+        """Where a run is kept."""
+        return self._folder(run_id)
+
+    def naming_changed(self, run_id: str = "") -> None:
+        """How far the judge is, or the names it gave."""
+        self._facts.pop(run_id, None)
+        if self.has(".titles", FactsBar):
+            self._bar()
+            if run_id:
+                self._show_detail()
 
     def _ours(self) -> set[str]:
         app = self.eval_app

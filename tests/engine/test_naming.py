@@ -1,0 +1,103 @@
+"""Failures of a run that has ended, named by the judge: through the engine's process and on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Cli, cli  # noqa: F401 - a fixture
+from tests.engine.test_runs import go, suite_of
+from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.engine.naming import name_failures, plan_naming
+from tui_eval.engine.runs import NothingToRun
+from tui_eval.store.reader import RunReader
+
+CONFIG = """
+agents: {helper: {type: scripted, script: agent.script.yaml}}
+judge: {type: scripted, script: judge.script.yaml}
+"""
+NAMED = "The answer lacks the letter."
+JUDGE = f"default: {{say: '{NAMED}'}}\n"
+SLOW = "default: {steps: [{wait: 60}, {say: x}]}\n"
+
+
+def names(folder) -> list[str | None]:
+    with closing(RunReader(folder)) as reader:
+        return [mode.name for mode in reader.assessment().modes]
+
+
+async def ended(client: EngineClient, run_id: str) -> dict[str, Any]:
+    async with asyncio.timeout(60):
+        while True:
+            facts = await client.naming(run_id)
+            if facts["ended"]:
+                return facts
+            await asyncio.sleep(0.02)
+
+
+async def run_of(project, judge: str = JUDGE, config: str = CONFIG, say: str = "k"):
+    files = {"judge.script.yaml": judge}
+    root = project(suite=suite_of("a", "b"), script=f"default: {{say: {say}}}\n", config=config, **files)
+    _, reader = await go(root)
+    reader.close()
+    return root, reader.folder
+
+
+async def test_what_it_comes_to_is_known_before_and_the_names_are_kept(project) -> None:
+    _, folder = await run_of(project)
+    plan = await plan_naming(folder)
+    assert (plan.questions, plan.free, plan.cost) == (1, True, 0.0)
+    assert names(folder) == [None]
+    answered: list[int] = []
+    await name_failures(folder, on_answer=lambda: answered.append(1))
+    assert names(folder) == [NAMED] and answered == [1]
+
+
+async def test_a_judge_of_a_known_price_says_what_it_costs(project) -> None:
+    config = CONFIG.replace("scripted, script: judge", "openai, model: gpt-4.1-mini, api_key: k, x: judge")
+    config = config.replace(", x: judge.script.yaml", "")
+    _, folder = await run_of(project, config=config)
+    plan = await plan_naming(folder)
+    assert not plan.free and plan.cost is not None and 0 < plan.cost < 0.01 and "gpt-4.1-mini" in plan.judge
+
+
+async def test_without_a_judge_or_a_failure_one_line_says_so(project) -> None:
+    _, folder = await run_of(project, config=CONFIG.partition("judge:")[0])
+    with pytest.raises(NothingToRun, match="no judge is configured"):
+        await plan_naming(folder)
+    _, folder = await run_of(project, say="o")
+    with pytest.raises(NothingToRun, match="nothing failed"):
+        await plan_naming(folder)
+
+
+async def test_the_engine_names_and_stops(project) -> None:
+    root, folder = await run_of(project)
+    client = EngineClient(root)
+    try:
+        plan = await client.plan_naming(folder)
+        await client.name_failures(folder, plan["questions"])
+        facts = await ended(client, folder.name)
+        assert (facts["error"], facts["done"], names(folder)) == ("", 1, [NAMED])
+        (root / "judge.script.yaml").write_text(SLOW)
+        await client.name_failures(folder, 1)
+        with pytest.raises(EngineError, match="being named already"):
+            await client.name_failures(folder, 1)
+        await client.naming(folder.name, cancel=True)
+        facts = await ended(client, folder.name)
+        assert facts["error"] == "cancelled" and names(folder) == [NAMED]
+    finally:
+        await client.shutdown()
+        await client.close()
+
+
+async def test_the_command_line(project, cli: Cli, monkeypatch) -> None:  # noqa: F811
+    root, folder = await run_of(project)
+    monkeypatch.chdir(root)
+    done = await asyncio.to_thread(cli, "assess", folder.name)
+    assert done.code == 0 and NAMED in done.out and "1 question" in done.err
+    done = await asyncio.to_thread(cli, "assess", folder.name, "--json")
+    assert json.loads(done.out)["modes"][0]["name"] == NAMED
