@@ -446,10 +446,43 @@ async def test_what_a_providers_context_holds(tmp_path: Path) -> None:
     (attempt,), _ = await run(root)
     seen = json.loads(attempt.response_text)
     assert set(seen["keys"]) >= {"evaluationId", "prompt", "repeatIndex", "test", "vars"}
-    assert seen["prompt"] == {"raw": "a", "label": "P"}
+    assert seen["prompt"] == {"raw": "{{q}}", "label": "P", "config": {}, "template": "{{q}}"}
     assert seen["test"] == {
         "vars": {"q": "a"},
         "assert": [{"type": "is-json"}],
         "description": "d",
         "metadata": {"m": 1},
     }
+
+
+SCRIPTS_SEE = """
+prompts: [{raw: 'Hi {{x}}', label: lab, config: {a: prompt, b: prompt}}]
+providers: [{id: 'file://prov.py', label: P, config: {own: 1, a: own}}]
+tests:
+  - vars: {x: y}
+    threshold: 0.5
+    metadata: {m: 1}
+    options: {b: test, prefix: 'pre '}
+    assert:
+      - {type: javascript, value: '({pass: true, score: 1, reason: JSON.stringify(context.test)})', metric: mm}
+      - {type: python, value: '{"pass": True, "score": 1, "reason": json.dumps(context["test"])}'}
+"""
+
+
+async def test_what_scripts_see_of_the_prompt_and_the_test(tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 shows them to a provider and to assertions that print what they get."""
+    provider = "def call_api(prompt, options, context):\n    return {'output': [options, context]}\n"
+    attempts, _ = await run(suite(tmp_path, SCRIPTS_SEE, prov_py=provider))
+    options, context = attempts[0].replies[0].output
+    assert options["config"] == {"own": 1, "a": "own"}
+    assert context["prompt"] == {
+        "raw": "pre Hi {{x}}",
+        "label": "lab",
+        "config": {"a": "prompt", "b": "test", "prefix": "pre "},
+        "template": "Hi {{x}}",
+    }
+    seen = [json.loads(v.reason) for v in attempts[0].verdicts if v.type in ("javascript", "python")]
+    assert len(seen) == 2
+    assert seen[0] == seen[1] == context["test"]
+    assert [entry["type"] for entry in seen[0]["assert"]] == ["javascript", "python"]
+    assert (seen[0]["threshold"], seen[0]["metadata"]) == (0.5, {"m": 1})

@@ -80,7 +80,8 @@ class SessionContext:
     the neuro-san network of the case's file; `headers` its request metadata (None: it says nothing of
     it), `use_direct` whether a network run by the library calls other networks within it. `test` and
     `label` are the test and the prompt's label as promptfoo's providers see them; `evaluation_id` is one for
-    a run; `trace` is set where the suite asks for traces."""
+    a run; `prompt` is the prompt as promptfoo's providers see it (raw, label, config, template); `trace` is
+    set where the suite asks for traces."""
 
     case_id: str
     attempt: int
@@ -95,6 +96,7 @@ class SessionContext:
     test: dict[str, Any] | None = None
     label: str | None = None
     evaluation_id: str = ""
+    prompt: dict[str, Any] | None = None
     trace: TraceContext | None = None
 
     @property

@@ -55,7 +55,7 @@ def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
     prompt = prompt_of(request)
     found = {
         "vars": request.vars or context.vars,
-        "prompt": {"raw": prompt, "label": context.label or prompt},
+        "prompt": context.prompt or {"raw": prompt, "label": context.label or prompt},
         "test": context.test or {"vars": request.vars or context.vars},
         "repeatIndex": context.attempt - 1,
         "evaluationId": context.evaluation_id or context.session_id,

@@ -116,7 +116,8 @@ class Evidence:
     whole conversation, as do `tool_call_count`, `cost` (USD) and `duration_ms` (milliseconds).
     `vars` are those the prompt was rendered with, `prompt_sent` is that prompt. `compat` is
     `reference` where the original tool's verdict is wanted to the letter. `trace` is what the agent
-    exported over OpenTelemetry (None: the suite asks for no tracing).
+    exported over OpenTelemetry (None: the suite asks for no tracing). `test` is the whole test as promptfoo's
+    scripts get it (None: made from the case, without its assertions).
     """
 
     case: Case
@@ -132,6 +133,7 @@ class Evidence:
     compat: Compat = "documented"
     services: JudgeServices = field(default_factory=JudgeServices)
     trace: Trace | None = None
+    test: dict[str, Any] | None = None
 
     def reply(self, turn: int | None = None) -> Reply | None:
         """The reply to a turn (counted from 1); the last one where `turn` is None."""

@@ -13,7 +13,7 @@ from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import extract, verified
 from tui_eval.engine.plan import Job
-from tui_eval.engine.prompts import Conversation
+from tui_eval.engine.prompts import Conversation, test_for_scripts
 from tui_eval.model import Case, Compat, Reply, Trace, Verdict
 
 Ask = Callable[[Request], Awaitable[Reply]]
@@ -54,6 +54,7 @@ async def judged(
         cost=cost,
         vars=conversation.vars,
         prompt_sent=conversation.prompt,
+        test=test_for_scripts(job.case),
         compat=job.compat,
         services=judge_services(job, environment, rows.of),
         trace=trace,

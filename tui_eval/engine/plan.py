@@ -218,15 +218,22 @@ def _find_agent(case: Case, config: Config) -> AgentSpec:
     )
 
 
+_ALONE = frozenset(("python", "javascript", "command", "promptfoo-http"))
+"""Types of agents that promptfoo gives their own `config` alone: a person's code and endpoints."""
+
+
 def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
     """The spec of a job's agent; what a promptfoo prompt or test says for the provider is laid over the
-    provider's own `config` (not over that of an agent of tui_eval.yaml).
+    provider's own `config` (not over that of an agent of tui_eval.yaml). Scripts and endpoints
+    get their own alone, as in promptfoo; scripts find the rest in `context.prompt.config`.
 
     Raises:
         ConfigError: with that, it is no provider any more.
     """
     assert job.spec is not None
     provider = job.case.provider
+    if job.spec.type in _ALONE:
+        return job.spec
     if not config or job.spec.typed or not isinstance(provider, dict) or job.spec.name in known.agents:
         return job.spec
     own = provider.get("config")

@@ -144,6 +144,35 @@ def _provider_options(case: Case) -> dict[str, Any]:
     return {name: value for name, value in case.options.items() if name not in _TEST_OPTIONS}
 
 
+def test_for_scripts(case: Case) -> dict[str, Any] | None:
+    """The test as promptfoo's own providers and scripts get it; None for other formats."""
+    if case.format != "promptfoo":
+        return None
+    from tui_eval.suites.promptfoo.shape import test_of
+
+    return test_of(case)
+
+
+test_for_scripts.__test__ = False  # type: ignore[attr-defined]
+
+
+def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
+    """`context.prompt` of promptfoo's own providers: the template before variables are filled in, and as its
+    `config` what the prompt and the test's options say (as promptfoo 0.121 does); None for other formats."""
+    if case.format != "promptfoo":
+        return None
+    from tui_eval.suites.promptfoo.shape import OURS
+
+    template = (case.turns[0].text if case.turns else "") or ""
+    options = {name: value for name, value in case.options.items() if name not in OURS}
+    return {
+        "raw": f"{options.get('prefix') or ''}{template}{options.get('suffix') or ''}",
+        "label": case.prompt or template,
+        "config": {**config, **options},
+        "template": template,
+    }
+
+
 def _sql(case: Case) -> str | None:
     for assertion in case.assertions:
         if assertion.type == "sql" and isinstance(assertion.value, str):

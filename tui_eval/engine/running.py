@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,10 +23,10 @@ from tui_eval.engine.judging import EVERYTHING, Ask, judged, reports_of
 from tui_eval.engine.masked import keep_masked
 from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.engine.plan import Job, spec_for
-from tui_eval.engine.prompts import Conversation, conversation_of
+from tui_eval.engine.prompts import Conversation, conversation_of, prompt_for_scripts, test_for_scripts
 from tui_eval.engine.time_limits import TimeLimits
 from tui_eval.events import Event, Finished, Held, Note
-from tui_eval.model import Attempt, Case, Reply, Trace
+from tui_eval.model import Attempt, Reply, Trace
 from tui_eval.store.encoding import encode_json
 
 if TYPE_CHECKING:
@@ -195,9 +195,10 @@ class Running:
             use_direct=bool(case.options.get("use_direct")),
             vars=conversation.vars,
             reference=job.compat == "reference",
-            test=_test_of(case),
+            test=test_for_scripts(case),
             label=case.prompt,
             evaluation_id=f"eval-{self.environment.run_id}",
+            prompt=prompt_for_scripts(case, conversation.config),
             trace=self.tracer.context if self.tracer is not None else None,
         )
 
@@ -251,15 +252,6 @@ class Running:
         reply = Reply(turn=request.turn, text=text, cost=0.0, latency_ms=0.0)
         reply.output = None if isinstance(output, str) else output
         self.collector.take(Finished(reply))
-
-
-def _test_of(case: Case) -> dict[str, Any] | None:
-    """The test as promptfoo's own providers get it."""
-    if case.format != "promptfoo":
-        return None
-    from tui_eval.suites.promptfoo.shape import test_of
-
-    return test_of(case)
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from tui_eval.assertions.promptfoo.spans import as_promptfoo, trace_of
 from tui_eval.scripting.javascript_files import needs_node
 
 if TYPE_CHECKING:
+    from tui_eval.model import Case
     from tui_eval.scripting.javascript import JavaScriptHost
 
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
@@ -110,13 +111,7 @@ def context_of(evidence: Evidence, config: Any = None) -> dict[str, Any]:
     context: dict[str, Any] = {
         "prompt": evidence.prompt_sent,
         "vars": evidence.vars,
-        "test": {
-            "description": case.description or None,
-            "vars": case.vars,
-            "metadata": case.metadata or None,
-            "options": case.options or None,
-            "threshold": case.threshold,
-        },
+        "test": evidence.test if evidence.test is not None else _test_of(case),
         "logProbs": reply.log_probs if reply else None,
         "provider": {"id": case.agent} if case.agent else None,
         "providerResponse": {key: value for key, value in response.items() if value is not None},
@@ -126,8 +121,18 @@ def context_of(evidence: Evidence, config: Any = None) -> dict[str, Any]:
     trace = trace_of(evidence)
     if trace is not None:
         context["trace"] = as_promptfoo(trace)
-    context["test"] = {key: value for key, value in context["test"].items() if value is not None}
     return {key: value for key, value in context.items() if value is not None}
+
+
+def _test_of(case: Case) -> dict[str, Any]:
+    found = {
+        "description": case.description or None,
+        "vars": case.vars,
+        "metadata": case.metadata or None,
+        "options": case.options or None,
+        "threshold": case.threshold,
+    }
+    return {key: value for key, value in found.items() if value is not None}
 
 
 async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidence) -> Any:

@@ -18,7 +18,7 @@ from tui_eval.suites.promptfoo.providers import normalised
 from tui_eval.suites.promptfoo.reading import Reading, no_line
 from tui_eval.suites.promptfoo.tests import TestReader
 
-OURS = ("assertScoringFunction", "promptConfig", "promptFunction")
+OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider")
 """Options of a case that are no options of the test."""
 
 
