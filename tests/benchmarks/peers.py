@@ -89,7 +89,7 @@ def inspect(command: str) -> Tool:
         (folder / "same.py").write_text(_TASK.replace("CASES", str(cases)))
         os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
         return [
-            command, "eval", "same.py", "--model", "openai/mock", "--display", "none",
+            command, "eval", "same.py", "--model", "openai/mock", "-M", "responses_api=false", "--display", "none",
             "--max-connections", str(connections), "--max-samples", str(connections),
         ]  # fmt: skip
 
@@ -98,18 +98,13 @@ def inspect(command: str) -> Tool:
 
 def run(tool: Tool, load: Load, times: int) -> tuple[Cost, str]:
     """The median of some runs after one that is not counted, and what to say of them: a tool that ended with
-    an error of its own is measured all the same.
-
-    Raises:
-        RuntimeError: no run went well; with the end of what the tool printed.
+    an error of its own (promptfoo 0.121.20 does at times, when it closes its log) is measured all the same.
     """
     with tempfile.TemporaryDirectory() as temporary, mock("openai", "--delay", str(load.delay)) as url:
         folder = Path(temporary)
         command = tool(folder, url, load.cases, load.connections)
         costs = [measure(command, folder) for _ in range(times + 1)][1:]
         failed = sum(cost.code != 0 for cost in costs)
-        if failed == times:
-            raise RuntimeError((folder / "measured.log").read_text("utf-8", "replace")[-1500:])
     cost = Cost(
         statistics.median(cost.wall for cost in costs),
         statistics.median(cost.cpu for cost in costs),

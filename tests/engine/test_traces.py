@@ -329,7 +329,9 @@ async def test_judging_again_looks_at_the_spans_of_then(write: Write) -> None:
     )
     await again.execute()
     (attempt,) = read(again)
-    assert attempt.outcome == "failed" and "Missing required tool(s): look_b" in attempt.message, attempt.message
+    assert attempt.outcome == "failed" and "Missing required tool(s): look_b" in attempt.message, (
+        attempt.message
+    )
     assert names(attempt) == ["tool call", "agent run"]
 
 
