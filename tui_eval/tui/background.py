@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from textual.app import App
+from textual.css.query import NoMatches
 from textual.dom import NoScreen
 from textual.widget import Widget
 
@@ -47,13 +48,27 @@ def run_in_thread(
                 app.call_later(failed, error)
         else:
             if on_done is not None:
-                app.call_later(on_done, result)
+                app.call_later(_give, on_done, result)
         if opened is not None:
             app.call_later(opened)
 
     thread = threading.Thread(target=work, name=f"tui-{name}", daemon=True)
     thread.start()
     return thread
+
+
+def _give(on_done: Callable[[T], Any], result: T) -> Any:
+    """Hand on a result; one for a screen that is being taken away, whose widgets go first, is for nobody."""
+    try:
+        return on_done(result)
+    except NoMatches as error:
+        step = error.__traceback__
+        while step is not None:
+            owner = step.tb_frame.f_locals.get("self")
+            if isinstance(owner, Widget) and owner.is_mounted and not stands(owner):
+                return None
+            step = step.tb_next
+        raise
 
 
 def stands(widget: Widget) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui import memory
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.loading import Loaded
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.navigation import Navigation
@@ -115,7 +115,7 @@ class SuitesReading(Navigation):
     def _remember(self) -> None:
         place = next((screen for screen in self.screen_stack if isinstance(screen, SuitesScreen)), None)
         values: dict[str, Any] = {"theme": self.theme, "case_view": self.case_view}
-        if place is not None and place.is_mounted:
+        if place is not None and stands(place):
             line = place.case_list.current_line
             values |= {
                 "cursor": line.key if line else "",

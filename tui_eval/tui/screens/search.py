@@ -188,10 +188,11 @@ class SearchScreen(Place, inherit_bindings=False):
 
     def _show_turn(self, screen: CaseScreen, turn: int, kind: str, tries: int) -> None:
         """Bring the turn into view as soon as the transcript is there."""
-        pane = screen.tab.text if screen.is_mounted and screen.content.attempt is not None else None
+        read = stands(screen) and stands(screen.tab) and screen.content.attempt is not None
+        pane = screen.tab.text if read else None
         if pane is not None and show_place(pane, turn, kind, self._words.split()):
             return
-        if tries < TRIES and (tries == 0 or screen.is_attached):
+        if tries < TRIES and screen in self.app.screen_stack:
             self.app.set_timer(0.05, partial(self._show_turn, screen, turn, kind, tries + 1))
 
 
