@@ -72,6 +72,7 @@ async def _past(app, pilot, picture: Callable[..., Awaitable[None]]) -> None:
 async def _take(width: int, height: int, wanted: list[str]) -> None:
     from tui_eval.tui.app import EvalApp
     from tui_eval.tui.pointer import CasePointer
+    from tui_eval.tui.screens.dialogs import AskScreen
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "sample_suites"
@@ -98,6 +99,8 @@ async def _take(width: int, height: int, wanted: list[str]) -> None:
                 app.exit()
                 return
             await keys("a")
+            if isinstance(app.screen, AskScreen):  # what the earlier runs cost lets it ask
+                await keys("y")
             await _until(lambda: app.state.run is not None and app.state.run.counts.done >= 12)
             if width < 100:
                 await keys("tab")
