@@ -9,15 +9,21 @@ import pytest
 
 from tests.waiting import until
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.suite_cache import SuiteCache
-from tui_eval.model import Attempt
+from tui_eval.engine.time_limits import TimeLimits
+from tui_eval.model import Attempt, Case
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 
+JOB = {
+    "case": Case("s::c", "c", "s", "start_to_agent"), "agent": "a", "model": None, "spec": None, "attempts": 1,
+    "required": 1, "compat": "documented", "base": Path(), "comparison": {}, "database": None, "judge": None,
+}  # fmt: skip
 SLOW = """
 rate: 2000
 rules:
@@ -98,6 +104,36 @@ async def test_time_limit_is_an_error_that_keeps_what_was_said(project) -> None:
     assert attempt is not None
     assert (attempt.outcome, attempt.error) == ("error", "timed out after 0.3 s")
     assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "timed out after 0.3 s"]
+
+
+async def test_a_running_attempt_says_when_its_limit_strikes(project) -> None:
+    root = project(suite=suite_of("slow"), script=SLOW)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], timeout=40))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    await until(lambda: reader.attempts()[0].ends_at is not None)
+    row = reader.attempts()[0]
+    assert row.ends_at is not None and row.started_at is not None
+    assert 39.5 < row.ends_at - row.started_at < 45
+    await active.runner.cancel()
+    await running
+
+
+async def test_the_nearest_limit_is_told_and_waiting_for_the_rate_puts_it_off() -> None:
+    told: list[float | None] = []
+
+    class Told:
+        def limited(self, seconds: float | None) -> None:
+            told.append(None if seconds is None else round(seconds))
+
+    limits = TimeLimits(Job(timeout=40.0, **JOB), None, False, Told())  # type: ignore[arg-type]
+    async with limits.attempt():
+        async with limits.turn(1, None):
+            limits.hold(5.0)
+        async with limits.turn(2, 10.0):
+            pass
+    assert told == [40, 45, 10, 45]
 
 
 async def test_cancelling_one_attempt_and_the_rest(project) -> None:

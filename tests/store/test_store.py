@@ -139,6 +139,29 @@ def test_going_on_with_a_run_keeps_what_is_there(project: Path) -> None:
     reader.close()
 
 
+def test_when_the_limit_strikes_is_told_and_runs_without_that_column_open(project: Path) -> None:
+    writer, refs = start(project)
+    writer.started(refs[0][0], 1000.0)
+    writer.limit(refs[0][0], 1030.0)
+    assert writer.flush()
+    reader = RunReader(writer.folder)
+    assert [row.ends_at for row in reader.attempts(1)] == [1030.0, None]
+    reader.close()
+    writer.close()
+    with sqlite3.connect(writer.folder / "run.db") as old:
+        for name in ("ends_at", "answer"):
+            old.execute(f"ALTER TABLE attempts DROP COLUMN {name}")
+    reader = RunReader(writer.folder)
+    assert [(row.answer, row.ends_at) for row in reader.attempts(1)] == [("", None)] * 2
+    reader.close()
+    again = RunWriter(writer.folder, writer.info)
+    again.limit(refs[0][1], 1040.0)
+    again.close()
+    reader = RunReader(writer.folder)
+    assert [row.ends_at for row in reader.attempts(1)] == [None, 1040.0]
+    reader.close()
+
+
 def test_hostile_text_is_stored(project: Path) -> None:
     writer, refs = start(project, 1, 1)
     text = "\x1b]52;c;x\x07 \ud800 \x00 \u202e"

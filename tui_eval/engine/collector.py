@@ -66,6 +66,11 @@ class Collector:
             shown = entry.text or _shown(entry.arguments if entry.kind == "tool_call" else entry.result)
             self._show(entry.kind, shown, entry.agent, entry.name, entry.call_id or "")
 
+    def limited(self, seconds: float | None) -> None:
+        """So many seconds are left before the time limit ends the attempt (None: none does)."""
+        if self._writer is not None:
+            self._writer.limit(self._ref, None if seconds is None else self._now() + seconds)
+
     def take(self, event: events.Event) -> None:
         """One event of the agent."""
         if self._retrying and not isinstance(event, events.Retrying | events.Exchanged):

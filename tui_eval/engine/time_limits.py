@@ -22,6 +22,7 @@ class TimeLimits:
         self._endless = endless
         self._collector = collector
         self._running: list[asyncio.Timeout] = []
+        self._told: float | None = None
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
@@ -69,14 +70,26 @@ class TimeLimits:
             if (when := scope.when()) is not None:
                 later = when + seconds
                 scope.reschedule(later if self._deadline is None else min(later, max(when, self._deadline)))
+        self._tell()
 
     @asynccontextmanager
     async def _held_by_rate(self, scope: asyncio.Timeout) -> AsyncIterator[None]:
         self._running.append(scope)
+        self._tell()
         try:
             yield
         finally:
             self._running.remove(scope)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let viewers know which limit comes first, and when; at the attempt's end there is none to tell."""
+        ends = [when for scope in self._running if (when := scope.when()) is not None]
+        nearest = min(ends, default=None)
+        if self._running and nearest != self._told:
+            self._told = nearest
+            left = None if nearest is None else nearest - asyncio.get_running_loop().time()
+            self._collector.limited(left)
 
     def _words(self, limit: float) -> str:
         job = self._job

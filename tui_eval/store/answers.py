@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 
 from tui_eval.model import Attempt
 
@@ -14,8 +13,3 @@ def answer_mark(attempt: Attempt) -> str:
         return ""
     text = attempt.response_text.strip()
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def has_answers(connection: sqlite3.Connection) -> bool:
-    """Whether the run's table has the column; runs of versions before it do not."""
-    return any(row[1] == "answer" for row in connection.execute("PRAGMA table_info(attempts)"))

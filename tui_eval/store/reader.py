@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from tui_eval.model import Attempt, Case
-from tui_eval.store.answers import has_answers
+from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.runs import DATABASE, StoreError, is_alive
@@ -51,8 +51,7 @@ class RunReader:
         self._connection = _open(path)
         try:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            answers = ", answer" if has_answers(self._connection) else ", ''"
-            self._attempt_columns = _ATTEMPT_COLUMNS + answers
+            self._attempt_columns = f"{_ATTEMPT_COLUMNS}, {added_columns(self._connection)}"
         except sqlite3.Error as error:
             raise StoreError(f"{path}: {error}") from None
         if version > SCHEMA_VERSION:

@@ -25,7 +25,7 @@ CREATE TABLE attempts (
     state TEXT NOT NULL, outcome TEXT, score REAL, message TEXT NOT NULL DEFAULT '', started_at REAL,
     duration_ms REAL, input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost REAL,
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
-    changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '');
+    changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL);
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -34,6 +34,10 @@ CREATE TABLE live (
     agent TEXT NOT NULL DEFAULT '', text TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '',
     call_id TEXT NOT NULL DEFAULT '', at REAL NOT NULL);
 """
+
+
+ADDED = {"answer": "TEXT NOT NULL DEFAULT ''", "ends_at": "REAL"}
+"""Columns of attempts that runs of earlier versions have not, with their types; a reader takes the default."""
 
 
 class RunInfo(msgspec.Struct, omit_defaults=True):
@@ -79,7 +83,9 @@ class CaseRow(msgspec.Struct):
 class AttemptRow(msgspec.Struct):
     """One attempt without its body. `detail` says what it is doing while it runs (`retrying: 429,
     again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
-    a fingerprint of what was answered at last; empty where that is not known (older runs)."""
+    a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
+    its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
+    known (older runs)."""
 
     id: int
     case_ref: int
@@ -99,6 +105,7 @@ class AttemptRow(msgspec.Struct):
     detail: str
     changed: int
     answer: str = ""
+    ends_at: float | None = None
 
 
 class LiveRow(msgspec.Struct):
@@ -135,10 +142,11 @@ class CaseHistory(msgspec.Struct):
 
 
 class RunSummary(msgspec.Struct):
-    """One line of the list of runs, from the index. Counts are of attempts."""
+    """One line of the list of runs, from the index. Counts are of attempts. A run that cannot be read is
+    `damaged`, its `what` says why."""
 
     id: str
-    state: RunState
+    state: RunState | Literal["damaged"]
     started_at: float
     finished_at: float | None
     what: str

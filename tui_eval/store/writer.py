@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from tui_eval.model import Attempt, Case
-from tui_eval.store.answers import answer_mark, has_answers
+from tui_eval.store.added import add_columns
+from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.pending import storable_rows
@@ -85,8 +86,7 @@ class RunWriter:
         ).fetchone()
         self._next_attempt, self._next_case, self._changed = row[0] + 1, row[1] + 1, row[2]
         connection.execute("DELETE FROM live")
-        if not has_answers(connection):
-            connection.execute("ALTER TABLE attempts ADD COLUMN answer TEXT NOT NULL DEFAULT ''")
+        add_columns(connection)
 
     # What the engine tells
 
@@ -131,7 +131,13 @@ class RunWriter:
 
     def waiting(self, attempt_ref: int) -> None:
         """The attempt waits again, nothing of it kept (a resumed run)."""
-        self._update(attempt_ref, state="waiting", outcome=None, started_at=None, detail="", turn=0)
+        self._update(
+            attempt_ref, state="waiting", outcome=None, started_at=None, detail="", turn=0, ends_at=None
+        )
+
+    def limit(self, attempt_ref: int, ends_at: float | None) -> None:
+        """The attempt's time limit ends it then (seconds since the epoch; None: nothing does)."""
+        self._update(attempt_ref, ends_at=ends_at)
 
     def turn(self, attempt_ref: int, turn: int) -> None:
         """The attempt sends its turn number `turn`."""
