@@ -293,16 +293,9 @@ def _run(arguments: list[str] | None) -> int:
 def _internal_error(error: Exception) -> int:
     """One line for the person; the traceback, without variables, into a file to report."""
     from tui_eval.commands.output import warn_line
-    from tui_eval.guard.trust_store import state_home
+    from tui_eval.guard.crash_report import crash_line
 
-    path = state_home() / "crash.log"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="replace")
-        where = f"; details in {path}"
-    except OSError:
-        where = ""
     if os.environ.get("TUI_EVAL_TRACEBACK"):
         traceback.print_exception(error)
-    warn_line(f"internal error: {type(error).__name__}: {error}{where}; please report it")
+    warn_line(crash_line(error))
     return _EXIT_INTERNAL

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
 from textual.app import SystemCommand
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
@@ -27,7 +25,7 @@ from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.terminal_guard import TerminalGuard, crash_text, has_unicode
+from tui_eval.tui.terminal_guard import TerminalGuard, has_unicode
 from tui_eval.tui.thrifty_app import ThriftyApp
 
 if TYPE_CHECKING:
@@ -106,12 +104,6 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     def engine_of(self, run: RunView) -> EngineClient:
         """The engine that executes this run: ours, or the one attached to."""
         return self._attached.get(run.info.id, self.engine)
-
-    def _fatal_error(self) -> None:
-        """Textual's own prints the values of variables; ours says where and what."""
-        self.crash = sys.exc_info()[1] or self._exception or RuntimeError("unknown")
-        self._exit_renderables.append(Text(crash_text(self.crash)))
-        self._close_messages_no_wait()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and the last gate against control characters. Under NO_COLOR none of Textual's

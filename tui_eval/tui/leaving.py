@@ -1,13 +1,15 @@
-"""Leaving: close, quit, detach, signals."""
+"""Leaving: close, quit, detach, signals, crashes."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 
 from rich.text import Text
 from textual.screen import ModalScreen
 
+from tui_eval.guard.crash_report import crash_line
 from tui_eval.tui.following import Following
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.suites import SuitesScreen
@@ -88,10 +90,19 @@ class Leaving(Following):
             )
 
     def _leave_by_signal(self, code: int) -> None:
+        self._remember()
         self.exit(return_code=code)
 
+    def _fatal_error(self) -> None:
+        """Textual's own prints the values of variables; ours is a line that says what, and where the rest is."""
+        if self.crash is None:  # what goes wrong in taking things down is not what happened
+            self.crash = sys.exc_info()[1] or self._exception or RuntimeError("unknown")
+            goes_on = "\nThe run goes on; `tui-eval attach` comes back to it." if self.running else ""
+            self._exit_renderables.append(Text(f"tui-eval: {crash_line(self.crash)}{goes_on}"))
+        self._close_messages_no_wait()
+
     async def on_unmount(self) -> None:
-        """Leave the engine to itself, remember where we were."""
+        """Leave the engine to itself."""
         for follower in self.followers.values():
             follower.stop()
         for client in [self._engine, *self._attached.values()]:

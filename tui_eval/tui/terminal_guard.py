@@ -10,7 +10,6 @@ import asyncio
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -18,7 +17,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from tui_eval.guard.text import CONTROL_TABLE, clip, visible
+from tui_eval.guard.text import CONTROL_TABLE
 
 EXIT_BY_SIGNAL = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 130}
 
@@ -45,17 +44,6 @@ def on_signals(leave: Callable[[int], None]) -> None:
     for number, code in EXIT_BY_SIGNAL.items():
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, leave, code)
-
-
-def crash_text(error: BaseException) -> str:
-    """What a person sees of a crash: where it happened and what it was, without values of variables
-    and without control characters."""
-    frames = traceback.extract_tb(error.__traceback__)[-12:]
-    lines = ["tui-eval ended because of an error of its own:"]
-    lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
-    lines.append(f"{type(error).__name__}: {clip(visible(str(error), newlines=False), 300)}")
-    lines.append("Please report it with the lines above. Runs that were going on have not been touched.")
-    return "\n".join(lines)
 
 
 def terminal_problem() -> str | None:

@@ -1,0 +1,111 @@
+"""An error of our own, wherever in the app: the terminal is put back, one line says what and where the report is,
+nothing shows values of variables, the exit code is 3."""
+
+from __future__ import annotations
+
+import re
+import stat
+import sys
+
+import pytest
+
+from tests.tui.app_host import LiveRun, project
+from tests.tui.terminal import LEFT, Terminal
+
+START = """
+import sys
+from pathlib import Path
+from tui_eval.tui.app import EvalApp, run_app
+from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.widgets.case_list import CaseList
+def broken(*arguments, **options):
+    api_key = "sk-planted-secret-value"
+    raise RuntimeError("on purpose\\x1b]52;c;x\\x07\\nsecond line")
+{extra}
+run = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+sys.exit(run_app(["."], open_run=run))
+"""
+PLACES = {
+    "an action": "EvalApp.action_show_log = broken",
+    "a message": "SuitesScreen._moved = SuitesScreen.action_find = broken\nEvalApp.action_show_log = broken",
+    "painting": "EvalApp.action_show_log = lambda self: (setattr(CaseList, 'render_line', broken), self.screen.case_list.refresh())",
+    "a timer": "EvalApp.action_show_log = lambda self: self.set_timer(0.01, broken)",
+    "a worker": "async def work():\n    broken()\nEvalApp.action_show_log = lambda self: self.run_worker(work())",
+    "what a thread read": (
+        "from tui_eval.tui.background import run_in_thread\n"
+        "EvalApp.action_show_log = lambda self: run_in_thread(self, lambda: 1, broken)"
+    ),
+    "a screen's opening": (
+        "from tui_eval.tui.screens.help import PaperScreen\nPaperScreen.compose = broken"
+    ),
+    "the beginning": "EvalApp._begin = broken",
+}  # fmt: skip
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Opens terminals in a project and closes them at the end."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: str, extra: str, **environment: str) -> Terminal:
+        code = START.replace("{extra}", extra)
+        homes = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        made = Terminal(
+            [sys.executable, "-c", code, *arguments], tmp_path, (300, 30), **{**homes, **environment}
+        )
+        opened.append(made)
+        return made
+
+    project(tmp_path)
+    yield start
+    for made in opened:
+        made.close()
+
+
+def said(app: Terminal) -> list[str]:
+    """The lines that are on the terminal after the app left it."""
+    shown = app.output[app.output.rfind(LEFT) :].decode("utf-8", "replace")
+    lines = [re.sub(r"\x1b\[[0-9;?<>=]*[a-zA-Z]", "", line).strip() for line in shown.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("extra", PLACES.values(), ids=PLACES.keys())
+def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
+    app = terminal(extra=extra)
+    if "_begin" not in extra:
+        app.until("refund is approved")
+        app.send("l")
+    assert app.wait() == 3
+    assert app.output.count(LEFT) == 1 and b"\x1b[?25h" in app.output[app.output.rfind(LEFT) :]
+    lines = said(app)
+    assert len(lines) == 1, lines
+    report = tmp_path / "state" / "tui-eval" / "crash.log"
+    assert (
+        lines[0].startswith("tui-eval: internal error: RuntimeError: on purpose") and str(report) in lines[0]
+    )
+    assert b"planted" not in app.output and b"\x1b]52" not in app.output
+    written = report.read_text("utf-8")
+    assert "in broken" in written and "RuntimeError: on purpose" in written and "textual 8" in written
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+
+
+def test_a_crash_says_that_the_run_goes_on(terminal, tmp_path):
+    run = LiveRun(tmp_path, ["one"])
+    run.start(0)
+    app = terminal(str(run.folder), extra=PLACES["an action"])
+    app.until("running")
+    app.send("l")
+    assert app.wait() == 3
+    lines = said(app)
+    assert len(lines) == 2 and "tui-eval attach" in lines[1]
+    run.finish()
+
+
+def test_a_crash_is_said_where_no_report_can_be_written(terminal, tmp_path):
+    (tmp_path / "file").write_text("")
+    app = terminal(extra=PLACES["an action"], XDG_STATE_HOME=str(tmp_path / "file"))
+    app.until("refund is approved")
+    app.send("l")
+    assert app.wait() == 3
+    lines = said(app)
+    assert len(lines) == 1 and "RuntimeError: on purpose" in lines[0] and "; in <string>:9; " in lines[0]

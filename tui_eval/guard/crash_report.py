@@ -1,0 +1,75 @@
+"""An error of our own: one line for the person, the rest in a file that only they can read.
+
+Neither shows values of variables; an exception's own words may hold some, so that they are short.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.guard.trust_store import state_home
+
+
+def crash_line(error: BaseException) -> str:
+    """Write the report, and say in one line what happened and where it is."""
+    words = f"internal error: {type(error).__name__}: {clip(_said(error), 300)}"
+    try:
+        place = f"details in {_shown(write_report(error))}"
+    except (OSError, RuntimeError):
+        place = _where(error)
+    return f"{visible(words, newlines=False)}; {visible(place, newlines=False)}; please report it"
+
+
+def write_report(error: BaseException) -> Path:
+    """The way to the error, line by line, and what the program runs on; replaces an earlier report.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = state_home() / "crash.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [
+        f"tui-eval {_version('tui-eval')}, textual {_version('textual')}, "
+        f"Python {platform.python_version()}, {sys.platform}, TERM={os.environ.get('TERM', '')}\n",
+        *traceback.format_exception(error),
+    ]
+    with suppress(FileNotFoundError):
+        path.unlink()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+        file.write("".join(lines))
+    return path
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a foreign exception whose words cannot be made
+        return "(it does not say)"
+
+
+def _where(error: BaseException) -> str:
+    """Where no file can be written: the last place the error came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"in {frames[-1].filename}:{frames[-1].lineno}" if frames else "nothing is known of its place"
+
+
+def _shown(path: Path) -> str:
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except (ValueError, RuntimeError):
+        return str(path)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "?"
