@@ -134,7 +134,7 @@ def _pairs(
     settings: ComparisonSettings,
 ) -> list[Pair]:
     from tui_eval.frames.columns import column, column_names, from_cells
-    from tui_eval.frames.pairs import pair
+    from tui_eval.frames.pairing import pair
 
     known = set(column_names(wanted))
     made: list[Pair] = []

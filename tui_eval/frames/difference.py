@@ -12,7 +12,8 @@ import polars as pl
 from tui_eval.frames.alignment import align_rows, find_key
 from tui_eval.frames.columns import column, column_names, from_cells
 from tui_eval.frames.numbers import read_number, shortest_text
-from tui_eval.frames.pairs import Pair, pair, pair_same
+from tui_eval.frames.pairing import pair
+from tui_eval.frames.pairs import Pair, pair_same
 from tui_eval.frames.settings import ATOL, RTOL, ComparisonSettings
 
 if TYPE_CHECKING:

@@ -1,0 +1,177 @@
+"""Columns of numbers made comparable: exact ones exactly, floats within the tolerance, texts read as numbers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from tui_eval.frames.columns import Column, from_cells, text_series
+from tui_eval.frames.numbers import read_number
+from tui_eval.frames.pairs import Pair
+from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.value_texts import canonical
+
+_LIMIT = 2**126
+
+
+def numeric(name: str, expected: Column, actual: Column, settings: ComparisonSettings) -> Pair:
+    """Make a column of numbers and whatever the answer has in its place comparable."""
+    guard: pl.Series | None = None
+    read = actual
+    if actual.kind == "text" or actual.kind == "mixed":
+        values: list[Any] = []
+        strange: list[str | None] = []
+        for cell in actual.cells:
+            number = read_number(cell) if isinstance(cell, str) else cell
+            unread = cell is not None and (
+                isinstance(number, bool) or not isinstance(number, int | float | Decimal)
+            )
+            values.append(None if unread else number)
+            strange.append(("\0" + canonical(cell)) if unread else None)
+        read = from_cells(values)
+        guard = text_series(strange) if any(strange) else None
+        if read.kind == "mixed" and expected.kind == "float":
+            read = _as_floats(read)
+        if read.kind == "mixed":
+            return Pair(name, expected, actual, canonical_texts(expected), canonical_texts(actual))
+    elif actual.kind in ("bool", "time", "nested"):
+        guard = text_series([None if cell is None else "\0" + canonical(cell) for cell in actual.cells])
+        read = from_cells([None] * actual.length)
+    if read.kind == "null":
+        read = _nulls_as(expected, read.length)
+    result = _number_pair(name, expected, read, settings)
+    result.expected, result.actual = expected, actual
+    result.kinds_differ = _kinds_differ(expected, actual, read)
+    if guard is None:
+        return result
+    if result.tolerant:  # the key holds what is no number; the values are compared apart
+        result.e_key = pl.repeat(None, expected.length, dtype=pl.String, eager=True)
+        result.a_key = guard
+        return result
+    e_text = result.e_key.cast(pl.String)
+    a_text = result.a_key.cast(pl.String)
+    result.e_key, result.a_key = e_text, pl.select(pl.coalesce(guard, a_text)).to_series()
+    return result
+
+
+def _as_floats(column: Column) -> Column:
+    """Integers too large to be kept exact, where only floats are expected."""
+    try:
+        return from_cells([None if cell is None else float(cell) for cell in column.cells])
+    except OverflowError:
+        return column
+
+
+def _nulls_as(like: Column, length: int) -> Column:
+    dtype = pl.Float64 if like.kind == "float" else pl.Int64
+    nulls = pl.Series([None] * length, dtype=dtype)
+    kind = "float" if like.kind == "float" else "exact"
+    return Column(kind, length, nulls, raw=[None] * length)
+
+
+def _kinds_differ(expected: Column, actual: Column, read: Column) -> bool:
+    """Whether pandas would hold the two as integers and floats; a frame of ours knows better."""
+    if expected.typed or actual.typed:
+        return False
+
+    def whole(column: Column) -> bool:
+        return column.integral and None not in column.cells
+
+    return whole(expected) != (whole(read) and actual.kind not in ("text", "mixed"))
+
+
+def _number_pair(name: str, expected: Column, actual: Column, settings: ComparisonSettings) -> Pair:
+    rtol, atol = settings.relative, settings.absolute
+    if settings.decimals is not None:
+        expected, actual = _rounded(expected, settings.decimals), _rounded(actual, settings.decimals)
+    floats = "float" in (expected.kind, actual.kind)
+    exact_zero = rtol == 0 and atol == 0
+    if not floats:
+        scaled = _scaled(expected, actual)
+        if scaled is None:
+            return Pair(
+                name, expected, actual, canonical_texts(expected), canonical_texts(actual), whole=True
+            )
+        e, a, scale = scaled
+        if not settings.explicit or exact_zero:
+            return Pair(name, expected, actual, e, a, scale=scale, whole=True)
+        empty_e = pl.repeat(None, expected.length, dtype=pl.String, eager=True)
+        empty_a = pl.repeat(None, actual.length, dtype=pl.String, eager=True)
+        wide_e, wide_a = e.cast(pl.Int128), a.cast(pl.Int128)
+        return Pair(
+            name, expected, actual, empty_e, empty_a, wide_e, wide_a, scale, whole=True, rtol=rtol, atol=atol
+        )
+    e, a = _floats(expected), _floats(actual)
+    if not a.is_infinite().any():  # JSON carries neither NaN nor infinity: nao's API sends null
+        e = _finite_or_null(e)
+    e, a = e.fill_nan(None), a.fill_nan(None)
+    if exact_zero:
+        return Pair(name, expected, actual, e, a)
+    empty_e = pl.repeat(None, expected.length, dtype=pl.String, eager=True)
+    empty_a = pl.repeat(None, actual.length, dtype=pl.String, eager=True)
+    strict = actual.is_exact if expected.kind == "exact" and not settings.explicit else None
+    if strict is not None and not strict.any():
+        strict = None
+    return Pair(name, expected, actual, empty_e, empty_a, e, a, a_exact=strict, rtol=rtol, atol=atol)
+
+
+def _finite_or_null(series: pl.Series) -> pl.Series:
+    if not series.is_infinite().any():
+        return series
+    return pl.select(pl.when(series.is_finite()).then(series)).to_series()
+
+
+def _floats(column: Column) -> pl.Series:
+    series = series_of(column)
+    if column.kind == "float":
+        return series
+    values = series.cast(pl.Float64)
+    return values / 10.0**column.scale if column.scale else values
+
+
+def _rounded(column: Column, decimals: int) -> Column:
+    if column.integral or column.kind not in ("float", "exact"):
+        return column
+    scale = 10.0**decimals
+    before = _floats(column)
+    scaled = before * scale
+    rounded = scaled.round(0, mode="half_to_even") / scale
+    values = pl.select(pl.when(scaled.abs() < 2**52).then(rounded).otherwise(before) + 0.0).to_series()
+    return Column("float", column.length, values, raw=column.raw, source=column.source, typed=column.typed)
+
+
+def _scaled(expected: Column, actual: Column) -> tuple[pl.Series, pl.Series, int] | None:
+    """Both as unscaled integers of one scale; None where 128 bits do not hold them."""
+    scale = max(expected.scale, actual.scale)
+    both: list[pl.Series] = []
+    for column in (expected, actual):
+        series = series_of(column)
+        if column.scale != scale:
+            factor = 10 ** (scale - column.scale)
+            largest = max(abs(_int(series.min())), abs(_int(series.max())))
+            if largest * factor >= _LIMIT:
+                return None
+            series = series.cast(pl.Int128) * pl.Series([factor], dtype=pl.Int128)
+        both.append(series)
+    if both[0].dtype != both[1].dtype:
+        both = [series.cast(pl.Int128) for series in both]
+    return both[0], both[1], scale
+
+
+def _int(value: Any) -> int:
+    return 0 if value is None else int(value)
+
+
+def canonical_texts(column: Column) -> pl.Series:
+    """The values as texts, equal where the values are."""
+    if column.kind in ("text", "time"):
+        return series_of(column)
+    return text_series([None if cell is None else canonical(cell) for cell in column.cells])
+
+
+def series_of(column: Column) -> pl.Series:
+    """A column's values, where it holds them as a series."""
+    assert column.series is not None
+    return column.series
