@@ -91,7 +91,7 @@ class Runner:
         self._columns = Columns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
         try:
-            await asyncio.gather(*(self._work(schedule) for _ in range(workers)))
+            await self._all(schedule, workers)
             while self._comparing:
                 await asyncio.gather(*self._comparing)
         finally:
@@ -101,6 +101,21 @@ class Runner:
             if self.writer is not None:
                 self.writer.state(state, time.time())
         return state
+
+    async def _all(self, schedule: Schedule, workers: int) -> None:
+        """All workers to their end. Each starts a turn of the loop after the one before: requests leave as
+        they are made and are answered one after the other, where a hundred answers in one moment would
+        keep a hundred connections idle until the last of them is judged."""
+        started: list[asyncio.Task[None]] = []
+        try:
+            for _ in range(workers):
+                started.append(asyncio.ensure_future(self._work(schedule)))
+                await asyncio.sleep(0)
+            await asyncio.gather(*started)
+        except asyncio.CancelledError:
+            for task in started:
+                task.cancel()
+            raise
 
     async def _work(self, schedule: Schedule) -> None:
         while (ticket := await schedule.next()) is not None:
