@@ -175,3 +175,22 @@ async def test_the_head_says_which_tool_is_at_work_and_for_how_long(tmp_path):
         run.writer.live(ref, "tool_result", "[]", name="x", call_id="c")
         await until(lambda: "look up␛ orders…" not in screen_text(app).splitlines()[2], pilot)
         run.finish()
+
+
+async def test_an_engine_that_ends_in_the_middle_is_said_and_nothing_seems_to_run(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        await opened(app, pilot)
+        for number in range(3):
+            run.writer.live(run.start(number), "assistant", "words")
+        run.writer.retrying(run.start(3), "429")
+        run.done(0, "passed")
+        await until(lambda: app.state.run.counts.running == 2 and app.state.run.counts.retrying == 1, pilot)
+        run.writer.state("interrupted", time.time())
+        await until(lambda: not app.state.run.active, pilot)
+        counts = app.state.run.counts
+        assert (counts.done, counts.running, counts.retrying) == (1, 0, 0)
+        await until(lambda: "interrupted" in screen_text(app) and " running" not in screen_text(app), pilot)
+        assert any("its engine has ended (H, then u goes on" in text for _, _, text in app.log_lines)
+        run.writer.close()

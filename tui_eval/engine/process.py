@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,10 @@ class EngineServer:
             return {"id": message.get("id"), "ok": False, "error": str(error)}
         except (msgspec.MsgspecError, ValueError, KeyError, OSError, RuntimeError) as error:
             return {"id": message.get("id"), "ok": False, "error": f"{type(error).__name__}: {error}"}
+        except Exception as error:  # of our own making: the log has where
+            traceback.print_exception(error)
+            said = f"internal error in the engine: {type(error).__name__}: {error}; details in its log"
+            return {"id": message.get("id"), "ok": False, "error": said}
 
     async def _operate(self, message: dict[str, Any]) -> dict[str, Any]:
         match message["op"]:
@@ -194,8 +199,9 @@ class EngineServer:
         task = self._tasks.pop(run_id)
         self.runs.pop(run_id, None)
         if not task.cancelled() and task.exception() is not None:
-            error = task.exception()
-            print(f"run {run_id}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            print(f"run {run_id}:", file=sys.stderr)
+            traceback.print_exception(task.exception())
+            sys.stderr.flush()
         self._consider_ending(_GRACE_SECONDS)
 
 

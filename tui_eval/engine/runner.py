@@ -90,10 +90,16 @@ class Runner:
         self._schedule = schedule = Schedule(tickets, self.limits.concurrency, self.environment.paces)
         self._columns = Columns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
+        started: list[asyncio.Task[None]] = []
         try:
-            await self._all(schedule, workers)
+            await self._all(schedule, workers, started)
             while self._comparing:
                 await asyncio.gather(*self._comparing)
+        except Exception as error:  # of our own making: what has no result yet can be gone on with
+            await self.interrupt()
+            self.stopped_because = f"internal error: {type(error).__name__}: {error}"
+            await asyncio.gather(*started, return_exceptions=True)
+            raise
         finally:
             state: RunState = "interrupted" if self._interrupted else "finished"
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
@@ -102,11 +108,10 @@ class Runner:
                 self.writer.state(state, time.time())
         return state
 
-    async def _all(self, schedule: Schedule, workers: int) -> None:
-        """All workers to their end. Each starts a turn of the loop after the one before: requests leave as
+    async def _all(self, schedule: Schedule, workers: int, started: list[asyncio.Task[None]]) -> None:
+        """All workers to their end (`started` takes them). Each starts a turn of the loop after the one before: requests leave as
         they are made and are answered one after the other, where a hundred answers in one moment would
         keep a hundred connections idle until the last of them is judged."""
-        started: list[asyncio.Task[None]] = []
         try:
             for _ in range(workers):
                 started.append(asyncio.ensure_future(self._work(schedule)))

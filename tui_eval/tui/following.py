@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tui_eval.config import state_dir
 from tui_eval.guard.text import visible
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import AttemptRow
@@ -61,6 +62,8 @@ class Following(SuitesReading):
         if news.info is not None:
             run.info = news.info
             opened = True
+        if not run.active:
+            changed += run.stand_still()
         in_front = run is state.run
         if not run.active and in_front and state.group.active:
             state.run = state.group.active[-1]
@@ -123,7 +126,12 @@ class Following(SuitesReading):
         if rang and not self.app_focus:
             self.bell()
             self._notify_outside(run)
-        if rang and not isinstance(self.screen, RunScreen):
+        if rang and run.info.state == "interrupted":
+            log = state_dir(self.state.root) / "engine.log"
+            self.problem(
+                f"run {run.info.id} was interrupted: its engine has ended (H, then u goes on; {log})"
+            )
+        elif rang and not isinstance(self.screen, RunScreen):
             self.say(f"run {summary(run)}")
         wanted: list[str] = []
         for row in run.attempts.values():

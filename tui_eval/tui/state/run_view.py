@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from tui_eval.model import Outcome
 from tui_eval.store.schema import AttemptRow, CaseRow, LiveRow, RunInfo
 
@@ -117,6 +119,21 @@ class RunView:
         if touched:
             self.version += 1
         return touched
+
+    def stand_still(self) -> list[AttemptRow]:
+        """The engine has ended: what was at work waits again (a resume begins it anew). Returns what changed."""
+        rows = [
+            msgspec.structs.replace(self.attempts[ref], state="waiting", started_at=None, detail="")
+            for ref in sorted(self._working)
+        ]
+        for row in rows:
+            self._count(self.attempts[row.id], -1)
+            self.attempts[row.id] = row
+            self._count(row, 1)
+        self._working.clear()
+        self.live.clear()
+        self.version += bool(rows)
+        return rows
 
     def apply_live(self, rows: Iterable[LiveRow]) -> set[int]:
         """Take live rows in the order of their `seq`; returns the attempts that said something."""
