@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from tui_eval import __version__
+from tui_eval.commands import completion
 from tui_eval.commands.options import (
     FormatChoice,
     again_options,
@@ -31,7 +32,8 @@ class _AppByDefault(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((arg for arg in args if not arg.startswith("-")), None)
-        wants_group = args and args[0] in ("--help", "-h", "--version")
+        # While a shell completes, the word that may become a command's name is not among these yet.
+        wants_group = args[:1] in (["--help"], ["-h"], ["--version"]) or (ctx.resilient_parsing and not args)
         if first not in self.commands and not wants_group:
             args = ["app", *args]
         return super().parse_args(ctx, args)
@@ -124,8 +126,8 @@ def runs_command(as_json: bool) -> int:
 
 
 @cli.command(name="show")
-@click.argument("run", default="last")
-@click.argument("case", required=False)
+@click.argument("run", default="last", shell_complete=completion.runs)
+@click.argument("case", required=False, shell_complete=completion.cases_of_run)
 def show_command(run: str, case: str | None) -> int:
     """Print a run, or one case of it with its transcript and verdicts."""
     from tui_eval.commands.runs import show
@@ -134,7 +136,7 @@ def show_command(run: str, case: str | None) -> int:
 
 
 @cli.command(name="attach")
-@click.argument("run", default="last")
+@click.argument("run", default="last", shell_complete=completion.runs)
 @click.option("--display", type=click.Choice(["app", "plain"]), default=None, help="the app, or plain lines")
 def attach_command(run: str, display: str | None) -> int:
     """Follow a run that another process executes; gives the run's exit code."""
@@ -169,8 +171,10 @@ def rescore_command(run: str, outputs: tuple[Path, ...], display: str, **options
 
 
 @cli.command(name="assess")
-@click.argument("run", default="last")
-@click.option("--judge", metavar="NAME", help="the agent that names what failed")
+@click.argument("run", default="last", shell_complete=completion.runs)
+@click.option(
+    "--judge", metavar="NAME", shell_complete=completion.agents, help="the agent that names what failed"
+)
 @click.option("--json", "as_json", is_flag=True)
 @trust_option
 def assess_command(run: str, judge: str | None, as_json: bool, trust: bool) -> int:
@@ -181,7 +185,7 @@ def assess_command(run: str, judge: str | None, as_json: bool, trust: bool) -> i
 
 
 @cli.command(name="cancel")
-@click.argument("run", default="last")
+@click.argument("run", default="last", shell_complete=completion.runs)
 def cancel_command(run: str) -> int:
     """Cancel a run that another process executes."""
     from tui_eval.commands.runs import cancel
@@ -190,7 +194,7 @@ def cancel_command(run: str) -> int:
 
 
 @cli.command(name="export")
-@click.argument("run", default="last")
+@click.argument("run", default="last", shell_complete=completion.runs)
 @click.option(
     "-o", "--output", "output", required=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
 )
@@ -202,8 +206,8 @@ def export_command(run: str, output: Path) -> int:
 
 
 @cli.command(name="compare")
-@click.argument("before", metavar="RUN")
-@click.argument("after", metavar="[RUN]", required=False)
+@click.argument("before", metavar="RUN", shell_complete=completion.runs)
+@click.argument("after", metavar="[RUN]", required=False, shell_complete=completion.runs)
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="given twice: two agents of one run")
 @click.option("--json", "as_json", is_flag=True)
 def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_json: bool) -> int:
@@ -254,12 +258,20 @@ def init_command(folder: Path, case_format: str, agent: str | None) -> int:
 
 
 @cli.command(name="help")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=completion.pages)
 def help_command(topic: str | None) -> int:
     """The user's documentation, a page each."""
     from tui_eval.commands.manual import manual
 
     return manual(topic)
+
+
+@cli.command(name="completion")
+@click.argument("shell", required=False, type=click.Choice(completion.SHELLS))
+def completion_command(shell: str | None) -> int:
+    """Print what teaches your shell to complete commands, options, runs and agents."""
+    click.echo(completion.script(shell, cli))
+    return 0
 
 
 def main(arguments: list[str] | None = None) -> None:

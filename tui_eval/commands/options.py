@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from tui_eval.commands import completion
+
 _N_MEANS = (
     "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
     "--repeat N), in promptfoo the first N tests (here --filter-first-n N); give the one you mean"
@@ -119,6 +121,7 @@ def run_options(function: Any) -> Any:
             "agents",
             multiple=True,
             metavar="AGENT",
+            shell_complete=completion.agents,
             help="a configured name, FILE.py:function, http(s)://…, provider:model; repeatable: columns",
         ),
         click.option(
@@ -179,7 +182,12 @@ def run_options(function: Any) -> Any:
         ),
         trust_option,
         click.option(
-            "--judge", "--grader", "judge", metavar="NAME", help="the agent that judges what no rule can"
+            "--judge",
+            "--grader",
+            "judge",
+            metavar="NAME",
+            shell_complete=completion.agents,
+            help="the agent that judges what no rule can",
         ),
         click.option(
             "--compat", type=click.Choice(["documented", "reference"]), help="whose verdicts where tools err"
@@ -217,7 +225,7 @@ def run_options(function: Any) -> Any:
 def again_options(function: Any) -> Any:
     """What goes on with a run that there is takes."""
     options: list[Decorator] = [
-        click.argument("run", default="last"),
+        click.argument("run", default="last", shell_complete=completion.runs),
         click.option(
             "-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N",
             help="attempts at once",
@@ -225,7 +233,10 @@ def again_options(function: Any) -> Any:
         click.option(
             "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
         ),
-        click.option("--judge", metavar="NAME", help="the agent that judges what no rule can"),
+        click.option(
+            "--judge", metavar="NAME", shell_complete=completion.agents,
+            help="the agent that judges what no rule can",
+        ),
         trust_option,
         output_option,
         display_option,

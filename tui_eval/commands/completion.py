@@ -1,0 +1,108 @@
+"""What the tab key completes in a shell: commands and options (click), and what is known here: runs, agents,
+cases of a run, help pages.
+
+A shell shows whatever is printed while it completes, so nothing here complains: what cannot be read
+completes to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+_PLACES = {
+    "bash": "~/.bashrc",
+    "zsh": "~/.zshrc, after compinit",
+    "fish": "~/.config/fish/completions/tui-eval.fish",
+}
+_VARIABLE = "_TUI_EVAL_COMPLETE"
+
+
+def script(shell: str | None, command: click.Command) -> str:
+    """The lines that teach a shell to complete tui-eval; the shell in use when none is named.
+
+    Raises:
+        click.UsageError: no shell is named and $SHELL is none of bash, zsh and fish.
+    """
+    shell = shell or Path(os.environ.get("SHELL", "")).name
+    found = get_completion_class(shell) if shell in SHELLS else None
+    if found is None:
+        raise click.UsageError(f"name the shell, one of {', '.join(SHELLS)}: tui-eval completion bash")
+    lines = found(command, {}, "tui-eval", _VARIABLE).source()
+    return f"# tui-eval completion {shell}: for {_PLACES[shell]}\n{lines}"
+
+
+def runs(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Runs of the project, newest first, and `last`."""
+
+    def known() -> Iterator[tuple[str, str]]:
+        from tui_eval.config import find_root
+        from tui_eval.store.index import Index
+
+        yield "last", "the newest run"
+        for run in Index(find_root([Path.cwd()])[0]).runs():
+            yield run.id, f"{run.passed}/{run.total} passed, {run.what}"
+
+    return _matching(known, incomplete)
+
+
+def agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Agents and the judge's names of the configuration in force here; files for `FILE.py:function`."""
+
+    def known() -> Iterator[tuple[str, str]]:
+        from tui_eval.config import load
+
+        given: Any = context.params
+        for name, spec in load(given.get("paths") or (), given.get("config_file")).agents.items():
+            yield name, spec.type
+
+    return _matching(known, incomplete) or [CompletionItem(incomplete, type="file")]
+
+
+def cases_of_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the cases in the run that was named before."""
+
+    def known() -> Iterator[tuple[str, str]]:
+        from tui_eval.commands.run import find_run
+        from tui_eval.store.reader import RunReader
+
+        reader = RunReader(find_run(context.params.get("run") or "last"))
+        try:
+            for case in reader.cases():
+                yield case.name, case.suite
+        finally:
+            reader.close()
+
+    return _matching(known, incomplete)
+
+
+def pages(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The help pages."""
+
+    def known() -> Iterable[tuple[str, str]]:
+        from tui_eval.commands.manual import pages as titles
+
+        return titles().items()
+
+    return _matching(known, incomplete)
+
+
+def _matching(known: Callable[[], Iterable[tuple[str, str]]], incomplete: str) -> list[CompletionItem]:
+    found: dict[str, CompletionItem] = {}
+    try:
+        for value, about in known():
+            # A line break would read as another answer, a control character would reach the terminal.
+            if value.startswith(incomplete) and value.isprintable():
+                shown = about if about.isprintable() else ""
+                found.setdefault(value, CompletionItem(value, help=shown))
+    except Exception:
+        return list(found.values())
+    return list(found.values())
