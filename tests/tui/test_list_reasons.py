@@ -66,5 +66,5 @@ def test_the_detail_of_suites_gives_the_short_reason():
 async def test_a_name_with_its_prompt_takes_the_columns_that_stand_free(tmp_path):
     root = project(tmp_path, {"promptfooconfig.yaml": PROMPTS})
     async with running_app(root, (80, 24)) as (app, pilot):
-        await until(lambda: "capacity in litres terse" in screen_text(app), pilot)
-        assert "capacity in litres warm" in screen_text(app)
+        await until(lambda: "capacity in litres · terse" in screen_text(app), pilot)
+        assert "capacity in litres · warm" in screen_text(app)

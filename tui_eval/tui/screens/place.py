@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.screen import Screen
@@ -57,6 +58,11 @@ def keys_of(*ids: str) -> list[Key]:
     """Rows of the key table by their ids."""
     table = {key.id: key for key in KEYS}
     return [table[name] for name in ids]
+
+
+def labelled(keys: Sequence[Key], name: str, label: str) -> list[Key]:
+    """The same rows, that of this id with other words for the footer."""
+    return [replace(key, label=label) if key.id == name else key for key in keys]
 
 
 def keys_in(*places: str) -> tuple[Key, ...]:

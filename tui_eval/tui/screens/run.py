@@ -18,7 +18,7 @@ from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import now
-from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.screens.run_streams import RunStreams
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.entries import run_entries, run_entry
@@ -50,10 +50,10 @@ class RunScreen(RunStreams, inherit_bindings=False):
     )
     DEFAULT_CSS = """
     RunScreen .body { height: 1fr; }
-    RunScreen.-wide CaseList { width: 46; border-right: solid $surface-lighten-2; }
+    RunScreen.-wide CaseList { width: 30%; min-width: 46; max-width: 66; border-right: solid $surface-lighten-2; }
     RunScreen LinesPane { display: none; background: $surface; }
     RunScreen.-ended StreamGrid { display: none; }
-    RunScreen.-wide.-ended CaseList { width: 55%; border-right: none; }
+    RunScreen.-wide.-ended CaseList { width: 55%; max-width: 100%; border-right: none; }
     RunScreen.-wide.-ended LinesPane { display: block; width: 45%; }
     RunScreen.-narrow.-ended.-streams LinesPane { display: block; }
     RunScreen.-wide.-zoomed CaseList { display: none; }
@@ -90,13 +90,19 @@ class RunScreen(RunStreams, inherit_bindings=False):
         self._load()
 
     def hints(self) -> Sequence[Key]:
-        """Seven keys, others while a run goes on than after it."""
+        """Seven keys, others while a run goes on than after it, and in the panes than in the list."""
         run = self.eval_app.state.run
         if run is not None and run.active:
-            return keys_of(
-                "list.open", "failure.next", "stream.zoom", "stream.pin", "case.cancel", "help", "quit"
-            )
+            if self.is_mounted and self.streams.has_focus:
+                ids = ("list.open", "pane.next", "stream.zoom", "stream.pin", "stream.follow", "help", "quit")
+                return labelled(keys_of(*ids), "pane.next", "next pane")
+            ids = ("list.open", "pane.next", "failure.next", "stream.zoom", "case.cancel", "help", "quit")
+            return labelled(keys_of(*ids), "pane.next", "panes")
         return keys_of("list.open", "failure.next", "case.rerun", "run.failed", "list.filter", "help", "quit")
+
+    def on_descendant_focus(self) -> None:
+        """Other keys in the panes than in the list."""
+        self.query_one(KeyHints).show(self.hints())
 
     def case_count(self) -> int:
         """One for each case and column of the run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from textual import on
@@ -16,7 +15,7 @@ from tui_eval.tui.keys import Key
 from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.entries import suite_entries, suite_entry
 from tui_eval.tui.state.suites_facts import Looked, facts_line
@@ -40,7 +39,7 @@ class SuitesScreen(ListPlace):
     )
     DEFAULT_CSS = """
     SuitesScreen .body { height: 1fr; }
-    SuitesScreen.-wide CaseList { width: 55%; }
+    SuitesScreen.-wide CaseList { width: 55%; padding-right: 1; }
     SuitesScreen.-wide LinesPane { width: 45%; background: $surface; }
     SuitesScreen.-narrow LinesPane { display: none; }
     SuitesScreen.-narrow.-detail LinesPane { display: block; }
@@ -64,13 +63,14 @@ class SuitesScreen(ListPlace):
     def on_mount(self) -> None:
         """Show what is known already."""
         self.case_list.focus()
+        self.set_interval(1.0, self._tick)
         self.rebuild()
 
     def hints(self) -> Sequence[Key]:
         """Seven keys for a start; where there is nothing yet, how to begin."""
         state = self.eval_app.state
         if not state.rows and not state.loading and not any(suite.problems for suite in state.suites):
-            return [replace(key, label="begin") if key.id == "list.open" else key for key in BEGINNING]
+            return labelled(BEGINNING, "list.open", "begin")
         return keys_of("list.open", "case.rerun", "run.all", "failure.next", "list.filter", "help", "quit")
 
     def case_count(self) -> int:
@@ -147,6 +147,12 @@ class SuitesScreen(ListPlace):
             self.rearrange()
         else:
             self.rebuilt()
+
+    def _tick(self) -> None:
+        """Once a second while cases run: their clocks."""
+        group = self.eval_app.state.group
+        if self.is_current and group is not None and group.active and self.case_list.display:
+            self.case_list.tick()
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""

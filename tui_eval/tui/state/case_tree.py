@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rich.cells import cell_len
+
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.state.figures import SEVERITY
@@ -42,6 +44,8 @@ class Entry:
     trend: tuple[float, ...] = ()
     finished_at: float | None = None
     started_at: float | None = None
+    ends_at: float | None = None
+    """When the time limit ends what runs of it, seconds since the epoch."""
     duration_ms: float | None = None
     tokens: int | None = None
     cost: float | None = None
@@ -107,6 +111,8 @@ class View:
 class Extent:
     """What of the entries' figures is there to be shown; a column without any takes no room."""
 
+    name: int = 0
+    """Cells of the longest name with what tells it apart."""
     attempts: int = 0
     """Of the case with the most."""
     trend: bool = False
@@ -114,6 +120,8 @@ class Extent:
     cost: bool = False
     duration: bool = False
     age: bool = False
+    limit: bool = False
+    """Whether anything runs that a time limit may end."""
 
     def widen(self, entry: Entry) -> bool:
         """Take an entry in; says whether that changed anything."""
@@ -126,6 +134,7 @@ class Extent:
             ("cost", entry.cost),
             ("duration", entry.duration_ms is not None or entry.started_at),
             ("age", entry.finished_at),
+            ("limit", entry.ends_at),
         ):
             if has and not getattr(self, name):
                 setattr(self, name, True)
@@ -178,6 +187,11 @@ def extent_of(entries: Iterable[Entry]) -> Extent:
     """What these entries have to show."""
     extent = Extent()
     for entry in entries:
+        wide = len(entry.name) if entry.name.isascii() else cell_len(entry.name)
+        if entry.variant:
+            wide += cell_len(entry.variant) + 3
+        if wide > extent.name:
+            extent.name = wide
         # Most cases of a large list have nothing yet, or nothing new.
         if entry.attempts or entry.finished_at or entry.started_at or entry.trend:
             extent.widen(entry)

@@ -29,6 +29,13 @@ FORMAT_NAMES = {
 _WORDS = {
     "contains": "contains",
     "icontains": "contains, whatever the case,",
+    "contains-any": "contains one of",
+    "contains-all": "contains all of",
+    "icontains-any": "contains, whatever the case, one of",
+    "icontains-all": "contains, whatever the case, all of",
+    "not-contains-any": "contains none of",
+    "not-icontains-any": "contains, whatever the case, none of",
+    "not-contains-all": "does not contain all of",
     "not-contains": "does not contain",
     "not-icontains": "does not contain, whatever the case,",
     "equals": "equals",
@@ -36,8 +43,6 @@ _WORDS = {
     "regex": "matches",
     "not-regex": "does not match",
     "starts-with": "starts with",
-    "contains-any": "contains one of",
-    "contains-all": "contains all of",
     "is-json": "is JSON",
     "contains-json": "contains JSON",
     "llm-rubric": "a judge agrees:",
@@ -45,7 +50,7 @@ _WORDS = {
     "python": "Python holds:",
     "similar": "is similar to",
     "cost": "costs at most",
-    "latency": "takes at most (ms)",
+    "latency": "takes at most",
     "sql": "the answer's rows equal those of",
     "tool_call": "calls the tool",
     "should_contain": "contains",
@@ -59,6 +64,10 @@ _WORDS = {
     "less": "is less than",
     "greater": "is greater than",
 }
+
+
+_UNITS = {"cost": "${:g}", "latency": "{:,.0f} ms"}
+"""How the threshold of an assertion is written that is nothing but one."""
 
 
 def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
@@ -90,7 +99,9 @@ def assertion_text(assertion: Assertion) -> str:
     ):
         value = f'"{value}"'
     parts = [visible(target, newlines=False), visible(words, newlines=False), value]
-    if assertion.threshold is not None:
+    if assertion.threshold is not None and assertion.type in _UNITS:
+        parts.append(_UNITS[assertion.type].format(assertion.threshold))
+    elif assertion.threshold is not None:
         parts.append(f"(threshold {assertion.threshold:g})")
     if assertion.weight is not None:
         parts.append(f"(weight {assertion.weight:g})")
@@ -128,7 +139,8 @@ def describe(line: Line, symbols: figures.Symbols, now: float) -> list[Paragraph
 
 def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[Paragraph]:
     """A case: how it stands, why, and what it is."""
-    shown: list[Paragraph] = [("title", visible(entry.name, newlines=False))]
+    name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
+    shown: list[Paragraph] = [("title", visible(name, newlines=False))]
     case = entry.case
     place = f"{entry.suite}:{case.line}" if case and case.line else entry.suite
     parts = [place, FORMAT_NAMES.get(entry.format, entry.format)]
@@ -139,7 +151,9 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
         facts = [f"{symbols.glyphs.get(entry.status, '')} {entry.status}"]
         if entry.flaky:
             facts.append("flaky")
-        if entry.duration_ms is not None:
+        if entry.ends_at and entry.started_at and entry.status in ("running", "retrying"):
+            facts.append(f"time limit {figures.span(entry.ends_at - entry.started_at)}")
+        elif entry.duration_ms is not None:
             facts.append(figures.duration(entry.duration_ms))
         if entry.tokens:
             facts.append(f"{entry.tokens:,} tokens")

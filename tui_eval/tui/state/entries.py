@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import AppState, CaseItem
@@ -114,8 +115,9 @@ def _from_group(entry: Entry, group: RunGroup, key: str) -> None:
         (row.outcome or "c")[0] if row.state == "done" else _STATES[row.state] for row in rows
     )
     working = [row for row in rows if row.state in ("running", "retrying")]
-    starts = [row.started_at for row in working if row.started_at]
-    entry.started_at = min(starts) if starts else None
+    oldest = min(working, key=lambda row: row.started_at or inf, default=None)
+    entry.started_at = oldest.started_at if oldest is not None else None
+    entry.ends_at = oldest.ends_at if oldest is not None else None
     times = [row.duration_ms for row in done if row.duration_ms is not None]
     entry.duration_ms = sum(times) / len(times) if times else None
     ends = [(row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000 for row in done]

@@ -116,6 +116,28 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
+def span(seconds: float) -> str:
+    """A limit of so many seconds, without parts that are zero: `0.5s`, `30s`, `2m`, `1m30s`, `1h`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    words = clock(seconds + 0.5)
+    for zero, unit in (("m00s", "m"), ("h00m", "h")):
+        if words.endswith(zero):
+            words = words.removesuffix(zero) + unit
+    return words
+
+
+LATE = 0.8
+"""The share of its time limit from which on an attempt is about to be ended by it."""
+
+
+def is_late(started_at: float | None, ends_at: float | None, now: float) -> bool:
+    """Whether little is left of a time limit."""
+    if not started_at or not ends_at:
+        return False
+    return now - started_at >= LATE * (ends_at - started_at)
+
+
 def count(number: int | None) -> str:
     """A number with thousands separators; empty for None."""
     return "" if number is None else f"{number:,}"

@@ -18,6 +18,14 @@ _QUOTING = (
 )
 
 
+_STATUS = re.compile(r"(?<!\d)(\d{3}) [^,;]*(?=, again in )")
+
+
+def short_detail(words: str) -> str:
+    """What an attempt waits for, without what an HTTP status says already: `429, again in 12 s`."""
+    return _STATUS.sub(r"\1", words[:_LOOKED_AT])
+
+
 def short_reason(words: str) -> str:
     """A reason as lists show it: without the reply that it quotes, so that what was looked for is seen."""
     words = words[:_LOOKED_AT]

@@ -9,6 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.figures import Symbols
+from tui_eval.tui.state.reasons import short_detail
 from tui_eval.tui.state.run_view import RunView
 
 Parts = list[tuple[str, str]]
@@ -24,11 +25,12 @@ def progress_line(
         detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
         detail = visible(clip(detail, 60), newlines=False)
     parts: Parts = []
-    ways = ((True, 20), (False, 10), (False, 5), (False, 0))
-    for words, bar in ways if width >= 96 else ways[1:]:
+    ways = ((True, 20, detail), (False, 10, detail), (False, 10, short_detail(detail)))
+    ways += ((False, 5, short_detail(detail)), (False, 0, short_detail(detail)))
+    for words, bar, why in ways if width >= 96 else ways[1:]:
         parts = _progress(run, symbols, whole, words=words, bar=bar)
-        if detail:
-            parts.append(("warn", f" {detail}"))
+        if why:
+            parts.append(("warn", f" {why}"))
         if sum(cell_len(text) for _, text in parts) <= width:
             break
     return parts

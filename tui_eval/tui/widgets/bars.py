@@ -94,20 +94,27 @@ class KeyHints(Widget):
         parts: list[tuple[str, Style]] = []
         status = getattr(self.app, "watch_words", "")  # what is being watched
         left = self.size.width - (cell_len(status) + 2 if status else 0)
-        for key in self._fitting(left):
-            parts += [(key.shown, key_style), (f" {key.label}   ", label_style)]
+        keys, gap = self._fitting(left)
+        for key in keys:
+            parts += [(key.shown, key_style), (f" {key.label}{' ' * gap}", label_style)]
         if status:
             used = sum(cell_len(text) for text, _ in parts)
-            gap = max(0, self.size.width - used - cell_len(status))
-            parts += [(" " * gap, label_style), (status, key_style)]
+            parts += [(" " * max(0, self.size.width - used - cell_len(status)), label_style)]
+            parts.append((status, key_style))
         return line(parts, self.size.width, self.rich_style)
 
-    def _fitting(self, width: int) -> list[Key]:
-        """The keys that fit whole; help, which lists the others, is the last to go."""
+    def _fitting(self, width: int) -> tuple[list[Key], int]:
+        """The keys that fit whole, and the spaces between them: three, or two where not all fit with three.
+        Help, which lists the others, is the last to go."""
         keys = list(self._keys)
-        while keys and sum(cell_len(key.shown) + cell_len(key.label) + 4 for key in keys) - 3 > width:
+
+        def room(gap: int) -> int:
+            return sum(cell_len(key.shown) + 1 + cell_len(key.label) + gap for key in keys) - gap
+
+        gap = 3 if room(3) <= width else 2
+        while keys and room(gap) > width:
             keys.remove(next((key for key in reversed(keys) if key.id != "help"), keys[-1]))
-        return keys
+        return keys, gap
 
 
 __all__ = ["FactsBar", "KeyHints", "Part", "fit"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Literal
 
 from rich.cells import cell_len
@@ -13,62 +13,17 @@ from textual.strip import Strip
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.state import figures
-from tui_eval.tui.state.case_tree import Entry, Extent, Line, Tree
+from tui_eval.tui.state.case_tree import Entry, Line, Tree
 from tui_eval.tui.state.describing import FORMAT_NAMES
 from tui_eval.tui.state.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.noting import note_sign
-from tui_eval.tui.state.reasons import short_reason
+from tui_eval.tui.state.reasons import short_detail, short_reason
 from tui_eval.tui.state.stream_text import wrap
+from tui_eval.tui.widgets.case_columns import ASIDE, NAME, Columns, columns_for
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line, tail
 
 STATUSES = tuple(status for status in figures.GLYPHS if status)
-WORD = 9
-"""Cells of the outcome's word; the one column that is never dropped."""
-
-NAME = 34
-"""Cells that a case's name has before a message beside it gets any."""
-
-ASIDE = 12
-"""Cells below which nothing is said beside a name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The widths of the columns right of the name; 0: not shown. Each is preceded by a space."""
-
-    word: int = WORD
-    trend: int = 0
-    attempts: int = 0
-    tokens: int = 0
-    cost: int = 0
-    duration: int = 0
-    age: int = 0
-
-    @property
-    def total(self) -> int:
-        """Cells they take with their spaces."""
-        widths = (self.word, self.trend, self.attempts, self.tokens, self.cost, self.duration, self.age)
-        return sum(width + 1 for width in widths if width)
-
-
-def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> Columns:
-    """Which columns a list of this width has: those that fit, and that any of its cases fills."""
-    many = extent.attempts if extent.attempts > 1 else 0
-    if kind == "run":
-        return Columns(
-            attempts=min(10 if width >= 60 else 5, many),
-            duration=6 if width >= 34 else 0,
-            tokens=8 if width >= 100 and extent.tokens else 0,
-            cost=8 if width >= 110 and extent.cost else 0,
-        )
-    return Columns(
-        attempts=min(5, many) if width >= 84 else 0,
-        trend=(12 if width >= 100 else 6 if width >= 44 else 0) if extent.trend else 0,
-        age=4 if width >= 38 and extent.age else 0,
-        duration=6 if width >= 52 and extent.duration else 0,
-        cost=8 if width >= 100 and extent.cost else 0,
-    )
 
 
 class CaseLines(LineView):
@@ -188,7 +143,6 @@ class CaseLines(LineView):
             if len(entry.attempts) < 10:
                 word = f"flaky {entry.attempts.count('p')}/{len(entry.attempts)}" if entry.attempts else word
         glyph = self.symbols.glyphs.get(status, " ")
-        name_style = self._style("found") if self.needle and self.needle in entry.name.lower() else Style()
         room = width - columns.total - len(indent) - 2
         name = visible(clip(entry.name, 400), newlines=False)
         parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
@@ -196,29 +150,24 @@ class CaseLines(LineView):
         if entry.note is not None:
             said = [self._note(entry.note, room - min(cell_len(name), 24))]
             room -= cell_len(said[0][0])
-        aside, message = "", False
-        if self.kind == "run" and entry.message and status in ("failed", "error"):
-            aside, message = short_reason(entry.message), True
-        elif not shown.above:
-            aside = entry.suite
-        aside = visible(clip(" ".join(aside[:400].split()), 200), newlines=False)
+        aside, message = self._aside(shown, entry)
         variant = visible(clip(entry.variant.partition(":")[0], 14), newlines=False) if entry.variant else ""
-        wide = cell_len(name) + (1 + cell_len(variant) if variant else 0)
-        # What stands beside the name gets what it needs of the other two fifths, and no more.
-        beside = max(NAME, room * 3 // 5, room - 2 - cell_len(aside))
+        variant = f"{self.symbols.dot}{variant}" if variant else ""
+        wide = cell_len(name) + cell_len(variant)
+        # What stands beside the name begins in one column, and gets more of the name's only where it is short.
+        least = max(NAME, room * 3 // 5)
+        beside = max(least, room - 2 - cell_len(aside))
         if aside and room - min(wide, beside) - 2 >= ASIDE:
             wide = min(wide, beside)
-        else:
-            aside, wide = "", min(wide, room)
-        if variant:
-            name = f"{fit(name, max(wide - 1 - cell_len(variant), 0)).rstrip()} {variant}"
-        if aside:
+            column = min(columns.name, least)
+            if message and room - column - 2 >= ASIDE:
+                wide = max(wide, column)
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
-            parts += [(fit(name, wide) + "  ", name_style), (shown_aside, self._style("dim"))]
+            parts += [*self._named(name, variant, wide), (f"  {shown_aside}", self._style("dim"))]
         else:
-            parts.append((fit(name, room), name_style))
+            parts += self._named(name, variant, room)
         parts += said
         parts.append((" " + fit(word, columns.word), style))
         dim = self._style("dim")
@@ -234,15 +183,53 @@ class CaseLines(LineView):
         if columns.cost:
             parts.append((" " + fit(figures.cost(entry.cost), columns.cost, right=True), dim))
         if columns.duration:
-            if entry.started_at and status in ("running", "retrying"):
-                time_text = figures.clock(self.now() - entry.started_at)
-            else:
-                time_text = figures.duration(entry.duration_ms)
-            parts.append((" " + fit(time_text, columns.duration, right=True), dim))
+            time_text, late = self._time(entry, columns.duration)
+            time_style = self._style("retrying") if late else dim
+            parts.append((" " + fit(time_text, columns.duration, right=True), time_style))
         if columns.age:
             old = figures.age(self.now() - entry.finished_at) if entry.finished_at and status else ""
             parts.append((" " + fit(old, columns.age, right=True), dim))
         return parts
+
+    def _aside(self, shown: Line, entry: Entry) -> tuple[str, bool]:
+        """What is said beside a name, and whether that is a message: why it failed or waits, else where the
+        case comes from, unless the tree says it."""
+        words = ""
+        if self.kind == "run" and entry.status in ("failed", "error"):
+            words = short_reason(entry.message)
+        elif self.kind == "run" and entry.status == "retrying":
+            words = short_detail(entry.detail)
+        message = bool(words)
+        if not message and not shown.above:
+            words = entry.suite
+        return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
+
+    def _named(self, name: str, variant: str, width: int) -> list[tuple[str, Style]]:
+        """A name and what tells it from others, in so many cells; what is looked for is marked in it."""
+        name = fit(name, min(cell_len(name), max(0, width - cell_len(variant))))
+        left = width - cell_len(name)
+        rest = [(fit(variant, left), self._style("dim"))]
+        at = name.lower().find(self.needle) if self.needle else -1
+        if at < 0:
+            return [(name, Style()), *rest]
+        end = at + len(self.needle)
+        return [(name[:at], Style()), (name[at:end], self._style("found")), (name[end:], Style()), *rest]
+
+    def _time(self, entry: Entry, width: int) -> tuple[str, bool]:
+        """How long it took, or runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
+        says too."""
+        if not entry.started_at or entry.status not in ("running", "retrying"):
+            return figures.duration(entry.duration_ms), False
+        now = self.now()
+        words, late = (
+            figures.clock(now - entry.started_at),
+            figures.is_late(entry.started_at, entry.ends_at, now),
+        )
+        if entry.ends_at:
+            whole = f"{words}/{figures.span(entry.ends_at - entry.started_at)}{'!' if late else ''}"
+            if len(whole) <= width:
+                return whole, late
+        return f"{words}!" if late else words, late
 
     def _note(self, note: HumanNote, room: int) -> tuple[str, Style]:
         """A person's note: ` ★ wrong …`; a letter for each word where there is less room."""

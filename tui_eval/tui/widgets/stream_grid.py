@@ -56,6 +56,7 @@ class StreamGrid(LineView):
     StreamGrid .stream--failed { color: $text-error; }
     StreamGrid .stream--error { color: $text-warning; }
     StreamGrid .stream--retrying { color: $text-warning; }
+    StreamGrid .stream--late { color: $text-warning; }
     StreamGrid .stream--running { color: $text-primary; }
     StreamGrid .stream--cancelled { color: $text-muted; }
     StreamGrid:ansi .stream--head { text-style: underline; }
@@ -250,6 +251,7 @@ class StreamGrid(LineView):
                 if keep is not None and keep.ended:
                     pane.text, pane.ended = keep.text, True
                     pane.fed = keep.fed
+                    self.post_message(self.Ended(ref))  # its words again, in the new width
             pane.area = area
             panes.append(pane)
         self.panes = panes
@@ -326,7 +328,9 @@ class StreamGrid(LineView):
             head = base + self._style("head-selected" if selected else "head")
             text = pane.head = self._head_text(pane)
             return line(
-                [(text[:1], self._style(pane.status(self.run_view))), (text[1:], Style())], width, head
+                [(text[:1], self._style(pane.status(self.run_view, self.now()))), (text[1:], Style())],
+                width,
+                head,
             )
         shown = pane.line(y - 1)
         if shown is None:

@@ -11,13 +11,14 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state import figures
+from tui_eval.tui.state.reasons import short_detail, short_reason
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.state.stream_text import StreamText, Styled, pieces_of
 from tui_eval.tui.widgets.painting import fit
 
 Area = tuple[int, int, int, int]
 """x, y, width, height in cells."""
-HEAD_STATUSES = ("passed", "failed", "error", "running", "retrying", "cancelled")
+HEAD_STATUSES = ("passed", "failed", "error", "running", "retrying", "cancelled", "late")
 
 
 @dataclass(slots=True)
@@ -95,9 +96,13 @@ class Pane:
         outcome = row.outcome or "cancelled"
         style = {"passed": "good", "failed": "bad"}.get(outcome, "warn")
         facts = [f"{symbols.glyphs[outcome]} {outcome}", figures.duration(row.duration_ms)]
+        said = self.text.lines[-1][1] if self.text.lines else ""
         self.text.add(style, symbols.dot.join(fact for fact in facts if fact))
         if outcome != "passed" and row.message:
-            self.text.add("text", clip(visible(row.message), 600))
+            # One line: all of it is a key away, what was said before it is looked for here.
+            words = visible(" ".join(short_reason(row.message).split()), newlines=False)
+            if words != said:
+                self.text.add("text", fit(words, self.text.width).rstrip())
 
     def _new_cells(self, before: int, old_last: Styled) -> Iterator[tuple[int, int, int]]:
         """Only the cells of the last lines that are new: (x, y, width)."""
@@ -119,16 +124,19 @@ class Pane:
         index = self.top + y
         return self.text.lines[index] if index < len(self.text.lines) else None
 
-    def status(self, run: RunView | None) -> str:
-        """What its head's glyph says: an outcome or a state; `dim` where that has no colour."""
+    def status(self, run: RunView | None, now: float) -> str:
+        """The colour of its head's glyph: an outcome, a state, `late` near its time limit; `dim` where there
+        is none."""
         row = run.attempts.get(self.ref) if run else None
+        if row is not None and row.state == "running" and figures.is_late(row.started_at, row.ends_at, now):
+            return "late"
         status = "running" if row is None else (row.outcome or "error") if row.state == "done" else row.state
         return status if status in HEAD_STATUSES else "dim"
 
 
 def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: float, pinned: bool) -> str:
-    """`● case name · agent · turn 2 · 1,234 tok · 12s`, the name cut first. While a tool is at work, its name
-    and for how long (`search 3s`)."""
+    """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first. While a tool is at work, its
+    name and for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
     row = run.attempts.get(pane.ref) if run else None
     if run is None or row is None:
         return ""
@@ -138,7 +146,7 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     facts: list[str] = []
     if case is not None and case.agent and width >= 50:
         facts.append(clip(visible(case.agent, newlines=False), 18))
-    if row.turn:
+    if row.turn and (row.turn > 1 or width >= 50):
         facts.append(f"turn {row.turn}" if width >= 50 else f"t{row.turn}")
     live = run.live.get(pane.ref)
     call = live.pieces[-1] if live and live.pieces and row.state == "running" else None
@@ -152,7 +160,7 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     if row.state == "done":
         facts.append(figures.duration(row.duration_ms))
     elif row.started_at:
-        facts.append(figures.clock(now - row.started_at))
+        facts += _times(row, now, width)
     if pinned:
         facts.append("pinned")
     if not pane.follow:
@@ -162,15 +170,28 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     if row.attempt > 1 or (case and case.attempts > 1):
         name = f"{name} #{row.attempt}"
     if status == "retrying" and row.detail:
-        detail = visible(clip(row.detail, 60), newlines=False)
+        detail = visible(clip(short_detail(row.detail), 60), newlines=False)
         tail = (
-            f"{detail}{symbols.dot}{tail}" if width >= 60 else fit(detail, min(cell_len(detail), width // 2))
+            f"{detail}{symbols.dot}{tail}"
+            if width >= 60
+            else fit(detail, min(cell_len(detail), width * 3 // 5))
         )
     room = width - 4 - cell_len(tail)
     if room < 8:
         tail = set_cell_size(tail, max(0, min(cell_len(tail), width - 12)))
         room = width - 4 - cell_len(tail)
     return f"{symbols.glyphs.get(status, ' ')} {fit(name, room)}  {tail}"
+
+
+def _times(row: AttemptRow, now: float, width: int) -> list[str]:
+    """How long it runs, and how much of its time limit that is; near its end, what is left."""
+    began = row.started_at or now
+    spent = figures.clock(now - began)
+    if not row.ends_at:
+        return [spent]
+    if figures.is_late(began, row.ends_at, now):
+        return [spent, f"{figures.clock(max(0.0, row.ends_at - now))} left"]
+    return [f"{spent}{' of ' if width >= 50 else '/'}{figures.span(row.ends_at - began)}"]
 
 
 def pad(width: int) -> int:

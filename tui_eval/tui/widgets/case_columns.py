@@ -1,0 +1,59 @@
+"""The columns of a list of cases: which there are at a width, and how wide each is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tui_eval.tui.state.case_tree import Extent
+
+WORD = 9
+"""Cells of the outcome's word; the one column that is never dropped."""
+
+NAME = 34
+"""Cells that a case's name has before a message beside it gets any."""
+
+ASIDE = 12
+"""Cells below which nothing is said beside a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The widths of the columns right of the name; 0: not shown. Each is preceded by a space. `name` is
+    where what is said beside a name begins at the latest."""
+
+    word: int = WORD
+    trend: int = 0
+    attempts: int = 0
+    tokens: int = 0
+    cost: int = 0
+    duration: int = 0
+    age: int = 0
+    name: int = 0
+
+    @property
+    def total(self) -> int:
+        """Cells they take with their spaces."""
+        widths = (self.word, self.trend, self.attempts, self.tokens, self.cost, self.duration, self.age)
+        return sum(width + 1 for width in widths if width)
+
+
+def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> Columns:
+    """Which columns a list of this width has: those that fit, and that any of its cases fills."""
+    many = extent.attempts if extent.attempts > 1 else 0
+    if kind == "run":
+        return Columns(
+            attempts=min(10 if width >= 60 else 5, many),
+            duration=((9 if width >= 60 else 8) if extent.limit and width >= 44 else 6) if width >= 34 else 0,
+            tokens=8 if width >= 100 and extent.tokens else 0,
+            cost=8 if width >= 110 and extent.cost else 0,
+            name=extent.name,
+        )
+    return Columns(
+        attempts=min(5, many) if width >= 84 else 0,
+        trend=(12 if width >= 100 else 6 if width >= 44 else 0) if extent.trend else 0,
+        age=4 if width >= 38 and extent.age else 0,
+        duration=6 if width >= 52 and extent.duration else 0,
+        cost=8 if width >= 100 and extent.cost else 0,
+        name=extent.name,
+    )
