@@ -216,7 +216,41 @@ def test_damaged_run_says_so(project: Path) -> None:
     (writer.folder / "run.db").write_bytes(b"garbage" * 500)
     with pytest.raises(StoreError):
         RunReader(writer.folder).info()
-    assert Index(project).runs() == []
+    whole, _ = start(project)
+    whole.state("finished", 2000.0)
+    whole.close()
+    listed = {run.id: run for run in Index(project).runs()}
+    assert listed[whole.info.id].state == "finished"
+    broken = listed[writer.info.id]
+    assert broken.state == "damaged" and "file is not a database" in broken.what and broken.started_at > 0
+    lock = RunLock(writer.folder)  # one that is just being begun has no tables yet
+    assert [run.id for run in Index(project).runs()] == [whole.info.id]
+    lock.release()
+
+
+def test_a_run_is_compared_with_the_last_one_of_the_same_cases(project: Path) -> None:
+    def ran(run_id: str, *names: str, linked_to: str | None = None) -> None:
+        writer = RunWriter(Store(project).create_folder(run_id), RunInfo(run_id, linked_to=linked_to))
+        cases = [Case(f"s.yaml::{name}", name, "s.yaml", "nao", turns=[Turn("x")]) for name in names]
+        for case, (ref,) in zip(
+            cases, writer.plan([PlannedCase(case, "a", None, 1, 1) for case in cases]), strict=True
+        ):
+            writer.done(ref, attempt(case.case_id, 1))
+        writer.state("finished", 2000.0)
+        writer.close()
+
+    ran("20260101-1", "a", "b")
+    ran("20260101-2", "a", "b", "c", "d", "e", "f")
+    ran("20260101-3", "x")
+    ran("20260101-4", "a", linked_to="20260101-1")
+    ran("20260101-5", "a", "b")
+    index = Index(project)
+    assert index.before("20260101-5") == "20260101-1"  # not the larger one, another suite's, or a part
+    assert index.before("20260101-2") == "20260101-1"
+    assert index.before("20260101-3") is None and index.before("20260101-1") is None
+    assert index.before("20260101-4") == "20260101-1"
+    assert list(index.sharing("20260101-5")) == ["20260101-1", "20260101-2", "20260101-5"]
+    assert index.sharing("20260101-5")["20260101-2"] == (2, 6)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ async def test_the_price_is_said_and_asked_for_and_the_names_are_shown(tmp_path,
         engine.facts["done"] = 1
         await sees(app, pilot, "failures 1/2")
         engine.end()
-        await until(lambda: not app.screen.naming, pilot)
+        await until(lambda: not app.naming.run_id, pilot)
         await pilot.press("tab")
         await sees(app, pilot, "how they failed", "The judge's own words.")
 
@@ -72,10 +72,29 @@ async def test_it_is_stopped_by_the_same_key(tmp_path):
     write_runs(root, ["failed", "passed", "error"])
     engine = NamingEngine(root, free=True)
     async with running_app(root, engine=engine) as (app, pilot):
-        screen = await to_runs(app, pilot)
+        await to_runs(app, pilot)
         await pilot.press("n")
         await sees(app, pilot, "the judge names failures 0/2")
         await pilot.press("n")
-        await until(lambda: not screen.naming, pilot)
+        await until(lambda: not app.naming.run_id, pilot)
         await until(lambda: "cancelled" in app.log_lines[-1][2], pilot)
         assert len(engine.named) == 1 and "names failures" not in screen_text(app)
+
+
+async def test_how_far_it_is_is_seen_again_when_the_screen_was_left(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    engine = NamingEngine(root, free=True)
+    async with running_app(root, (120, 40), engine=engine) as (app, pilot):
+        first = await to_runs(app, pilot)
+        await pilot.press("n")
+        await sees(app, pilot, "the judge names failures 0/2")
+        await pilot.press("escape")
+        await until(lambda: not first.is_attached, pilot)
+        engine.facts["done"] = 1
+        second = await to_runs(app, pilot)
+        assert second is not first
+        await sees(app, pilot, "the judge names failures 1/2, n stops")
+        engine.end()
+        await sees(app, pilot, "The judge's own words.")
+        assert "names failures" not in screen_text(app)

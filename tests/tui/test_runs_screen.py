@@ -12,7 +12,10 @@ from tests.tui.attempts import HOSTILE
 from tests.tui.settling import rested
 from tui_eval.engine.client import RunStarted
 from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.runs import Store
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
@@ -307,13 +310,13 @@ async def test_plots_of_all_runs_and_of_one_figure(tmp_path, monkeypatch, size, 
         await pilot.press("v")
         await sees(app, pilot, "over the runs", "3 runs, oldest at the left", "pass rate", "cost")
         assert ("┤" in screen_text(app)) == (extra and size == (120, 40))
-        for figure in ("pass rate", "latency", "tokens", "cost"):
+        for figure in ("pass rate", "latency", "tokens", "cost", "all tokens", "all cost", "time taken"):
             await pilot.press("greater_than_sign")
             await sees(app, pilot, f" {figure}  ", "3 runs, oldest")
             assert ("┤" in screen_text(app)) == extra and not BAD & set(screen_text(app))
             assert (plot.WITHOUT[:40] in screen_text(app)) == (not extra)
         await pilot.press("greater_than_sign", "less_than_sign")
-        await sees(app, pilot, " cost  ", "3 runs, oldest")
+        await sees(app, pilot, " time taken  ", "3 runs, oldest")
         await pilot.press("escape")
         await until(lambda: screen._list.has_focus and "what" in screen_text(app), pilot)
 
@@ -379,3 +382,90 @@ async def test_the_grid_leaves_only_tests_whose_columns_differ(tmp_path):
         await sees(app, pilot, "No test came out differently: i shows all.")
         await pilot.press("i")
         await until(lambda: len(grid._table.rows) == 2, pilot)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, size):
+    root = project(tmp_path)
+    folders = write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    broken = folders[0].with_name("20260101-000009-bad0")
+    broken.mkdir()
+    (broken / "run.db").write_bytes(b"garbage" * 500)
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await sees(app, pilot, "Runs  2", "1 damaged", f"damaged {broken.name}")
+        await pilot.press("enter")
+        await until(lambda: any("file is not a database" in line[2] for line in app.log_lines), pilot)
+        assert app.screen is screen
+        await pilot.press("D")
+        await sees(app, pilot, f"Delete run {broken.name}")
+        await pilot.press("y")
+        await until(lambda: not broken.exists() and len(screen.lines) == 2, pilot)
+        assert "damaged" not in screen_text(app)
+
+
+def write_suite_run(root, run_id, suite, outcome="passed"):
+    """A finished run of one case of another suite."""
+    folder = Store(root).create_folder(run_id)
+    writer = RunWriter(folder, RunInfo(run_id, started_at=1_760_000_000.0, paths=[suite], agents=["other"]))
+    case = Case(f"{suite}::x", "x", suite, "nao", turns=[Turn("x")])
+    ((ref,),) = writer.plan([PlannedCase(case, "other", None, 1, 1)])
+    writer.done(ref, Attempt(case.case_id, 1, outcome, agent="other"))
+    writer.state("finished", 1_760_000_060.0)
+    writer.close()
+    return folder
+
+
+async def test_c_takes_the_run_before_it_of_the_same_cases(tmp_path):
+    root = project(tmp_path)
+    first, last = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
+    write_suite_run(root, "20260101-0000005", "elsewhere.yaml")
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        assert (app.screen.before.folder, app.screen.after.folder) == (first, last)
+        await pilot.press("less_than_sign")
+        await until(lambda: any("no earlier run to compare with" in line[2] for line in app.log_lines), pilot)
+
+
+async def test_marks_are_gone_when_they_were_compared(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("space", "space", "c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        await pilot.press("escape")
+        await until(lambda: app.screen is screen, pilot)
+        assert not screen.marks and "marked" not in screen_text(app)
+
+
+@SIZES
+async def test_plots_are_of_the_same_suites_until_s_asks_for_all(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    for number in range(3):
+        write_suite_run(root, f"20260102-00000{number}", "elsewhere.yaml")
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("G", "v")
+        await sees(app, pilot, "2 runs, oldest at the left, of the same suites (s: all)")
+        await pilot.press("s")
+        await sees(app, pilot, "5 runs, oldest at the left")
+        await pilot.press("s")
+        await sees(app, pilot, "2 runs, oldest at the left")
+
+
+async def test_large_plots_begin_at_their_top_wherever_the_figures_were(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, *[["failed", "passed", "error"]] * 3)
+    async with running_app(root, (80, 16)) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("tab")
+        await sees(app, pilot, "how they failed")
+        await pilot.press("G")
+        await until(lambda: screen._detail.scroll_offset.y > 0, pilot)
+        await pilot.press("tab", "v")
+        await sees(app, pilot, "3 runs, oldest at the left")
+        assert screen._detail.scroll_offset.y == 0

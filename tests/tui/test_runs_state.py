@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.tui.attempts import HOSTILE
@@ -20,7 +21,8 @@ from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.grid_view import cell_line, grid, metric_lines, title_line
 from tui_eval.tui.state.grid_view import row_line as grid_row
 from tui_eval.tui.state.lines import letters, plain, width_of
-from tui_eval.tui.state.runs_view import RunFacts, RunLine, action_of, detail_rows, points, row_line
+from tui_eval.tui.state.run_line import RunLine, alike, points, row_line
+from tui_eval.tui.state.runs_view import RunFacts, action_of, detail_rows
 from tui_eval.tui.state.search_view import Found, excerpt
 from tui_eval.tui.state.search_view import row_line as found_line
 from tui_eval.tui.state.trends import (
@@ -77,6 +79,69 @@ def test_what_can_be_done_with_a_run_depends_on_its_state():
     assert "attaches" in action_of(run(state="running"), ())
     assert "follows" in action_of(run(state="running"), {run().run.id})
     assert "u goes on" in action_of(run(state="interrupted"), ())
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 110, 160])
+def test_a_path_loses_its_folders_before_its_name_is_cut(width):
+    one = run(what="deep/folder/of/suites/customer_support.yaml (13 cases)")
+    text = plain(row_line(one, width, NOW))
+    assert width_of(row_line(one, width, NOW)) <= width and (one.places[0], one.cases) == ("d", "13")
+    if width >= 70:
+        assert "customer_support" in text
+    assert ("deep/folder" in text) == (width >= 110)
+    assert ("(13 cases) · support" in text) == (width >= 110)
+    assert run(what="no count").cases == "" and run(what="a, b (1 case)").places == "a, b"
+
+
+def damaged():
+    return RunLine(RunSummary(
+        "20260601-120000-abcd", "damaged", NOW - 3600, None, "/x/run.db: damaged: not a database", "",
+        0, 0, 0, 0, 0, None, None,
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [52, 60, 78])
+def test_a_damaged_run_says_why_and_what_to_do(width):
+    text = plain(row_line(damaged(), width, NOW))
+    assert "! " in text and "damaged 20260601-120000-abcd" in text and ("not a" in text or width < 60)
+    rows = detail_rows(damaged(), None, points([run(2), run(1)]), width)
+    text = "\n".join(plain(row.line) for row in rows)
+    assert "not a database" in text and "D deletes it" in text and "over the runs" not in text
+    assert points([damaged(), run(1)]) == points([run(1)])
+
+
+def test_a_run_that_was_cut_off_says_how_much_is_left():
+    one = run(3, state="interrupted", passed=8, failed=2)
+    cut_off = RunLine(msgspec.structs.replace(one.run, total=40, cancelled=5))
+    text = "\n".join(plain(row.line) for row in detail_rows(cut_off, None, [], 78))
+    assert "25 of 40 attempts not run" in text
+
+
+def test_plots_are_of_runs_of_the_same_suites_and_of_an_attempt():
+    other = run(4, what="prompts (20 cases)")
+    runs = [other, run(3, what="suites (11 cases)"), run(2), run(1)]
+    assert alike(runs, runs[1]) == runs[1:]
+    assert alike(runs, other) == runs and alike(runs, None) == runs
+    rows = detail_rows(run(3), None, points(runs[1:]), 78, same=True)
+    assert "3 of the same suites, s: all" in "\n".join(plain(row.line) for row in rows)
+    point = points([run(1)])[0]
+    assert (point.cost, point.tokens, point.whole_cost, point.whole_tokens) == (
+        pytest.approx(0.00123), 456.7, 0.0123, 4567,
+    )  # fmt: skip
+    assert point.seconds == pytest.approx(90)
+    assert plot.figures(points(runs)) == [
+        "pass rate", "latency", "tokens", "cost", "all tokens", "all cost", "time taken",
+    ]  # fmt: skip
+    for only, said in (
+        ("all tokens", "4,567"),
+        ("tokens", "457"),
+        ("time taken", "1 min 30 s"),
+        ("cost", "$0.0012"),
+    ):
+        for width, height in ((118, 38), (58, 14)):
+            lines = plot_lines(points(runs), width, height, run(2).run.id, only=only)
+            text = "\n".join(plain(line) for line in lines)
+            assert only in text and said in text, (only, text)
 
 
 def test_a_share_is_never_rounded_to_all_or_nothing():
@@ -152,7 +217,7 @@ def test_columns_are_means_and_the_run_pointed_at_keeps_its_name():
     assert per == 3 and [point.run_id for point in points] == ["r0", "r4", "r6", "r9"]
     assert points[0].latency_ms == 101.0 and points[1].tokens == 4
     gap = [Point("a", 0, None, None, 5.0, None), Point("b", 0, None, None, None, None)]
-    assert condensed(gap, 1)[0][0][2:] == (None, None, 5.0, None)
+    assert condensed(gap, 1)[0][0][2:6] == (None, None, 5.0, None)
     assert condensed(gap, 9) == (gap, 1)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.runs import Store, StoreError, is_alive
 from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary
 from tui_eval.store.summary import summarise_run
 
@@ -45,13 +46,52 @@ class Index:
         self.path = self.store.folder / "index.db"
 
     def runs(self, limit: int = 200) -> list[RunSummary]:
-        """The newest runs, those that are being executed included."""
+        """The newest runs, those that are being executed and those that cannot be read included."""
         with self._open() as connection:
             if connection is None:
                 return []
-            self._catch_up(connection, limit)
+            unreadable = self._catch_up(connection, limit)
             rows = connection.execute("SELECT * FROM runs ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
-        return [RunSummary(*row) for row in rows]
+        found = [RunSummary(*row) for row in rows] + self._damaged(unreadable)
+        return sorted(found, key=lambda run: run.id, reverse=True)[:limit]
+
+    def _damaged(self, unreadable: Mapping[str, str]) -> list[RunSummary]:
+        """Runs that are there and cannot be read, with the reason as `what`; one that is just being begun
+        is none of them."""
+        return [
+            RunSummary(name, "damaged", _time_in(name), None, why, "", 0, 0, 0, 0, 0, None, None)
+            for name, why in unreadable.items()
+            if not is_alive(self.store.runs_folder / name)
+        ]
+
+    def sharing(self, run_id: str) -> dict[str, tuple[int, int]]:
+        """The whole runs (those that add to others left out) that have cases of a run, by id, oldest first:
+        how many of its cases, and how many cases at all; itself among them."""
+        with self._open() as connection:
+            if connection is None:
+                return {}
+            self._catch_up(connection, 200)
+            rows = connection.execute(
+                "SELECT run_id, sum(case_id IN (SELECT case_id FROM results WHERE run_id = :run)), count(*)"
+                " FROM (SELECT DISTINCT run_id, case_id FROM results JOIN runs ON runs.id = run_id"
+                " WHERE linked_to IS NULL OR runs.id = :run) GROUP BY run_id ORDER BY run_id",
+                {"run": run_id},
+            )
+            return {name: (shared, cases) for name, shared, cases in rows if shared}
+
+    def before(self, run_id: str) -> str | None:
+        """The run that a run is best compared with: the one it is linked to, else the newest whole one
+        before it of mostly the same cases, else the newest that has most of its cases, else one that has any;
+        None where there is none."""
+        shared = self.sharing(run_id)
+        above = self.links().get(run_id)
+        if above in shared:
+            return above
+        own = shared.get(run_id, (0, 0))[0]
+        earlier = [other for other in shared if other < run_id]
+        most = [other for other in earlier if shared[other][0] * 2 > own]
+        same = [other for other in most if shared[other][0] * 2 > shared[other][1]]
+        return next(iter([*same[-1:], *most[-1:], *earlier[-1:]]), None)
 
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
         """The last results of each case (at most 12), newest first, by case id."""
@@ -130,8 +170,9 @@ class Index:
             if connection is not None:
                 self._catch_up(connection, None)
 
-    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> None:
-        """Read runs that are missing here or had not ended when they were read last."""
+    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> dict[str, str]:
+        """Read runs that are missing here or had not ended when they were read last; those that cannot be
+        read, by name, and why."""
         ended = {
             row[0]
             for row in connection.execute("SELECT id FROM runs WHERE state NOT IN ('running', 'paused')")
@@ -140,9 +181,11 @@ class Index:
         names = {folder.name for folder in folders}
         for gone in {row[0] for row in connection.execute("SELECT id FROM runs")} - names:
             _forget(connection, gone)
+        unreadable: dict[str, str] = {}
         for folder in folders[:limit]:
-            if folder.name not in ended:
-                _record(connection, folder)
+            if folder.name not in ended and (why := _record(connection, folder)):
+                unreadable[folder.name] = why
+        return unreadable
 
     @contextlib.contextmanager
     def _open(self, create: bool = False):
@@ -204,17 +247,20 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
     connection.execute("DELETE FROM results WHERE run_id = ?", (run_id,))
 
 
-def _record(connection: sqlite3.Connection, folder: Path) -> None:
+def _time_in(run_id: str) -> float:
+    """When a run began, by its id; 0 where that does not say."""
+    with contextlib.suppress(ValueError, OverflowError):
+        return time.mktime(time.strptime(run_id[:15], "%Y%m%d-%H%M%S"))
+    return 0.0
+
+
+def _record(connection: sqlite3.Connection, folder: Path) -> str:
+    """Put a run into the index (again); where it cannot be read, why."""
     try:
-        reader = RunReader(folder)
-    except StoreError:
-        return
-    try:
-        info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
-    except StoreError:
-        return
-    finally:
-        reader.close()
+        with contextlib.closing(RunReader(folder)) as reader:
+            info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
+    except StoreError as error:
+        return str(error)
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
     finished: dict[int, float] = {}
     cost: float | None = None
@@ -248,6 +294,7 @@ def _record(connection: sqlite3.Connection, folder: Path) -> None:
     )  # fmt: skip
     connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 13)})", results)
     connection.execute("COMMIT")
+    return ""
 
 
 def what(info: RunInfo, cases: int) -> str:

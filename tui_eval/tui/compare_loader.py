@@ -98,9 +98,25 @@ def pairs_of(folder: Path) -> list[tuple[Column, Column]]:
     return [(one, other) for one, other in combinations(cases, 2) if cases[one] & cases[other]]
 
 
+class Candidates(NamedTuple):
+    """What a run can be compared with: two of its agents, or the run before it of the same cases."""
+
+    pairs: list[tuple[Column, Column]]
+    before: str | None
+
+
+def candidates(root: Path, folder: Path) -> Candidates:
+    """What a run can be compared with.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    return Candidates(pairs_of(folder), Index(root).before(folder.name))
+
+
 def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None:
-    """What can stand in a side's place: the next (or previous) agent of its run, else the next run (those
-    that only add to others left out); None where there is no other.
+    """What can stand in a side's place: the next (or previous) agent of its run, else the next run that has a
+    case of the other side (those that only add to others left out); None where there is no other.
 
     Raises:
         StoreError: the run cannot be read.
@@ -112,8 +128,7 @@ def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None
         at = columns.index(here) if here in columns else 0
         turned = [columns[(at + step * i) % len(columns)] for i in range(1, len(columns))]
         return Half(half.folder, *turned[0]) if turned else None
-    whole = sorted(run_id for run_id, above in Index(root).links().items() if not above)
-    found = [run_id for run_id in whole if run_id != opposite.folder.name]
+    found = [run_id for run_id in Index(root).sharing(opposite.folder.name) if run_id != opposite.folder.name]
     later = [run_id for run_id in found if run_id > half.folder.name]
     earlier = [run_id for run_id in found if run_id < half.folder.name]
     ids = later[:1] if step > 0 else earlier[-1:]

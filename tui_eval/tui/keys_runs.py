@@ -21,6 +21,7 @@ RUNS_KEYS: tuple[Key, ...] = (
         "one figure",
     ),
     Key("runs.figure_back", "less_than_sign", "figure(-1)", "in the plots: the figure before", "runs"),
+    Key("runs.alike", "s", "alike", "plots: runs of all suites, or only of the same", "runs", "all runs"),
     Key("runs.filter", "f", "filter", "filter: words of what, agent, state or id", "runs"),
     Key("runs.clear", "F", "clear_filter", "clear the filter", "runs"),
     Key("runs.linked", "i", "linked", "runs that add to others too, or only whole ones", "runs"),

@@ -5,9 +5,9 @@ The screens are imported when they are first shown: the first paint does not wai
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tui_eval.guard.text import visible
 from tui_eval.store.runs import Store
@@ -16,7 +16,9 @@ from tui_eval.tui.following import Following
 from tui_eval.tui.screens.run import RunScreen
 
 if TYPE_CHECKING:
+    from tui_eval.tui.app import EvalApp
     from tui_eval.tui.compare_loader import Sides
+    from tui_eval.tui.naming import Naming
     from tui_eval.tui.screens.runs import RunsScreen
 
 
@@ -25,7 +27,14 @@ PAIRS = 8
 
 
 class RunsActions(Following):
-    """`H c M`, and what enter and `u` do in Runs."""
+    """`H c M`, and what enter, `u` and `n` do in Runs."""
+
+    @cached_property
+    def naming(self) -> Naming:
+        """What the judge names, whatever screen is in front."""
+        from tui_eval.tui.naming import Naming
+
+        return Naming(cast("EvalApp", self))
 
     def action_show_runs(self) -> None:
         """All runs."""
@@ -102,48 +111,54 @@ class RunsActions(Following):
         run_in_thread(self, partial(first_sides, self.state.root, pointer), take, name="compare", opens=True)
 
     def _compare_runs(self, screen: RunsScreen) -> None:
-        """The runs that are meant; where a run with several agents stands alone, what to compare it with
-        is asked."""
-        from tui_eval.tui.compare_loader import Half, pairs_of
+        """The runs that are meant; where none but the one under the cursor is, that with the run before it of
+        the same cases, and what is compared of a run with several agents is asked."""
+        from tui_eval.tui.compare_loader import Candidates, Half, candidates
         from tui_eval.tui.screens.compare import CompareScreen
 
         runs = Store(self.state.root).runs_folder
         pair, one = screen.compared(), screen.chosen
 
-        def both() -> None:
-            if pair is None:
-                self.say("mark two runs with space, then c compares them")
-            else:
-                self.push_screen(CompareScreen(Half(runs / pair[0]), Half(runs / pair[1])))
+        def both(before: str, after: str) -> None:
+            self.push_screen(CompareScreen(Half(runs / before), Half(runs / after)))
+            screen.unmark()
 
-        if one is None or screen.marks:
-            both()
+        if pair is not None:
+            both(*pair)
+        if pair is not None or one is None:
             return
-        folder = runs / one.run.id
+        run_id, folder = one.run.id, runs / one.run.id
 
-        def take(found: list[tuple[tuple[str, str | None], tuple[str, str | None]]]) -> None:
+        def take(found: Candidates) -> None:
             if self.screen is not screen:
                 return
-            if not found:
-                both()
-                return
+            if not found.pairs and found.before is None:
+                self.say("no run before it has a case of it: mark two runs with space, then c compares them")
+            elif not found.pairs and found.before is not None:
+                both(found.before, run_id)
+            else:
+                ask(found)
+
+        def ask(found: Candidates) -> None:
             answers = [
                 (str(number), str(number), f"{_column(one)} against {_column(other)}")
-                for number, (one, other) in enumerate(found[:PAIRS], 1)
+                for number, (one, other) in enumerate(found.pairs[:PAIRS], 1)
             ]
-            if pair is not None:
+            before = found.before
+            if before is not None:
                 answers.append(("b", "before", "the run before it against this one"))
 
             def answer(value: str | None) -> None:
-                if value == "before":
-                    both()
+                if value == "before" and before is not None:
+                    both(before, run_id)
                 elif value:
-                    one, other = found[int(value) - 1]
+                    one, other = found.pairs[int(value) - 1]
                     self.push_screen(CompareScreen(Half(folder, *one), Half(folder, *other)))
 
             self.ask("Compare which?", answers, answer)
 
-        run_in_thread(self, partial(pairs_of, folder), take, name="columns", opens=True)
+        work = partial(candidates, self.state.root, folder)
+        run_in_thread(self, work, take, name="columns", opens=True)
 
 
 def _column(column: tuple[str, str | None]) -> str:

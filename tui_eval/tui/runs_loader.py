@@ -12,7 +12,8 @@ from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError, is_alive
 from tui_eval.store.search import Progress, search
-from tui_eval.tui.state.runs_view import RunFacts, RunLine
+from tui_eval.tui.state.run_line import RunLine
+from tui_eval.tui.state.runs_view import RunFacts
 from tui_eval.tui.state.search_view import Found
 
 MOST = 1_000

@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
-from textual.widgets import Input
 
 from tui_eval.store.runs import Store
 from tui_eval.tui.background import run_in_thread, stands
@@ -19,27 +18,19 @@ from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import OPEN_KEYS, RUNS_KEYS
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.runs_loader import delete, load_facts, load_runs
+from tui_eval.tui.runs_loader import load_facts, load_runs
 from tui_eval.tui.screens.list_place import now
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.screens.run_naming import RunNaming
-from tui_eval.tui.screens.search import SearchScreen
+from tui_eval.tui.screens.runs_asking import RunsAsking
+from tui_eval.tui.screens.runs_deleting import RunsDeleting
+from tui_eval.tui.screens.runs_plots import RunsPlots
 from tui_eval.tui.state.lines import fit, one_line
-from tui_eval.tui.state.runs_view import (
-    DetailRow,
-    RunFacts,
-    RunLine,
-    detail_rows,
-    holds,
-    points,
-    row_line,
-    titles,
-)
+from tui_eval.tui.state.run_line import RunLine, holds, row_line, titles
+from tui_eval.tui.state.runs_view import DetailRow, RunFacts, detail_rows
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.plot import figures, plot_lines
 from tui_eval.tui.widgets.run_table import RowTable
 
 REST = 0.15
@@ -48,7 +39,7 @@ AGAIN = 3.0
 """Seconds between two looks at the list while a run goes on anywhere."""
 
 
-class RunsScreen(RunNaming, inherit_bindings=False):
+class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
     """The list at the left, the run under the cursor at the right; one at a time on a narrow screen."""
 
     TITLE = "Runs"
@@ -72,11 +63,7 @@ class RunsScreen(RunNaming, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: list[RunLine] = []
-        self.marks: dict[str, None] = {}
         self.whole_only = False
-        self.figure = ""
-        self.filter = ""
         self._facts: dict[str, RunFacts] = {}
         self._reading = ""
         self._rest: Timer | None = None
@@ -108,8 +95,9 @@ class RunsScreen(RunNaming, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys of this place."""
         own = {key.id: key for key in RUNS_KEYS}
-        if self.has_class("-plots"):
-            return [own["runs.figure"], own["runs.plots"], *keys_of("back", "help", "quit")]
+        if self.large:
+            names = ("runs.figure", "runs.alike", "runs.plots")
+            return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
         return [
             *keys_of("list.open"),
             *(own[name] for name in ("runs.search", "runs.mark")),
@@ -178,21 +166,24 @@ class RunsScreen(RunNaming, inherit_bindings=False):
     def _bar(self) -> None:
         active = sum(one.active for one in self.lines)
         cut_off = sum(one.run.state == "interrupted" for one in self.lines)
-        parts = [("title", "Runs"), ("dim", f"  {len(self.lines):,}")]
+        damaged = sum(one.damaged for one in self.lines)
+        parts = [("title", "Runs"), ("dim", f"  {len(self.lines) - damaged:,}")]
+        if self.marks:
+            words = "c compares them" if len(self.marks) == 2 else "c compares"
+            parts.append(("key", f"  {len(self.marks)} marked, {words}"))
         if active:
             parts.append(("running", f"  {active} going on"))
         if cut_off:
             parts.append(("warn", f"  {cut_off} interrupted (u goes on)"))
-        if self.naming_words:
-            parts.append(("running", f"  {self.naming_words}"))
+        if damaged:
+            parts.append(("bad", f"  {damaged} damaged"))
+        if self.eval_app.naming.words:
+            parts.append(("running", f"  {self.eval_app.naming.words}"))
         if self.whole_only:
             parts.append(("dim", "  whole runs only (i shows all)"))
         if self.filter:
             shown = f"  filter: {one_line(self.filter)} ({len(self._list.rows):,})"
             parts.append(("warn", shown))
-        if self.marks:
-            words = "c compares them" if len(self.marks) == 2 else "c compares"
-            parts.append(("key", f"  {len(self.marks)} marked, {words}"))
         self.query_one(FactsBar).show(parts)
 
     def _show_detail(self) -> None:
@@ -203,18 +194,16 @@ class RunsScreen(RunNaming, inherit_bindings=False):
         if one is None:
             self._detail.set_rows([], keep=False)
             return
-        trend = points(self._list.rows if self.filter else self.lines)
-        if self.has_class("-plots"):
-            height = max(self._detail.size.height, 8)
-            unicode = self.eval_app.symbols.unicode
-            lines = plot_lines(trend, width, height, one.run.id, only=self.figure, unicode=unicode)
-            self._detail.set_rows([DetailRow(line) for line in lines])
+        if self.large:
+            lines = self.large_plots(width, max(self._detail.size.height, 8))
+            self._detail.set_rows([DetailRow(line) for line in lines], keep=False)
             return
         facts = self._facts.get(one.run.id)
         height = 2 if self.size.height >= 30 else 1
-        rows = detail_rows(one, facts, trend, width, height=height, ours=self._ours())
+        trend, same = self.trend()
+        rows = detail_rows(one, facts, trend, width, height=height, ours=self._ours(), same=same)
         self._detail.set_rows(rows, keep=self._detail.has_focus)
-        if facts is None and self._reading != one.run.id:
+        if facts is None and not one.damaged and self._reading != one.run.id:
             self._read(one.run.id)
 
     def _read(self, run_id: str) -> None:
@@ -227,14 +216,11 @@ class RunsScreen(RunNaming, inherit_bindings=False):
             if self.has(".titles"):
                 self._show_detail()
 
-        run_in_thread(self.app, partial(load_facts, self._folder(run_id)), take, name="facts")
-
-    def _folder(self, run_id: str):
-        return Store(self.eval_app.state.root).runs_folder / run_id
+        run_in_thread(self.app, partial(load_facts, self.folder_of(run_id)), take, name="facts")
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run is kept."""
-        return self._folder(run_id)
+        return Store(self.eval_app.state.root).runs_folder / run_id
 
     def naming_changed(self, run_id: str = "") -> None:
         """How far the judge is, or the names it gave."""
@@ -272,8 +258,11 @@ class RunsScreen(RunNaming, inherit_bindings=False):
         one = self.chosen
         if one is None:
             return
+        if one.damaged:
+            self.eval_app.problem(one.run.what)
+            return
         if event.pane is self._list:
-            self.eval_app.open_run(self._folder(one.run.id))
+            self.eval_app.open_run(self.folder_of(one.run.id))
             return
         row = self._detail.current
         if row is not None and row.example is not None:
@@ -294,23 +283,37 @@ class RunsScreen(RunNaming, inherit_bindings=False):
         pane.focus()
         self._show_detail()
 
-    def action_plots(self) -> None:
-        """The plots alone, large, or the list again."""
-        large = not self.has_class("-plots")
-        self.set_class(large, "-plots")
+    # -- what the plots, the prompt and the deleting ask for
+
+    def plotted(self) -> Sequence[RunLine]:
+        """Those the filter lets through, else all."""
+        return self._list.rows if self.filter else self.lines
+
+    def plots_shown(self, large: bool) -> None:
+        """The list is hidden behind them."""
         self.set_class(False, "-detail")
         self.query_one(KeyHints).show(self.hints())
         self.call_after_refresh(self._focus, self._detail if large else self._list)
 
-    def action_figure(self, step: int) -> None:
-        """In the plots: the next figure alone, or all of them again."""
-        if not self.has_class("-plots"):
-            self.eval_app.say("v shows the plots; > < then take one of them alone")
-            return
-        names = ["", *figures(points(self._list.rows if self.filter else self.lines))]
-        at = names.index(self.figure) if self.figure in names else 0
-        self.figure = names[(at + step) % len(names)]
+    def show_plots(self) -> None:
+        """They stand in the detail."""
         self._show_detail()
+
+    def filtered(self) -> None:
+        """Other runs are shown."""
+        self._show()
+
+    def prompt_left(self) -> None:
+        """Back to the list."""
+        self._list.focus()
+
+    def deleted(self) -> None:
+        """The marks went with the runs."""
+        if stands(self):
+            self.marks = {}
+            self.load(asked=True)
+
+    # -- keys of the list
 
     def action_linked(self) -> None:
         """With or without the runs that add to others."""
@@ -332,125 +335,52 @@ class RunsScreen(RunNaming, inherit_bindings=False):
         self._list.refresh_row(self._list.cursor)
         self._bar()
 
-    async def action_search(self) -> None:
-        """Ask for words to find in the run's transcripts."""
-        if self.chosen is not None:
-            await self._ask("search transcripts", "", "words that an entry holds; enter searches")
-
-    async def action_filter(self) -> None:
-        """Ask for words that the runs shown must hold."""
-        await self._ask("filter", self.filter, "words of what, agent, state or id")
-
-    def action_clear_filter(self) -> None:
-        """Every run again."""
-        self._filter_by("")
-
-    async def _ask(self, purpose: str, text: str, hint: str) -> None:
-        """Ends when the prompt has the focus: keys typed ahead belong to it (see `typing_ahead`)."""
-        if not self.query(Prompt):
-            prompt = Prompt(purpose, text, hint)
-            await self.mount(prompt)
-            self.set_focus(prompt.query_one(Input), scroll_visible=False)
-
-    def _filter_by(self, text: str) -> None:
-        self.filter = text.strip()
-        self._show()
-
-    @on(Prompt.Typed)
-    def _typed(self, event: Prompt.Typed) -> None:
-        event.stop()
-        if event.purpose == "filter":
-            self._filter_by(event.text)
-
-    @on(Prompt.Left)
-    def _asked(self, event: Prompt.Left) -> None:
-        event.stop()
-        for prompt in self.query(Prompt):
-            prompt.remove()
-        self._list.focus()
-        if event.purpose == "filter":
-            self._filter_by(event.text if event.kept else "")
-            return
-        one = self.chosen
-        if event.kept and event.text.strip() and one is not None:
-            self.app.push_screen(SearchScreen(self._folder(one.run.id), event.text.strip()))
-
     def action_take_up(self) -> None:
         """Go on with an interrupted run."""
         one = self.chosen
         if one is None or one.run.state not in ("interrupted", "cancelled"):
             self.eval_app.say("only an interrupted or cancelled run can go on")
         else:
-            self.eval_app.take_up(self._folder(one.run.id))
+            self.eval_app.take_up(self.folder_of(one.run.id))
 
-    def action_delete(self) -> None:
-        """Delete the run, or the marked ones, after asking."""
-        one = self.chosen
-        chosen = list(self.marks) or ([one.run.id] if one is not None else [])
-        self._ask_delete([run for run in self.lines if run.run.id in chosen])
-
-    def action_prune(self) -> None:
-        """Delete this run and all older ones, after asking."""
-        one = self.chosen
-        if one is not None:
-            self._ask_delete([run for run in self.lines if run.run.id <= one.run.id])
-
-    def _ask_delete(self, doomed: list[RunLine]) -> None:
-        doomed = [one for one in doomed if not one.active]
-        if not doomed:
-            self.eval_app.say("nothing to delete: a run that goes on stays")
-            return
-        ids = [one.run.id for one in doomed]
-        many = f"these {len(ids):,} runs" if len(ids) > 1 else f"run {ids[0]}"
-        details = [f"{one.run.id}  {one.run.what}"[:70] for one in doomed[:5]]
-        details += [f"and {len(ids) - 5:,} more"] if len(ids) > 5 else []
-
-        def answer(value: str | None) -> None:
-            if value == "delete":
-                work = partial(delete, self.eval_app.state.root, ids)
-                run_in_thread(self.app, work, partial(self._deleted, len(ids)), name="delete", opens=True)
-
-        self.eval_app.ask(
-            f"Delete {many} for good?", [("y", "delete", "delete"), ("n", "no", "no")], answer, details
-        )
-
-    def _deleted(self, count: int, stayed: list[str]) -> None:
-        for words in stayed:
-            self.eval_app.problem(words)
-        gone = count - len(stayed)
-        self.eval_app.say(f"deleted {gone} run{'s' * (gone != 1)}")
-        if stands(self):
-            self.marks = {}
-            self.load(asked=True)
+    def action_name_failures(self) -> None:
+        """The judge says in a sentence each how the attempts failed; stop where it goes on."""
+        one, app = self.chosen, self.eval_app
+        if app.naming.run_id:
+            app.naming.stop()
+        elif one is not None and one.active:
+            app.say("its failures can be named when it has ended")
+        elif one is not None:
+            app.desk.soon(app.naming.begin(self.folder_of(one.run.id)), opens=True)
 
     def compared(self) -> tuple[str, str] | None:
         """The two runs that `c` means, the older first: the marked ones, else the one marked and the one
-        under the cursor, else this one and the one before it."""
+        under the cursor; None where that is the one under the cursor alone."""
         one = self.chosen
         chosen = list(self.marks)
         if one is not None and len(chosen) < 2 and one.run.id not in chosen:
             chosen.append(one.run.id)
-        if len(chosen) == 1:
-            rows = [line.run.id for line in self.lines if not line.run.linked_to]
-            older = [run_id for run_id in rows if run_id < chosen[0]]
-            chosen += older[:1]
         return (min(chosen[-2:]), max(chosen[-2:])) if len(chosen) >= 2 else None
+
+    def unmark(self) -> None:
+        """No run is marked any more."""
+        self.marks = {}
+        self._list.refresh()
+        self._bar()
 
     def back(self) -> bool:
         """Leave the prompt, the plots, the figures, the marks."""
         prompts = self.query(Prompt)
         if prompts:
             prompts.first().leave()
-        elif self.has_class("-plots"):
+        elif self.large:
             self.action_plots()
         elif self._detail.has_focus:
             self.action_pane()
         elif self.marks:
-            self.marks = {}
-            self._list.refresh()
-            self._bar()
+            self.unmark()
         elif self.filter:
-            self._filter_by("")
+            self.filter_by("")
         else:
             return False
         return True

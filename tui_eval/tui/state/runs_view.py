@@ -1,4 +1,4 @@
-"""The list of runs and what is said of one: lines of styled text from what the store holds. Pure."""
+"""What is said of the run under the cursor: lines of styled text from what the store holds. Pure."""
 
 from __future__ import annotations
 
@@ -9,46 +9,15 @@ from typing import NamedTuple
 import msgspec
 
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
-from tui_eval.store.schema import RunInfo, RunSummary
+from tui_eval.store.schema import RunInfo
 from tui_eval.store.summary import wilson
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.amounts import duration
-from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of, wrap
+from tui_eval.tui.state.run_line import STATES, RunLine
 from tui_eval.tui.state.trends import Point, distribution_lines, share, shown, trend_lines
 
-STATES: dict[str, tuple[str, str]] = {
-    "running": ("●", "running"),
-    "paused": ("●", "running"),
-    "finished": ("✓", "muted"),
-    "cancelled": ("⊘", "cancelled"),
-    "interrupted": ("!", "error"),
-}
-"""Glyph and style of each state of a run."""
 WHEN = "%a %d %b %Y %H:%M:%S"
-
-
-class RunLine(msgspec.Struct, frozen=True):
-    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it."""
-
-    run: RunSummary
-    latency_ms: float | None = None
-    tokens: int | None = None
-    linked: int = 0
-
-    @property
-    def judged(self) -> int:
-        """Attempts that passed, failed or erred."""
-        return self.run.passed + self.run.failed + self.run.errors
-
-    @property
-    def pass_rate(self) -> float | None:
-        """Share of those that passed (0–1); None while there are none."""
-        return self.run.passed / self.judged if self.judged else None
-
-    @property
-    def active(self) -> bool:
-        """Whether an engine is at work on it."""
-        return self.run.state in ("running", "paused")
 
 
 class RunFacts(msgspec.Struct):
@@ -69,58 +38,16 @@ class DetailRow(NamedTuple):
     example: FailedAttempt | None = None
 
 
-def titles(width: int) -> Line:
-    """The line above the runs."""
-    head = f"   {'age':>4} {'passed':>6} {'failed':>6} {'error':>5} {'rate':>4} {'cost':>9}  what"
-    return fit((Span(head, "muted"),), width)
-
-
-def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) -> Line:
-    """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent."""
-    run = one.run
-    glyph, style = STATES.get(run.state, ("?", "muted"))
-    rate = share(one.pass_rate) if one.pass_rate is not None else ""
-    line: Line = (
-        Span("*" if run.id in marks else " ", "note"),
-        Span(f"{glyph} ", style),
-        Span(f"{figures.age(now - run.started_at):>4} ", "muted"),
-        Span(f"{run.passed:>6,} ", "passed" if run.passed else "muted"),
-        Span(f"{run.failed:>6,} ", "failed" if run.failed else "muted"),
-        Span(f"{run.errors:>5,} ", "error" if run.errors else "muted"),
-        Span(f"{rate:>4} "),
-        Span(f"{figures.cost(run.cost):>9}  ", "muted"),
-    )
-    if run.state != "finished":
-        line = (*line, Span(f"{run.state} ", style))
-    if run.linked_to:
-        line = (*line, Span("↳ ", "note"))
-    agents = one_line(run.agents, 60)
-    line = (*line, Span(one_line(run.what, 200)), Span(f" · {agents}" if agents else "", "muted"))
-    return fit(line, width)
-
-
-def holds(one: RunLine, words: str) -> bool:
-    """Whether a run's id, state, what or agents hold every one of the words."""
-    run = one.run
-    said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''}".casefold()
-    return all(word in said for word in words.casefold().split())
-
-
-def points(lines: Sequence[RunLine]) -> list[Point]:
-    """The runs for the plots, oldest first; those that add to others are left out."""
-    return [
-        Point(one.run.id, one.run.started_at, one.pass_rate, one.run.cost, one.latency_ms, one.tokens)
-        for one in reversed(lines)
-        if not one.run.linked_to and one.judged
-    ]
-
-
 def action_of(one: RunLine, ours: Collection[str]) -> str:
     """What can be done with a run in its state; `ours` are runs of this app's own engine."""
+    if one.damaged:
+        return "damaged: D deletes it; other runs are none the worse"
     if one.active:
         return "enter follows it" if one.run.id in ours else "running elsewhere: enter attaches to it"
     if one.run.state == "interrupted":
         return "interrupted: u goes on with it"
+    if one.run.state == "cancelled":
+        return "cancelled: u goes on with it, enter opens it"
     return "enter opens it"
 
 
@@ -132,12 +59,17 @@ def detail_rows(
     *,
     height: int = 2,
     ours: Collection[str] = (),
+    same: bool = False,
 ) -> list[DetailRow]:
-    """All that is said of the run under the cursor."""
+    """All that is said of the run under the cursor; `same` says that the runs in `trend` are all of the same
+    suites, and that there are others."""
+    if one.damaged:
+        return [DetailRow(line) for line in _damage(one, width, ours)]
     rows = [DetailRow(line) for line in _head(one, facts, width, ours)]
     if len(trend) > 1:
         newest = len(shown(trend, width))
-        words = f"  the newest {newest:,} of {len(trend):,}, v shows all" if newest < len(trend) else ""
+        words = f"  {newest:,} of {len(trend):,}" if newest < len(trend) else f"  {len(trend):,}"
+        words += " of the same suites, s: all" if same else ""
         rows.append(DetailRow(fit((Span("over the runs", "heading"), Span(words, "muted")), width)))
         rows += [DetailRow(line) for line in trend_lines(trend, width, height, one.run.id)]
     if facts is None:
@@ -153,6 +85,16 @@ def detail_rows(
         if lines:
             rows += [DetailRow(()), *(DetailRow(line) for line in lines)]
     return rows
+
+
+def _damage(one: RunLine, width: int, ours: Collection[str]) -> list[Line]:
+    """A run that cannot be read: why, and what can be done."""
+    lines: list[Line] = [
+        (Span("! damaged", "error"), Span(f"  {one_line(one.run.id)}", "strong")),
+        *(piece for _, _, piece in wrap((Span(one_line(one.run.what), "failed"),), width)),
+        (Span(action_of(one, ours), "label"),),
+    ]
+    return [fit(line, width) for line in lines]
 
 
 def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str]) -> list[Line]:
@@ -176,6 +118,9 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
                 Span(words, "muted"),
             )
         )
+    left = run.total - one.judged - run.cancelled
+    if left > 0 and not one.active:
+        lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
     usage = [figures.cost(run.cost), f"{one.tokens:,} tokens" if one.tokens is not None else ""]
     if one.latency_ms is not None:
         usage.append(f"{duration(one.latency_ms)} a case")
@@ -199,7 +144,8 @@ def _modes(assessment: Assessment | None, width: int) -> list[DetailRow]:
     if assessment is None or not assessment.modes:
         return []
     failed = assessment.attempts - assessment.passed
-    head = f"  {failed:,} of {assessment.attempts:,} attempts, enter opens an example"
+    named = any(mode.name for mode in assessment.modes)
+    head = f"  {failed:,} of {assessment.attempts:,}, enter: example{'' if named else ', n: names them'}"
     rows = [DetailRow(()), DetailRow(fit((Span("how they failed", "heading"), Span(head, "muted")), width))]
     rows += [DetailRow(mode_line(mode, width), next(iter(mode.examples), None)) for mode in assessment.modes]
     if assessment.note:

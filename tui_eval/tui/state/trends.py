@@ -10,7 +10,7 @@ from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.lines import Line, Mark, Span, fit, marked
 from tui_eval.tui.state.past import columns
 
-LABEL = 10
+LABEL = 11
 """Columns of a plot's name."""
 SCALE = 20
 """Columns for the numbers at a plot's right."""
@@ -23,14 +23,18 @@ BUCKETS = 6
 
 
 class Point(NamedTuple):
-    """One run in the plots: share of attempts passed (0–1), USD, mean latency in ms, tokens; None: unknown."""
+    """One run in the plots: share of attempts passed (0–1), what an attempt takes (USD, ms, tokens) and what
+    the whole run took (USD, tokens, seconds); None: unknown."""
 
     run_id: str
     at: float
     pass_rate: float | None
     cost: float | None
     latency_ms: float | None
-    tokens: int | None
+    tokens: float | None
+    whole_cost: float | None = None
+    whole_tokens: float | None = None
+    seconds: float | None = None
 
 
 class Series(NamedTuple):
@@ -52,19 +56,30 @@ def share(value: float) -> str:
     return f"{percent}%"
 
 
-def series(points: Sequence[Point]) -> list[Series]:
-    """Pass rate, cost, latency and tokens, those that are known of any run; oldest first."""
+FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("pass rate", "pass_rate", share),
+    ("latency", "latency_ms", duration),
+    ("tokens", "tokens", lambda value: f"{value:,.0f}"),
+    ("cost", "cost", cost),
+)
+"""What is plotted of an attempt: name, field of a point, how a value is said."""
+WHOLE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("all tokens", "whole_tokens", lambda value: f"{value:,.0f}"),
+    ("all cost", "whole_cost", cost),
+    ("time taken", "seconds", lambda value: duration(value * 1000)),
+)
+"""What is plotted of the whole run, each alone: it says as much of how large the run was."""
 
-    def floats(values: Sequence[float | int | None]) -> list[float | None]:
-        return [None if value is None else float(value) for value in values]
 
-    all_of = [
-        Series("pass rate", floats([p.pass_rate for p in points]), share, 1.0),
-        Series("latency", floats([p.latency_ms for p in points]), lambda v: duration(v)),
-        Series("tokens", floats([p.tokens for p in points]), lambda v: f"{v:,.0f}"),
-        Series("cost", floats([p.cost for p in points]), lambda v: cost(v)),
-    ]
-    return [one for one in all_of if any(value is not None for value in one.values)]
+def series(points: Sequence[Point], *, whole: bool = False) -> list[Series]:
+    """Pass rate, latency, tokens and cost of an attempt, those that are known of any run, oldest first; with
+    `whole` also what the runs took as wholes."""
+    found: list[Series] = []
+    for name, field, show in (*FIGURES, *(WHOLE if whole else ())):
+        values: list[float | None] = [getattr(point, field) for point in points]
+        if any(value is not None for value in values):
+            found.append(Series(name, values, show, 1.0 if name == "pass rate" else None))
+    return found
 
 
 def shown(points: Sequence[Point], width: int) -> Sequence[Point]:
@@ -89,15 +104,8 @@ def _mean_of(group: Sequence[Point], here: str) -> Point:
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
 
-    tokens = mean([point.tokens for point in group])
-    return Point(
-        run_id,
-        group[0].at,
-        mean([point.pass_rate for point in group]),
-        mean([point.cost for point in group]),
-        mean([point.latency_ms for point in group]),
-        None if tokens is None else round(tokens),
-    )
+    # The fields after the id and the time, each for itself.
+    return Point(run_id, group[0].at, *(mean(values) for values in list(zip(*group, strict=True))[2:]))
 
 
 def trend_lines(
@@ -106,9 +114,12 @@ def trend_lines(
     height: int | Sequence[int],
     here: str = "",
     own: Point | None = None,
+    *,
+    whole: bool = False,
 ) -> list[Line]:
     """The plots, each `height` lines high (or each its own), oldest run at the left; the run `here` stands
-    out, with its figures (those of `own`, where its column is a mean). The newest runs that fit are shown."""
+    out, with its figures (those of `own`, where its column is a mean). The newest runs that fit are shown.
+    `whole`: what runs took as wholes too."""
     newest = shown(points, width)
     if not newest:
         return []
@@ -116,10 +127,10 @@ def trend_lines(
     at = next((i for i, point in enumerate(newest) if point.run_id == here), None)
     wide = min(max(room // len(newest), 1), WIDEST)
     lines: list[Line] = []
-    found = series(newest)
+    found = series(newest, whole=whole)
     if own is None and at is not None:
         own = newest[at]
-    told = {one.name: one.values[0] for one in series([own])} if own is not None else {}
+    told = {one.name: one.values[0] for one in series([own], whole=whole)} if own is not None else {}
     heights = [height] * len(found) if isinstance(height, int) else list(height)
     for one, high in zip(found, heights, strict=False):
         lines += _series_lines(one, high, wide, at, told.get(one.name), width)

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from tui_eval.tui.state.lines import Line, Span, fit, text_lines
-from tui_eval.tui.state.trends import LABEL, SCALE, Point, Series, condensed, series, trend_lines
+from tui_eval.tui.state.trends import (
+    FIGURES,
+    LABEL,
+    SCALE,
+    WHOLE,
+    Point,
+    Series,
+    condensed,
+    series,
+    trend_lines,
+)
 
 LEAST_HEIGHT, LEAST_WIDTH = 7, 40
 """Lines and columns below which a plot with axes says less than blocks."""
@@ -15,8 +25,8 @@ WITHOUT = "Plots with axes need the extra `plots`: pip install 'tui-eval[plots]'
 
 
 def figures(points: Sequence[Point]) -> list[str]:
-    """The names of the plots there are."""
-    return [one.name for one in series(points)]
+    """The names of the plots there are; the last of them are shown only alone."""
+    return [one.name for one in series(points, whole=True)]
 
 
 def plot_lines(
@@ -26,6 +36,7 @@ def plot_lines(
     here: str = "",
     *,
     only: str = "",
+    of: str = "",
     unicode: bool = True,
 ) -> list[Line]:
     """The plots in `height` lines together, all runs in them; `here` is the run that is pointed at.
@@ -35,25 +46,27 @@ def plot_lines(
         width: Columns.
         height: Lines.
         here: The id of a run.
-        only: The name of the one figure to show; empty: all.
+        only: The name of the one figure to show; empty: all that are of an attempt.
+        of: What the runs are, in a few words.
         unicode: Whether the terminal can show more than ASCII.
     """
     if len(points) < 2 or not series(points):
         return [(Span("Plots begin with the second run.", "muted"),)]
     blocks_room = max(width - LABEL - SCALE, 6)
-    many = sum(not only or one.name == only for one in series(points))
+    many = sum(not only or one.name == only for one in series(points, whole=bool(only)))
     axes = unicode and height // many >= LEAST_HEIGHT and width >= LEAST_WIDTH
     large = axes and find_spec("plotext") is not None
     shown, per = condensed(points, width - 12 if large else blocks_room, here)
-    words = f"{len(points):,} runs, oldest at the left"
+    words = f"{len(points):,} runs, oldest at the left{of}"
     words += f", means of {per}" if per > 1 else ""
+    words += "" if only in [name for name, _, _ in WHOLE] else ", of an attempt"
     lines: list[Line] = [fit((Span(only or "over the runs", "heading"), Span(f"  {words}", "muted")), width)]
-    found = [one for one in series(shown) if not only or one.name == only]
+    found = [one for one in series(shown, whole=bool(only)) if not only or one.name == only]
     own = next((point for point in points if point.run_id == here), None)
     room = height - 1
     if large:
         at = next((i for i, point in enumerate(shown, 1) if point.run_id == here), None)
-        told = {one.name: one.values[0] for one in series([own])} if own is not None else {}
+        told = {one.name: one.values[0] for one in series([own], whole=True)} if own is not None else {}
         for one, high in zip(found, _heights(room, len(found)), strict=True):
             value = told.get(one.name)
             words = f"  this run {one.show(value)}, at the line" if value is not None else ""
@@ -71,7 +84,8 @@ def plot_lines(
         shown = [_alone(point, only) for point in shown]
     if own is not None and only:
         own = _alone(own, only)
-    return lines + trend_lines(shown, width, _heights(room - 1, len(found)), here, own)
+    heights = _heights(room - 1, len(found))
+    return lines + trend_lines(shown, width, heights, here, own, whole=bool(only))
 
 
 def _heights(room: int, many: int) -> list[int]:
@@ -81,11 +95,10 @@ def _heights(room: int, many: int) -> list[int]:
 
 
 def _alone(point: Point, name: str) -> Point:
-    """A run with this figure only."""
-    fields = {"pass rate": "pass_rate", "latency": "latency_ms"}
-    kept = fields.get(name, name)
-    others = ("pass_rate", "cost", "latency_ms", "tokens")
-    return point._replace(**{other: None for other in others if other != kept})
+    """A run with this figure only; one of the whole run in the place of its like of an attempt."""
+    field = next(field for known, field, _ in (*FIGURES, *WHOLE) if known == name)
+    bare = Point(point.run_id, point.at, None, None, None, None)
+    return bare._replace(**{field: getattr(point, field)})
 
 
 def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at: int | None) -> list[Line]:
