@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import msgspec
 import pytest
 
 from tui_eval.model import Attempt, Verdict
@@ -45,6 +46,39 @@ def test_columns_of_several_agents_stay_apart() -> None:
     before = [case("x", 1, agent="a"), case("x", 0, agent="b")]
     result = compare(before, [case("x", 0, agent="a"), case("x", 0, agent="b")])
     assert sorted(item.change for item in result.cases) == ["regressed", "unchanged"]
+
+
+def test_cases_of_the_same_name_are_told_apart_by_what_differs() -> None:
+    def one(ending: str, agent: str = "a", model: str | None = None) -> CaseSummary:
+        return msgspec.structs.replace(case("x", 1, agent=agent), case_id=f"s::x{ending}", model=model)
+
+    def marks(*cases: CaseSummary) -> list[str]:
+        return [item.mark for item in compare(cases, cases).cases]
+
+    assert marks(one("::gpt::p1"), one("::gpt::p2")) == ["p1", "p2"]
+    assert marks(one("", "a", "m"), one("", "b", "m")) == ["a", "b"]
+    assert marks(one("", "a", "m"), one("", "a", "n")) == ["m", "n"]
+    assert marks(one("::m::p", "a", "m"), one("::n::p", "a", "n")) == ["m", "n"]
+    assert marks(one("[k=1]"), one("[k=2]"), one("#2")) == ["[k=1]", "[k=2]", "#2"]
+    assert marks(one("::p1"), one("::gpt::p2")) == ["::p1", "::gpt::p2"]
+    assert marks(case("x", 1), case("y", 1)) == ["", ""]
+
+
+# scipy 1.17.1 (fisher_exact), statsmodels 0.15.0 (mcnemar exact=True, proportion_confint method="wilson")
+FISHER = [((10, 0, 7, 3), 0.21052631578947367), ((3, 17, 12, 8), 0.007911693673651405), ((0, 5, 5, 0), 0.007936507936507936),
+          ((46, 55, 46, 52), 0.8873962471425364)]  # fmt: skip
+MCNEMAR = [((3, 12), 0.03515625), ((40, 61), 0.046044066929342785), ((0, 30), 1.862645149230957e-09)]
+WILSON = [((8, 10), (0.49016247153664165, 0.9433178485456247)), ((0, 3), (0.0, 0.5614970317550455)),
+          ((1999, 2000), (0.9971731374967338, 0.9999117322692944))]  # fmt: skip
+
+
+def test_the_numbers_are_those_of_scipy_and_statsmodels() -> None:
+    for table, p_value in FISHER:
+        assert fisher_exact(*table) == pytest.approx(p_value, rel=1e-9), table
+    for counts, p_value in MCNEMAR:
+        assert mcnemar_exact(*counts) == pytest.approx(p_value, rel=1e-9), counts
+    for counts, interval in WILSON:
+        assert wilson(*counts) == pytest.approx(interval, rel=1e-9), counts
 
 
 def test_exact_tests() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.tui.attempts import HOSTILE, text_failure
@@ -11,7 +12,7 @@ from tui_eval.reports.comparison import compare
 from tui_eval.store.summary import CaseSummary, wilson
 from tui_eval.tui.state.compare_view import chance, row_line, rows, summary_lines
 from tui_eval.tui.state.lines import plain, width_of
-from tui_eval.tui.state.sides_view import as_text, joined, layout, pairs
+from tui_eval.tui.state.sides_view import STACKED, as_text, joined, layout, pairs
 
 BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
 
@@ -93,8 +94,52 @@ def test_both_sides_have_the_same_rows_and_fit(width):
     assert all(width_of(joined(row, width)) <= width for row in both)
     alone = [row.left for row in layout(found, width, side=1)]
     assert all(width_of(line) <= width for line in alone)
+    stacked = [row.left for row in layout(found, width, side=STACKED)]
+    assert all(width_of(line) <= width for line in stacked) and len(stacked) > len(both) / 2
     only = layout(found, width, only_differing=True)
     assert 0 < len(only) < len(both) and all(row.pair < 0 or found[row.pair].differs for row in only)
+
+
+def test_below_each_other_what_is_the_same_stands_once_and_words_are_marked():
+    before = attempt(
+        Entry(1, "assistant", text="Hello\nyour order ships today\nbye"), Entry(1, "note", text="old")
+    )
+    after = attempt(Entry(1, "assistant", text="Hello\nyour order ships tomorrow\nbye"), message="wrong")
+    rows = [row.left for row in layout(pairs(before, after), 60, side=STACKED)]
+    text = [plain(line).rstrip() for line in rows]
+    for line in (
+        "  Hello",
+        "− your order ships today",
+        "+ your order ships tomorrow",
+        "  bye",
+        "▎note  ≠ only before",
+    ):
+        assert text.count(line) == 1, text
+    assert text.index("− your order ships today") + 1 == text.index("+ your order ships tomorrow")
+    assert "− passed" in text and "+ wrong" in text
+    marked = {span.text for line in rows for span in line if span.style in ("removed", "added")}
+    assert not any("order" in part for part in marked) and {"morr", "passed", "wrong"} & marked
+    for row in layout(pairs(attempt(Entry(1, "user", text=HOSTILE)), after), 60, side=STACKED):
+        assert not BAD & set(plain(row.left))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_cases_of_the_same_name_are_told_apart_and_the_mark_is_not_cut(width):
+    def one(prompt: str, passed: int) -> CaseSummary:
+        long = "a name that is far too long for the column that it has on any screen at all"
+        return msgspec.structs.replace(case(long, passed), case_id=f"s::{long}::{prompt}")
+
+    found = compare([one("terse", 1), one("kind", 1)], [one("terse", 0), one("kind", 1)])
+    assert [item.mark for item in found.cases] == ["terse", "kind"]
+    lines = [plain(row_line(row, width)) for row in rows(found) if row.case]
+    assert "… terse " in lines[0] and "… kind " in lines[1]
+    assert all(item.mark == "" for item in compare(BEFORE, AFTER).cases)
+
+
+def test_runs_without_a_case_in_common_say_so():
+    found = compare([case("a", 1)], [case("b", 1)])
+    lines = [plain(line) for line in summary_lines(found, "x", "y", 80)]
+    assert "no case in common" in lines[2] and found.common == 0
 
 
 def test_the_same_has_no_difference():

@@ -91,7 +91,7 @@ def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[
 
 
 def _text(result: Comparison) -> str:
-    lines: list[str] = []
+    lines: list[str] = [] if result.common else ["no case in common: nothing can be said of a change"]
     for change in CHANGES:
         members = [case for case in result.cases if case.change == change]
         if not members:
@@ -129,7 +129,8 @@ def _usual(result: Comparison) -> str:
 
 
 def _line(case: CaseChange) -> str:
-    shown: list[Any] = [visible(case.name, newlines=False), f"[{visible(case.suite, newlines=False)}]"]
+    name = f"{case.name} ({case.mark})" if case.mark else case.name
+    shown: list[Any] = [visible(name, newlines=False), f"[{visible(case.suite, newlines=False)}]"]
     if case.before is not None and case.after is not None:
         shown.append(f"{_ratio(case.before)} → {_ratio(case.after)}")
         if case.p_value is not None:

@@ -24,6 +24,8 @@ class CaseChange(msgspec.Struct):
     difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
     None with a single attempt each, where it can tell nothing. `answer_differs`: one of the runs has an
     answer that the other has not; None where that is not known (a side is missing, or of an older version).
+    `mark` tells it from other cases of its suite with the same name (prompt, provider, agent, model); empty
+    where there is none.
     """
 
     case_id: str
@@ -34,6 +36,7 @@ class CaseChange(msgspec.Struct):
     after: CaseSummary | None
     p_value: float | None = None
     answer_differs: bool | None = None
+    mark: str = ""
 
     @property
     def only_the_answer(self) -> bool:
@@ -74,6 +77,11 @@ class Comparison(msgspec.Struct):
         return sum(case.change == change for case in self.cases)
 
     @property
+    def common(self) -> int:
+        """How many cases both have."""
+        return sum(case.before is not None and case.after is not None for case in self.cases)
+
+    @property
     def other_answers(self) -> int:
         """How many unchanged cases were answered differently."""
         return sum(case.only_the_answer for case in self.cases)
@@ -84,6 +92,7 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comp
     agent against another)."""
     old, new = _by_key(before, after)
     cases = [_change(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old])]
+    _tell_apart(cases)
     cases.sort(key=lambda case: (CHANGES.index(case.change), not case.only_the_answer, -_distance(case)))
     both = [case for case in cases if case.before is not None and case.after is not None]
     lost = sum(_passed(case.before) and not _passed(case.after) for case in both)
@@ -94,6 +103,27 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comp
         p_value=mcnemar_exact(lost, won) if both else None,
         usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "cost")),
     )
+
+
+def _tell_apart(cases: Sequence[CaseChange]) -> None:
+    """Give cases of one suite with the same name what tells them apart: the parts of their ids, agents and
+    models that are not the same for all of them."""
+    same: dict[tuple[str, str], list[CaseChange]] = {}
+    for case in cases:
+        same.setdefault((case.suite, case.name), []).append(case)
+    for group in same.values():
+        if len(group) < 2:
+            continue
+        told: list[list[str]] = []
+        for case in group:
+            one = case.after or case.before
+            ending = case.case_id.partition("::")[2].removeprefix(case.name).split("::")
+            told.append([*ending, one.agent if one else "", (one.model if one else None) or ""])
+        if len({len(parts) for parts in told}) > 1:
+            told = [["::".join(parts[:-2]), *parts[-2:]] for parts in told]
+        columns = dict.fromkeys(column for column in zip(*told, strict=True) if len(set(column)) > 1)
+        for number, case in enumerate(group):
+            case.mark = ", ".join(column[number] for column in columns if column[number])
 
 
 def _means(cases: Sequence[CaseChange], name: str) -> Pair | None:

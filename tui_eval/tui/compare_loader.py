@@ -30,12 +30,13 @@ Column = tuple[str, str | None]
 @dataclass(frozen=True, slots=True)
 class Half:
     """One side of a comparison: a run, or one agent (and model) of it. `linked` are the runs that belong
-    to it and count with it, oldest first, as they were found."""
+    to it and count with it, oldest first, as they were found; `what` says what was run, with which agents."""
 
     folder: Path
     agent: str | None = None
     model: str | None = None
     linked: tuple[Path, ...] = ()
+    what: str = ""
 
     @property
     def column(self) -> str:
@@ -82,7 +83,11 @@ def load_comparison(root: Path, before: Half, after: Half) -> Compared:
 
 def _with_linked(root: Path, half: Half, other: Half) -> Half:
     against = other.folder if other.folder != half.folder else None
-    return replace(half, linked=tuple(counting_folders(root, half.folder, against)))
+    with closing(RunReader(half.folder)) as reader:
+        info = reader.info()
+    told = [", ".join(info.paths) or ".", ", ".join(info.agents)]
+    what = " · ".join(part for part in told if part)
+    return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
 
 
 def pairs_of(folder: Path) -> list[tuple[Column, Column]]:

@@ -61,7 +61,7 @@ COMPARE_KEYS: tuple[Key, ...] = (
 """Keys of a comparison."""
 
 SIDES_KEYS: tuple[Key, ...] = (
-    Key("sides.other", "tab,shift+tab", "other", "the other side (narrow), or both", "sides", "side"),
+    Key("sides.other", "tab,shift+tab", "other", "one side alone, the other, both", "sides", "side"),
     Key("sides.next", "right_curly_bracket,n", "difference(1)", "next difference", "sides", "difference"),
     Key("sides.previous", "left_curly_bracket,N", "difference(-1)", "previous difference", "sides"),
     Key("sides.later", "greater_than_sign", "attempt(1)", "against a later attempt", "sides", "attempt"),

@@ -17,7 +17,7 @@ from tui_eval.tui.screens.run import RunScreen
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp
-    from tui_eval.tui.compare_loader import Sides
+    from tui_eval.tui.compare_loader import Column, Sides
     from tui_eval.tui.naming import Naming
     from tui_eval.tui.screens.runs import RunsScreen
 
@@ -141,7 +141,7 @@ class RunsActions(Following):
 
         def ask(found: Candidates) -> None:
             answers = [
-                (str(number), str(number), f"{_column(one)} against {_column(other)}")
+                (str(number), str(number), _against(one, other))
                 for number, (one, other) in enumerate(found.pairs[:PAIRS], 1)
             ]
             before = found.before
@@ -161,5 +161,12 @@ class RunsActions(Following):
         run_in_thread(self, work, take, name="columns", opens=True)
 
 
-def _column(column: tuple[str, str | None]) -> str:
+def _against(one: Column, other: Column) -> str:
+    """Two agents for people; of one agent with two models the models."""
+    if one[0] == other[0] and one[1] and other[1]:
+        one, other = ("", one[1]), ("", other[1])
+    return f"{_column(one)} against {_column(other)}"
+
+
+def _column(column: Column) -> str:
     return visible(", ".join(part for part in column if part) or "no agent", newlines=False)

@@ -231,4 +231,5 @@ def _name(half: Half, agents: bool) -> str:
     if agents:
         return half.column or "no agent"
     more = f" +{len(half.linked) - 1} linked" if len(half.linked) > 1 else ""
-    return f"{half.folder.name}{f' {half.column}' if half.column else ''}{more}"
+    what = f" · {half.what}" if half.what else ""
+    return f"{half.folder.name}{f' {half.column}' if half.column else ''}{more}{what}"

@@ -18,7 +18,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
-from tui_eval.tui.state.sides_view import as_text, pairs
+from tui_eval.tui.state.sides_view import STACKED, as_text, pairs
 from tui_eval.tui.state.verdict_lines import GLYPHS
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -26,6 +26,8 @@ from tui_eval.tui.widgets.side_by_side import SideBySide
 
 WIDE = 100
 """Columns from which both sides fit."""
+WAYS: dict[bool, tuple[int | None, ...]] = {True: (None, 0, 1, STACKED), False: (STACKED, 0, 1)}
+"""What `tab` goes through where both sides fit beside each other, and where they do not."""
 
 
 class SidesScreen(Place, inherit_bindings=False):
@@ -43,8 +45,8 @@ class SidesScreen(Place, inherit_bindings=False):
         super().__init__()
         self.sides = sides
         self._pane = SideBySide()
-        self._side = 1
-        self._both: bool | None = None
+        self._way = 0
+        self._wide: bool | None = None
         self._generation = 0
 
     def compose(self) -> ComposeResult:
@@ -75,8 +77,11 @@ class SidesScreen(Place, inherit_bindings=False):
         self._arrange()
 
     def _arrange(self) -> None:
-        both = self._both if self._both is not None else self.size.width >= WIDE
-        self._pane.show_side(None if both else self._side)
+        wide = self.size.width >= WIDE
+        if wide != self._wide:
+            self._way, self._wide = 0, wide
+        ways = WAYS[wide]
+        self._pane.show_side(ways[self._way % len(ways)])
         self._head()
 
     def _show(self) -> None:
@@ -89,30 +94,29 @@ class SidesScreen(Place, inherit_bindings=False):
         width = self.size.width or 80
         left, right = (_facts(self.sides.choices[i]) for i in (self.sides.left, self.sides.right))
         name = one_line(self.sides.case_id.partition("::")[2] or self.sides.case_id)
-        if self._pane.side is None:
+        side = self._pane.side
+        told: list[Line]
+        if side is None:
             half = (width - 4) // 2
             first = fit(left, half)
-            second = (*first, Span(" " * (half - width_of(first) + 3)), *fit(right, half))
+            told = [(*first, Span(" " * (half - width_of(first) + 3)), *fit(right, half))]
+        elif side == STACKED:
+            told = [(Span("− ", "removed-sign"), *left), (Span("+ ", "added-sign"), *right)]
         else:
-            shown = (left, right)[self._pane.side]
-            word = ("compared with ", "looked at ")[self._pane.side]
-            second = (Span(word, "label"), *shown, Span("  tab: the other", "muted"))
+            word = ("compared with ", "looked at ")[side]
+            told = [(Span(word, "label"), *(left, right)[side])]
         differing = sum(pair.differs for pair in self._pane.pairs)
         words = f"  {differing:,} of {len(self._pane.pairs):,} entries differ"
         short = fit((Span(name, "strong"),), max(width - width_of((Span(words),)), 8))
-        lines: list[Line] = [(*short, Span(words, "muted")), second]
-        self.query_one(LineLabel).set_lines([fit(line, width) for line in lines])
+        label = self.query_one(LineLabel)
+        label.styles.height = 1 + len(told)
+        label.set_lines([fit(line, width) for line in ((*short, Span(words, "muted")), *told)])
 
     # -- keys
 
     def action_other(self) -> None:
-        """The other side; where both fit, one alone and then both again."""
-        if self._pane.side is None:
-            self._both, self._side = False, 0
-        elif self.size.width >= WIDE and self._side == 1:
-            self._both = None
-        else:
-            self._side = 1 - self._side
+        """One side alone, the other alone, both below each other (and beside each other, where they fit)."""
+        self._way = (self._way + 1) % len(WAYS[bool(self._wide)])
         self._arrange()
 
     def action_difference(self, step: int) -> None:
@@ -157,5 +161,5 @@ def _facts(one: Choice) -> Line:
     who = ", ".join(one_line(part) for part in (one.agent, one.model) if part)
     return (
         Span(f"{GLYPHS.get(outcome, ' ')} {outcome}", outcome),
-        Span(f"  {when} · attempt {one.row.attempt} · {who} · {duration(one.row.duration_ms)}", "muted"),
+        Span(f"  {when} · attempt {one.row.attempt} · {duration(one.row.duration_ms)} · {who}", "muted"),
     )

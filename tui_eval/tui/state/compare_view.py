@@ -38,6 +38,8 @@ COLUMN_WORDS: dict[Change, str] = {
 """The same of two agents."""
 OTHER_ANSWER = "≠"
 """Glyph of an unchanged case that was answered differently."""
+NOTHING_COMMON = "no case in common: > < take another"
+"""What two runs come to that nothing can be said of."""
 SURE = 0.05
 """A difference that chance alone gives less often than this is called one."""
 
@@ -100,7 +102,8 @@ def summary_lines(
         room = max(width - len(label) - len(words), 8)
         lines.append((Span(label, "label"), *fit((Span(one_line(name)),), room), Span(words, "muted")))
     style = "failed" if lost > won else "passed" if won > lost else "strong"
-    told: Line = (Span(f"{count(lost, 'case')} regressed, {won:,} fixed", style),)
+    words = f"{count(lost, 'case')} regressed, {won:,} fixed" if comparison.common else NOTHING_COMMON
+    told: Line = (Span(words, style),)
     if comparison.p_value is not None and lost + won:
         told = (*told, Span(f": {chance(comparison.p_value)}", "muted"))
     lines.append(told)
@@ -143,7 +146,7 @@ def row_line(row: Row, width: int) -> Line:
     glyph, style = GLYPH[row.change]
     if row.case is None:
         words = f"  {row.words or WORDS[row.change]}"
-        return fit((Span(f"{glyph} {row.number:,} {row.change}", style), Span(words, "muted")), width)
+        return fit((Span(f" {glyph} {row.number:,} {row.change}", style), Span(words, "muted")), width)
     case = row.case
     before, after = case.before, case.after
     other = case.only_the_answer
@@ -162,10 +165,12 @@ def row_line(row: Row, width: int) -> Line:
         Span(f" {told:<7}" if width >= 70 else "", "note" if other or told == "flaky" else "muted"),
         Span(f"{took:<7}" if width >= 90 and not other else "", "muted"),
     )
-    room = max((width - width_of(right) - 4) if width < 100 else width * 2 // 5, 8)
-    name = fit((Span(one_line(case.name)),), room)
-    pad = Span(" " * max(room - width_of(name), 0))
-    line: Line = (Span(f"  {glyph} ", style), *name, pad, *right)
+    room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
+    mark: Line = (Span(f" {one_line(case.mark, 60)}", "label"),) if case.mark else ()
+    mark = fit(mark, room // 2)
+    name = fit((Span(one_line(case.name)),), room - width_of(mark))
+    pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
+    line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
     message = next((one.message for one in (after, before) if one and one.outcome != "passed"), "")
     if message and width >= 100:
         line = (*line, Span(f" {one_line(short_reason(message), 200)}", "muted"))

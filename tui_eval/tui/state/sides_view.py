@@ -21,6 +21,8 @@ ROLE = {
     "note": "note",
     "error": "error",
 }
+STACKED = 2
+"""For `side`: both below each other, what is the same once."""
 LONGEST = 20_000
 """Characters of one entry that are shown and compared."""
 
@@ -109,7 +111,8 @@ def text_of(entry: Entry) -> str:
 def layout(
     found: Sequence[Pair], width: int, *, side: int | None = None, only_differing: bool = False
 ) -> list[SideRow]:
-    """The rows at a width: both sides beside each other, or one (`side` 0 or 1) alone."""
+    """The rows at a width: both sides beside each other, one (`side` 0 or 1) alone, or both below each
+    other (`STACKED`)."""
     half = width if side is not None else (width - 3) // 2
     rows: list[SideRow] = []
     turn = -1
@@ -121,6 +124,9 @@ def layout(
             word = f"── turn {turn} " if turn else "── outcome "
             rule = (Span(word, "label"), Span("─" * max(width - len(word), 0), "muted"))
             rows.append(SideRow(rule, (), -1))
+        if side == STACKED:
+            rows += [SideRow(line, (), number) for line in _stacked(pair, width)]
+            continue
         left, right = (_wrapped(pair, lines, half) for lines in (pair.left, pair.right))
         if side is not None:
             rows += [SideRow(line, (), number) for line in (left, right)[side]]
@@ -146,6 +152,24 @@ def _wrapped(pair: Pair, lines: list[Line] | None, width: int) -> list[Line]:
     rows = [label]
     for line in lines:
         rows += [(Span("  "), *piece) for _, _, piece in wrap(line, max(width - 2, 8))]
+    return rows
+
+
+def _stacked(pair: Pair, width: int) -> list[Line]:
+    """A label above the text of both: lines that are the same once, of the others the first side's with a
+    minus and the second side's with a plus."""
+    label: Line = (Span("▎", f"role-{pair.kind}"), Span(pair.label, f"role-{pair.kind}"))
+    only = " only before" if pair.right is None else " only after" if pair.left is None else ""
+    rows: list[Line] = [(*label, Span(f"  ≠{only}", "differs")) if pair.differs else label]
+    left, right = pair.left or [], pair.right or []
+    texts = ([plain(line) for line in left], [plain(line) for line in right])
+    for what, i1, i2, j1, j2 in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+        parts = (("  ", "", left[i1:i2]),) if what == "equal" else (
+            ("− ", "removed-sign", left[i1:i2]), ("+ ", "added-sign", right[j1:j2])
+        )  # fmt: skip
+        for sign, style, lines in parts:
+            for line in lines:
+                rows += [(Span(sign, style), *piece) for _, _, piece in wrap(line, max(width - 2, 8))]
     return rows
 
 

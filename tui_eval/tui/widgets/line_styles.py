@@ -59,6 +59,8 @@ LOOKS: dict[str, Look] = {
     "role-error": Look("$text-error", "bold"),
     "removed": Look("$text-error", "reverse"),
     "added": Look("$text-warning", "reverse"),
+    "removed-sign": Look("$text-error", "bold"),
+    "added-sign": Look("$text-warning", "bold"),
     "differs": Look("$text-error", "bold"),
     "missing": Look("$text-error"),
     "extra": Look("$text-warning"),

@@ -1,4 +1,4 @@
-"""Two transcripts beside each other, or one of them at a time where the screen is narrow."""
+"""Two transcripts beside each other, or below each other where the screen is narrow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tui_eval.tui.widgets.line_pane import LinePane
 
 
 class SideBySide(LinePane):
-    """Shows pairs. `side` is None for both, 0 or 1 for one alone."""
+    """Shows pairs. `side` is None for both beside each other, 0 or 1 for one alone, `STACKED` for both below
+    each other."""
 
     def __init__(self) -> None:
         super().__init__()
