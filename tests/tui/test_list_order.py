@@ -167,3 +167,34 @@ async def test_cursor_filter_marks_and_order_come_back(tmp_path, monkeypatch, ma
         await until(lambda: app.screen.case_list.current_entry.name == "case 2", pilot)
         assert app.screen.case_list.marks == {"suites/support.yaml::case 1"}
         assert app.screen.expression == filtered
+
+
+MANY = "agent: offline\ntest_cases:\n" + "".join(
+    f"  - {{name: {word} {number}, input: hello, expected: {{should_contain: [x]}}}}\n"
+    for number in range(30)
+    for word in ("red", "blue")
+)
+
+
+async def test_a_filter_leaves_the_cursor_near_where_it_was_and_escape_brings_it_back(tmp_path):
+    root = project(tmp_path, {"suites/support.yaml": MANY})
+    async with running_app(root) as (app, pilot):
+        place = app.screen
+        place.case_list.go_to("suites/support.yaml::red 20")
+        await pilot.press("f", *"blue")
+        await until(lambda: len(place.shown_entries()) == 30, pilot)
+        assert place.case_list.current_entry.name == "blue 20"  # the next one, not the last line
+        await pilot.press("escape")
+        await until(lambda: len(place.shown_entries()) == 60, pilot)
+        assert place.case_list.current_entry.name == "red 20"
+        await pilot.press("f", *"blue", "enter")
+        await until(lambda: len(place.shown_entries()) == 30, pilot)
+        assert place.case_list.current_entry.name == "blue 20"
+        await pilot.press("f", "ctrl+u", *"red", "enter")
+        await until(lambda: {entry.name[:3] for entry in place.shown_entries()} == {"red"}, pilot)
+        assert place.case_list.current_entry.name == "red 20"  # none of them was there: the same height
+        await pilot.press("left")
+        await until(lambda: place.case_list.current_line.kind == "suite", pilot)
+        await pilot.press("left")
+        await until(lambda: place.case_list.current_line.folded, pilot)
+        assert place.case_list.current_line.key == "suites/support.yaml"

@@ -33,6 +33,8 @@ class ListFinding(Place, inherit_bindings=False):
         self.expression = ""
         self.filter_error = ""
         self.found = ""
+        self._prompt_start: tuple[str, int] = ("", 0)
+        self._prompt_key = ""
         self._timer: Timer | None = None
         self._note: HumanNote | None = None
 
@@ -49,6 +51,10 @@ class ListFinding(Place, inherit_bindings=False):
 
     def all_entries(self) -> Iterable[Entry]:
         """Every case, shown or not."""
+        raise NotImplementedError
+
+    def go_when_there(self, key: str) -> None:
+        """Put the cursor on a line as soon as there is one of that key, unless the person moves it."""
         raise NotImplementedError
 
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Any:
@@ -155,7 +161,9 @@ class ListFinding(Place, inherit_bindings=False):
     ) -> None:
         """Ends when the prompt has the focus: keys typed ahead belong to it (see `typing_ahead`)."""
         if not self.query(Prompt):
+            line = self.case_list.current_line
             self._prompt_start = (self.expression, self.case_list.cursor)
+            self._prompt_key = line.key if line is not None else ""
             prompt = Prompt(purpose, text, hint, complete)
             await self.mount(prompt)
             self.set_focus(prompt.query_one(Input), scroll_visible=False)
@@ -198,8 +206,12 @@ class ListFinding(Place, inherit_bindings=False):
                 self.case_list.show_cursor(cursor)
             elif self.found and not self.case_list.find(self.found, 1, start=self.case_list.cursor):
                 self._find_folded()
-        elif not self.set_filter(self.save_filter(event.text) if event.kept else expression):
-            return
+        else:
+            if not event.kept:  # what was typed so far is taken back, and the cursor with it
+                self.case_list.touched = False
+                self.go_when_there(self._prompt_key)
+            if not self.set_filter(self.save_filter(event.text) if event.kept else expression):
+                return
         for prompt in self.query(Prompt):
             prompt.remove()
         self.case_list.focus()

@@ -53,20 +53,13 @@ class CaseList(CaseLines):
         return found.entry if found else None
 
     def show(self, tree: Tree, *, keep: bool = True) -> None:
-        """Show another tree; the cursor stays on its line where `keep` and the line is still there.
-        Lines that look the same are not repainted."""
-        old_line = self.current_line
+        """Show another tree; the cursor stays on its line where `keep` and the line is still there, else on
+        one near it. Lines that look the same are not repainted."""
+        old_lines, old_cursor = self.cases.lines, self.cursor
         offset = self.cursor - self.top
         self.cases = tree
-        if keep and old_line is not None:
-            index = tree.index.get(old_line.key)
-            if index is None:
-                for parent in reversed(old_line.above):
-                    index = tree.index.get(parent.key)
-                    if index is not None:
-                        break
-            if index is not None:
-                self.cursor = index
+        if keep and old_cursor < len(old_lines):
+            self.cursor = _nearest(old_lines, old_cursor, tree)
         height = max(1, self.size.height)
         self.cursor = min(self.cursor, max(0, len(tree.lines) - 1))
         self.top = min(max(0, self.cursor - offset), max(0, len(tree.lines) - height))
@@ -199,3 +192,17 @@ class CaseList(CaseLines):
     def watch_has_focus(self, _: bool) -> None:
         """The cursor looks different when keys go elsewhere."""
         self.refresh_lines((self.cursor,))
+
+
+def _nearest(old: list[Line], cursor: int, tree: Tree) -> int:
+    """Where the line under the cursor is now; where it is gone what holds it (folded), else the next of the
+    old cases that is still there, else the last one before it; where none is, the same height."""
+    line = old[cursor]
+    for kept in (line, *reversed(line.above)):
+        index = tree.index.get(kept.key)
+        if index is not None and (kept is line or tree.lines[index].folded):
+            return index
+    for index in (*range(cursor + 1, len(old)), *range(cursor - 1, -1, -1)):
+        if old[index].entry is not None and old[index].key in tree.index:
+            return tree.index[old[index].key]
+    return cursor if cursor < len(tree.lines) else 0
