@@ -107,7 +107,9 @@ class Case(msgspec.Struct, omit_defaults=True):
     `assertions`. `agent` is what the file names (StartToAgent's `agent:`, neuro-san's network,
     promptfoo's provider id or label); `provider` is promptfoo's provider entry as given.
     `prompt` is promptfoo's prompt label; `column` the provider in whose column a row stands that has a
-    provider of its own (empty: its own). `attempts` and `required` say how many executions are
+    provider of its own (empty: its own). `test_number` and `column_number` say which of a promptfoo
+    suite's tests (each combination of variables is one) and in which of its columns it is, from 1 (0: not
+    known). `attempts` and `required` say how many executions are
     asked for and how many must pass. `timeout` is in seconds and covers all attempts where the
     format says so. `request_metadata` goes out with each request (neuro-san's `metadata`).
     `content_hash` changes when anything in the case does. `order` is its place in the file. `file` is the
@@ -143,6 +145,8 @@ class Case(msgspec.Struct, omit_defaults=True):
     problems: list[Problem] = []
     file: str | None = None
     column: str = ""
+    test_number: int = 0
+    column_number: int = 0
 
 
 class Suite(msgspec.Struct, omit_defaults=True):

@@ -111,10 +111,12 @@ class ActiveRun:
         from tui_eval.engine import metrics
         from tui_eval.store import columns
 
+        rows: list[list[dict[str, float]]] = []
+
         def read(folder: Path) -> list[dict[str, Any]]:
             reader = RunReader(folder)
             try:
-                return columns.sums(reader)
+                return columns.sums(reader, rows)
             finally:
                 reader.close()
 
@@ -123,7 +125,7 @@ class ActiveRun:
             found = await asyncio.to_thread(read, self.writer.folder)
         except StoreError:
             return  # the disk refused; the run says so
-        await metrics.derive(found, settings, self.environment.javascript)
+        await metrics.derive(found, settings, self.environment.javascript, rows)
         self.writer.info.metrics = found
 
 

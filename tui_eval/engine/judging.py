@@ -52,7 +52,7 @@ async def judged(
         tool_call_count=collector.tool_calls,
         duration_ms=spent_ms,
         cost=cost,
-        vars=conversation.vars,
+        vars=conversation.judged_vars,
         prompt_sent=conversation.prompt,
         test=test_for_scripts(job.case),
         compat=job.compat,

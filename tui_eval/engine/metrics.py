@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]*\Z")
+_WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _MATH = [
     "abs",
     "acos",
@@ -68,25 +69,67 @@ _MORE = {
 
 
 async def derive(
-    found: Iterable[dict[str, Any]], settings: Mapping[str, dict[str, Any]], javascript: JavaScriptHost
+    found: Iterable[dict[str, Any]],
+    settings: Mapping[str, dict[str, Any]],
+    javascript: JavaScriptHost,
+    rows: Sequence[Sequence[dict[str, float]]] = (),
 ) -> None:
     """Put the `derivedMetrics` of each column's suite into its `derived`, in place and in order; one
-    that cannot be computed is 0, as in promptfoo, and said in `derived_errors`."""
-    for column in found:
+    that cannot be computed is 0, as in promptfoo, and said in `derived_errors`.
+
+    promptfoo computes them again after every row, into the sums themselves. That shows only where one is
+    called like a metric, or names itself or one that comes later; there `rows`, what each row adds, are
+    gone through one by one.
+    """
+    for index, column in enumerate(found):
         wanted = settings.get(column["suite"], {}).get("derivedMetrics")
         if not isinstance(wanted, list):
             continue
-        scope: dict[str, float] = {**column["named_scores"], "__count": column["count"]}
-        for metric in wanted:
-            if not isinstance(metric, dict) or not metric.get("name"):
-                continue
-            name, expression = str(metric["name"]), metric.get("value")
-            try:
-                value = await _computed(str(expression), scope, javascript)
-            except ValueError as error:
-                value = 0.0
-                column.setdefault("derived_errors", {})[name] = str(error)
-            scope[name] = column["derived"][name] = value
+        metrics = [
+            (str(metric["name"]), str(metric.get("value")))
+            for metric in wanted
+            if isinstance(metric, dict) and metric.get("name")
+        ]
+        adding: Sequence[dict[str, float]] = rows[index] if index < len(rows) else ()
+        if not adding or not _looks_back(metrics, column["named_scores"]):
+            adding = [column["named_scores"]]
+        sums: dict[str, float] = {}
+        for count, added in enumerate(adding, column["count"] - len(adding) + 1):
+            for name, value in added.items():
+                sums[name] = sums.get(name, 0.0) + value
+            await _derive_row(column, metrics, sums, count, javascript)
+        column["named_scores"].update((name, sums[name]) for name in column["named_scores"])
+
+
+def _looks_back(metrics: Sequence[tuple[str, str]], sums: Mapping[str, float]) -> bool:
+    """Whether a metric's value after one row depends on what it, or a later one, was after the row before."""
+    for place, (name, expression) in enumerate(metrics):
+        later = {other for other, _ in metrics[place:]}
+        if name in sums or later & set(_WORD.findall(expression)):
+            return True
+    return False
+
+
+async def _derive_row(
+    column: dict[str, Any],
+    metrics: Sequence[tuple[str, str]],
+    sums: dict[str, float],
+    count: int,
+    javascript: JavaScriptHost,
+) -> None:
+    scope: dict[str, float] = {**sums, "__count": count}
+    errors: dict[str, str] = {}
+    for name, expression in metrics:
+        sums.setdefault(name, 0.0)
+        try:
+            scope[name] = sums[name] = await _computed(expression, scope, javascript)
+        except ValueError as error:
+            errors[name] = str(error)
+        column["derived"][name] = sums[name]
+    if errors:
+        column["derived_errors"] = errors
+    else:
+        column.pop("derived_errors", None)
 
 
 async def _computed(expression: str, scope: Mapping[str, float], javascript: JavaScriptHost) -> float:
@@ -112,9 +155,11 @@ async def _computed(expression: str, scope: Mapping[str, float], javascript: Jav
 
 
 def _as_javascript(expression: str) -> str:
-    """mathjs writes powers with ^, has words for operators, and takes a power before its sign."""
+    """mathjs writes powers with ^, has words for operators and a sign for per cent, and takes a power before
+    its sign."""
     text = re.sub(r"(^|[(,*/+?:=<>&|-])\s*-\s*([\w.]+)\s*\^", r"\1 -1 * \2^", expression).replace("^", "**")
     text = re.sub(r"\bmod\b(?!\s*\()", "%", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*%(?!\s*[\w.(+-])", r"(\1 / 100)", text)
     for word, sign in (("and", "&&"), ("or", "||"), ("not", "!")):
         text = re.sub(rf"\b{word}\b", sign, text)
     return text

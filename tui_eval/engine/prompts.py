@@ -33,6 +33,11 @@ class Conversation:
     config: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def judged_vars(self) -> dict[str, Any]:
+        """The variables that assertions see: all but those that say where in the run this is."""
+        return {name: value for name, value in self.vars.items() if name not in _WHERE}
+
+    @property
     def own_vars(self) -> dict[str, Any]:
         """The variables that are the case's own."""
         return {name: value for name, value in self.vars.items() if name not in self.handed_on}
@@ -85,7 +90,8 @@ async def _rendered(job: Job, environment: Environment, number: int) -> Conversa
     case = job.case
     stored = environment.memory.stored(job, number)
     earlier = environment.memory.conversation(job, number)
-    more: dict[str, Any] = {}
+    place = f"test-{case.test_number - 1}-prompt-{case.column_number - 1}-repeat-{number - 1}"
+    more: dict[str, Any] = dict(zip(_WHERE, (f"eval-{environment.run_id}", place, number - 1), strict=True))
     if converses(case):
         more["_conversation"] = earlier
     if stored:
@@ -113,6 +119,9 @@ async def _rendered(job: Job, environment: Environment, number: int) -> Conversa
         config={**rendered.config, **_provider_options(case)},
     )
 
+
+_WHERE = ("__evalId", "__evalStepId", "__repeatIndex")
+"""Variables that promptfoo gives prompts and providers beside a test's own."""
 
 _TEST_OPTIONS = frozenset(
     [
@@ -148,7 +157,7 @@ def test_for_scripts(case: Case) -> dict[str, Any] | None:
     """The test as promptfoo's own providers and scripts get it; None for other formats."""
     if case.format != "promptfoo":
         return None
-    from tui_eval.suites.promptfoo.shape import test_of
+    from tui_eval.promptfoo_words import test_of
 
     return test_of(case)
 
@@ -161,7 +170,7 @@ def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any] | N
     `config` what the prompt and the test's options say (as promptfoo 0.121 does); None for other formats."""
     if case.format != "promptfoo":
         return None
-    from tui_eval.suites.promptfoo.shape import OURS
+    from tui_eval.promptfoo_words import OURS
 
     template = (case.turns[0].text if case.turns else "") or ""
     options = {name: value for name, value in case.options.items() if name not in OURS}

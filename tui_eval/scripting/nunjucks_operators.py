@@ -9,7 +9,6 @@ from typing import Any
 from tui_eval.scripting.nunjucks_values import (
     MAX_TEXT,
     ScriptValueError,
-    Undefined,
     is_nullish,
     is_undefined,
     number,
@@ -20,8 +19,9 @@ from tui_eval.scripting.nunjucks_values import (
 
 def add(left: Any, right: Any) -> Any:
     """JavaScript's `+`: numbers are added, everything else is joined as text."""
-    plain = (int, float, type(None), Undefined)
-    if isinstance(left, plain) and isinstance(right, plain):
+    if all(isinstance(side, int | float | None) or is_undefined(side) for side in (left, right)):
+        if is_undefined(left) or is_undefined(right):
+            return math.nan
         return tidy(_float_safe(lambda: number(left) + number(right)))
     both = [concatenated(left), concatenated(right)]
     if len(both[0]) + len(both[1]) > MAX_TEXT:

@@ -1,14 +1,12 @@
 """Templates as promptfoo suites write them: nunjucks, rendered on jinja2's sandbox.
 
-A prompt is rendered in three steps (formats/promptfoo.md 7): vars that name other vars are filled
-in (`resolve_vars`), prefix and suffix are put around the prompt, and the whole is rendered
-(`render_prompt`). jinja2 is imported only where a template is more than plain `{{name}}`.
+How a prompt and its variables are filled in stands in `prompt_templates`. jinja2 is imported only
+where a template is more than plain `{{name}}`.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from tui_eval.scripting.nunjucks_members import member
-from tui_eval.scripting.nunjucks_values import MAX_TEXT, UNDEFINED, ScriptValueError, text, to_json
+from tui_eval.scripting.nunjucks_values import MAX_TEXT, UNDEFINED, ScriptValueError, text
 
 Filters = Mapping[str, Callable[..., Any]]
 
@@ -29,13 +27,9 @@ MAX_TEMPLATE = 5_000_000
 MAX_TAGS = 20_000
 """Tags of the largest template that is compiled (a second or two)."""
 
-MAX_FILLED = 1_000_000
-"""Characters that one round of filling vars into a var may add."""
-
 _PLAIN = re.compile(
     r"\{\{\s{0,40}([A-Za-z_$][\w$]{0,200}(?:\.[A-Za-z_$][\w$]{0,200}){0,20})\s{0,40}\}\}", re.ASCII
 )
-_BARE = re.compile(r"\{\{\s{0,40}(\w{1,200})\s{0,40}\}\}")
 _RAW = re.compile(r"\{%-?\s{0,40}(?:raw|verbatim)\s{0,40}-?%\}")
 _VERBATIM = re.compile(r"\{%(-?)\s{0,40}(end)?verbatim\s{0,40}(-?)%\}")
 _WORDS = frozenset({"true", "false", "none", "null", "undefined", "True", "False", "None"}) | frozenset(
@@ -90,7 +84,7 @@ def render(
         plain = _render_plain(template, vars, env)
         return _render_jinja(template, vars, env, filters) if plain is None else plain
     except ScriptValueError as error:
-        raise TemplateError(_line(error)) from None
+        raise TemplateError(one_line(error)) from None
 
 
 def templating_disabled() -> bool:
@@ -191,7 +185,7 @@ def _render_jinja(
     except ScriptValueError:
         raise
     except JinjaError as error:
-        raise TemplateError(_line(error)) from None
+        raise TemplateError(one_line(error)) from None
     except (RecursionError, MemoryError):
         raise TemplateError("the template is nested too deeply") from None
     except (
@@ -203,7 +197,7 @@ def _render_jinja(
         SyntaxError,
         AssertionError,
     ) as error:
-        raise TemplateError(_line(error)) from None
+        raise TemplateError(one_line(error)) from None
     finally:
         budget.reset(token)
 
@@ -213,7 +207,8 @@ def _copied(value: Any) -> Any:
     return copy.deepcopy(value) if isinstance(value, (list, dict)) else value
 
 
-def _line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """What an exception says, in one line of at most 300 characters."""
     message = " ".join(str(error).split()) or type(error).__name__
     return message if len(message) <= 300 else message[:299] + "…"
 
@@ -256,105 +251,3 @@ def render_deep(
     if isinstance(value, dict):
         return {k: render_deep(v, vars, env=env, filters=filters) for k, v in value.items()}
     return value
-
-
-def resolve_vars(
-    vars: Mapping[str, Any],  # noqa: A002
-    *,
-    env: Mapping[str, str] | None = None,
-    filters: Filters | None = None,
-) -> dict[str, Any]:
-    """Vars as a prompt sees them: one trailing newline dropped, names of other vars filled in.
-
-    Bare `{{name}}` is filled in for up to five rounds; then each text is rendered, unless it names
-    something that is not defined: then it stays as it is.
-
-    Raises:
-        TemplateError: a var that names only known things cannot be rendered.
-    """
-    result = {k: v[:-1] if isinstance(v, str) and v.endswith("\n") else v for k, v in vars.items()}
-    if not any(isinstance(v, str) and "{" in v for v in result.values()) or templating_disabled():
-        return result
-    for _ in range(5):
-        changed = False
-        for key, value in result.items():
-            if isinstance(value, str) and "{{" in value:
-                filled = _fill_bare(key, value, result)
-                changed = changed or filled != value
-                result[key] = filled
-        if not changed:
-            break
-    rendered = dict(result)
-    for key, value in result.items():
-        if isinstance(value, str) and "{" in value and not _mentions_undefined(value, result, filters):
-            rendered[key] = render(value, result, env=env, filters=filters)
-    return rendered
-
-
-def _fill_bare(name: str, value: str, vars: Mapping[str, Any]) -> str:  # noqa: A002
-    """`value` with the vars it names; itself, and what would grow without end, is left standing."""
-    left = MAX_FILLED
-
-    def fill(found: re.Match[str]) -> str:
-        nonlocal left
-        other = found.group(1)
-        if other == name or other not in vars:
-            return found.group()
-        filled = text(vars[other])
-        left -= len(filled)
-        return filled if left >= 0 else found.group()
-
-    return _BARE.sub(fill, value)
-
-
-def _mentions_undefined(template: str, vars: Mapping[str, Any], filters: Filters | None) -> bool:  # noqa: A002
-    if is_partial(template):
-        return True
-    names = {found.split(".")[0] for found in _PLAIN.findall(template)}
-    if any(name not in vars and name not in _WORDS and name != "env" for name in names):
-        return True
-    if "{%" not in template and _PLAIN.sub("", template).find("{{") < 0:
-        return False
-    from jinja2 import TemplateError as JinjaError
-    from jinja2 import meta
-
-    known = tuple(sorted(filters.items(), key=lambda pair: pair[0])) if filters else ()
-    try:
-        tree = _environment(known).parse(template)
-        free = meta.find_undeclared_variables(tree)
-    except (JinjaError, RecursionError):
-        return True
-    return any(name not in vars and name not in _WORDS and name != "env" for name in free)
-
-
-def render_prompt(
-    prompt: str,
-    vars: Mapping[str, Any],  # noqa: A002
-    prefix: str = "",
-    suffix: str = "",
-    filters: Filters | None = None,
-    *,
-    env: Mapping[str, str] | None = None,
-) -> str:
-    """The prompt as it is sent. `vars` have been through `resolve_vars`.
-
-    A prompt that is JSON is parsed, each of its texts rendered, and written again with two spaces,
-    so that quotes and line breaks in vars do no harm (unless `PROMPTFOO_DISABLE_JSON_AUTOESCAPE`).
-
-    Raises:
-        TemplateError: as `render`.
-    """
-    whole = f"{prefix}{prompt}{suffix}"
-    if whole.lstrip()[:1] in ("{", "[", '"') and not flag("PROMPTFOO_DISABLE_JSON_AUTOESCAPE"):
-        try:
-            parsed = json.loads(whole)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            try:
-                return to_json(render_deep(parsed, vars, env=env, filters=filters), 2)
-            except ScriptValueError as error:
-                raise TemplateError(_line(error)) from None
-            except RecursionError:
-                raise TemplateError("the prompt is nested too deeply") from None
-    return render(whole, vars, env=env, filters=filters)

@@ -14,14 +14,16 @@ def column_agent(case: Case, agent: str) -> str:
     return case.column if case.column and agent == case.agent else agent
 
 
-def sums(reader: RunReader) -> list[dict[str, Any]]:
+def sums(reader: RunReader, rows: list[list[dict[str, float]]] | None = None) -> list[dict[str, Any]]:
     """A row for each prompt and agent of promptfoo's suites: `{suite, agent, prompt, score, named_scores,
-    named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4)."""
+    named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4).
+    `rows`, if it is given, gets what each row adds to the named scores, by column in the same order."""
     cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
     done = [row for row in reader.attempts() if row.state == "done" and row.case_ref in cases]
     done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
     places: dict[int, tuple[str, str, str]] = {}
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    each: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for row in done:
         case, attempt = cases[row.case_ref], reader.attempt(row.id)
         if attempt is None:
@@ -36,10 +38,16 @@ def sums(reader: RunReader) -> list[dict[str, Any]]:
                 "suite": key[0], "agent": key[1], "prompt": key[2], "score": 0.0, "count": 0,
                 "named_scores": {}, "named_weights": {}, "derived": {},
             }  # fmt: skip
+            each[key] = []
+        added: dict[str, float] = {}
+        each[key].append(added)
         column["count"] += 1
         column["score"] += attempt.score or 0.0
         for name, value in attempt.named_scores.items():
             weight = attempt.named_weights.get(name, 1.0)
+            added[name] = value * weight
             column["named_scores"][name] = column["named_scores"].get(name, 0.0) + value * weight
             column["named_weights"][name] = column["named_weights"].get(name, 0.0) + weight
+    if rows is not None:
+        rows.extend(each.values())
     return list(found.values())

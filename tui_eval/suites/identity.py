@@ -36,6 +36,8 @@ _PLACE_ONLY = {"line"}
 _NOT_CONTENT = {
     "case_id",
     "column",
+    "test_number",
+    "column_number",
     "suite",
     "file",
     "line",

@@ -157,13 +157,13 @@ async def test_prompts_made_by_commands_and_scripts(
     )
     assert not suite.problems
     found = await rendered(suite, tmp_path, hosts)
-    assert found[0] == "> a b hi"
-    assert found[1].startswith('> {"vars": {"q": "hi"}')
-    assert found[2] == "> py hi"
+    assert found[0] == "a b hi"  # as in the tool, nothing is put around what code makes
+    assert found[1].startswith('{"vars": {"q": "hi"}')
+    assert found[2] == "py hi"
     assert "./not-there" in found[3] and "cannot be run: No such file" in found[3]
     assert found[4].endswith("ended with exit code 3: broken")
     assert found[5].endswith("quiet.sh: only complaints")
-    assert suite.cases[0].prompt == 'exec:sh ./p.sh "a b"'
+    assert [case.prompt for case in suite.cases[:2]] == ['sh ./p.sh "a b"', "p.sh"]
     assert all("needs trust: run" in text for text in await rendered(suite, tmp_path, hosts, False))
 
 

@@ -13,10 +13,10 @@ from tests.suites.promptfoo.support import Make
 from tui_eval.config import Config
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Suite
+from tui_eval.promptfoo_words import test_of as shape_of
 from tui_eval.scripting.node_host import NodeHost
 from tui_eval.scripting.python_host import PythonHost
 from tui_eval.suites.promptfoo.hooks import HookError, Hooks, suite_of
-from tui_eval.suites.promptfoo.shape import test_of as shape_of
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 

@@ -349,8 +349,8 @@ async def test_prompt_functions_are_called_for_each_attempt(make: Make, tmp_path
                 found.append((str(error), {}))
     finally:
         host.close()
-    assert found[0] == ("P Eac", {})
-    assert found[1] == ('P [{"role": "user", "content": "x"}]', {"n": 1})
+    assert found[0] == ("Eac", {})
+    assert (json.loads(found[1][0]), found[1][1]) == ([{"role": "user", "content": "x"}], {"n": 1})
     assert found[2][0].startswith("p.py:bad: ")
     assert "\n" not in found[2][0]
     assert "must return text" in found[3][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from tui_eval.assertions.judging import (
 )
 from tui_eval.assertions.outcome import message_of
 from tui_eval.assertions.promptfoo import js, one, table
+from tui_eval.assertions.promptfoo.call import Result
 from tui_eval.assertions.promptfoo.case_output import case_output
 from tui_eval.assertions.promptfoo.comparison import OPEN
 from tui_eval.assertions.promptfoo.scoring import own_score
@@ -29,6 +31,7 @@ class Tally:
     """Scores and weights added up; `named` keeps (score·weight, weight) by metric."""
 
     threshold: float | None = None
+    reference: bool = False
     score: float = 0.0
     weight: float = 0.0
     count: int = 0
@@ -39,16 +42,17 @@ class Tally:
     error_weight: float = 0.0
     named: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, verdict: Verdict) -> None:
-        """Count one verdict (of an assertion, or of a whole set)."""
+    def add(self, verdict: Verdict, score: float | None = None) -> None:
+        """Count one verdict (of an assertion, or of a whole set); `score` where it is no finite number."""
         self.count += 1
-        self.score += verdict.score * verdict.weight
+        self.score += (verdict.score if score is None else score) * verdict.weight
         self.weight += verdict.weight
         if verdict.passed is None:
             self.error = True
             self.error_weight += verdict.weight
         elif not verdict.passed:
-            self.failed = True
+            # promptfoo tells by the reason whether anything failed: an empty one is none.
+            self.failed = bool(verdict.reason) or not self.reference
             self.reason = verdict.reason
         if verdict.metric:
             self.name(verdict.metric, verdict.score, verdict.weight)
@@ -61,18 +65,18 @@ class Tally:
 
     @property
     def mean(self) -> float:
-        """Σ(score·weight) / Σweight; 0 where all weights are 0."""
-        return self.score / self.weight if self.weight else 0.0
+        """Σ(score·weight) / Σweight; 0 where the weights do not add up to more than 0."""
+        return self.score / self.weight if self.weight > 0 else 0.0
 
     @property
     def best(self) -> float:
         """The mean if everything that could not be judged had scored 1."""
-        return (self.score + self.error_weight) / self.weight if self.weight else 0.0
+        return (self.score + self.error_weight) / self.weight if self.weight > 0 else 0.0
 
     @property
     def named_scores(self) -> dict[str, float]:
         """The weighted mean of each name."""
-        return {name: total / weight if weight else 0.0 for name, (total, weight) in self.named.items()}
+        return {name: total / weight if weight > 0 else 0.0 for name, (total, weight) in self.named.items()}
 
     @property
     def passed(self) -> bool | None:
@@ -96,7 +100,8 @@ class Tally:
         """Why, in promptfoo's words."""
         if self.threshold is not None and not self.error:
             sign = "≥" if self.mean >= self.threshold else "<"
-            return f"Aggregate score {self.mean:.2f} {sign} {js.number_text(self.threshold)} threshold"
+            mean = f"{self.mean:.2f}" if math.isfinite(self.mean) else js.number_text(self.mean)
+            return f"Aggregate score {mean} {sign} {js.number_text(self.threshold)} threshold"
         return self.reason if self.failed else "All assertions passed"
 
 
@@ -117,7 +122,8 @@ async def judge_case(evidence: Evidence) -> Judgement:
     if not assertions:
         judgement.message = "No assertions" if evidence.reference else message_of([])
         return judgement
-    tally = Tally(evidence.case.threshold)
+    reference = evidence.reference
+    tally = Tally(evidence.case.threshold, reference)
     sets: dict[int, Tally] = {}
     for index, assertion in enumerate(assertions):
         if assertion.type in table.COLUMNS:
@@ -125,23 +131,28 @@ async def judge_case(evidence: Evidence) -> Judgement:
             judgement.open = True
             continue
         if assertion.type == ASSERT_SET:
-            sets[index] = Tally(_number(assertion.threshold))
-            judgement.verdicts.append(_set_verdict(assertion, sets[index]))
+            sets[index] = Tally(_number(assertion.threshold), reference)
+            judgement.verdicts.append(_set_verdict(assertion, sets[index], evidence))
             continue
         inner = None if assertion.set is None else sets.get(assertion.set)
-        verdict, named, forced = await _judge_in_row(assertion, evidence, output, judgement)
+        verdict, result = await _judge_in_row(assertion, evidence, output, judgement)
         judgement.verdicts.append(verdict)
         target = tally if inner is None else inner
-        target.add(verdict)
-        for name, score in named.items():
-            target.name(name, score, verdict.weight)
-        tally.forced = tally.forced or forced
+        if result is None:
+            target.add(verdict)
+            continue
+        target.add(verdict, None if math.isfinite(result.score) else result.score)
+        for name, score in result.named_scores.items():
+            if name != verdict.metric:  # which has the assertion's own score
+                target.name(name, score, verdict.weight * result.named_weights.get(name, 1.0))
+        tally.forced = tally.forced or result.forces_pass
     for index, inner in sets.items():
         verdict = _finish_set(judgement.verdicts[index], assertions[index], inner)
         tally.add(verdict)
         for name, (total, weight) in inner.named.items():
-            tally.name(name, total / weight if weight else 0.0, weight * verdict.weight)
-    judgement = _finish(judgement, tally, evidence.reference)
+            if name != verdict.metric:
+                tally.name(name, total / weight if weight > 0 else 0.0, weight * verdict.weight)
+    judgement = _finish(judgement, tally, reference)
     await _own_score(judgement, evidence)
     if judgement.open and not evidence.services.compares_columns and judgement.outcome == "passed":
         judgement.outcome, judgement.message = "error", OPEN
@@ -158,28 +169,28 @@ async def _own_score(judgement: Judgement, evidence: Evidence) -> None:
         judgement.outcome, judgement.score, judgement.message = "error", 0.0, str(error)
         return
     if own is not None:
-        passed, judgement.score, judgement.message = own
-        judgement.outcome = "passed" if passed else "failed"
+        judgement.score, judgement.message = own.score, own.reason
+        judgement.outcome = "passed" if own.passed else "failed"
+        if own.named_scores is not None:
+            judgement.named_scores = own.named_scores
 
 
 async def _judge_in_row(
     assertion: Assertion, evidence: Evidence, output: Any, judgement: Judgement
-) -> tuple[Verdict, dict[str, float], bool]:
-    """A verdict, the named scores a script gave, and whether it makes the whole test pass."""
-    named: dict[str, float] = {}
-    forced = False
+) -> tuple[Verdict, Result | None]:
+    """A verdict, and what its handler answered; None where that raised."""
+    found: Result | None = None
 
     async def on_output(assertion: Assertion, evidence: Evidence, _: Judgement) -> Verdict:
-        nonlocal named, forced
-        verdict, result = await one.judge_output(assertion, evidence, output)
-        named, forced = result.named_scores, result.forces_pass
+        nonlocal found
+        verdict, found = await one.judge_output(assertion, evidence, output)
         return verdict
 
     verdict = await judge_one(on_output, assertion, evidence, judgement)
-    return verdict or error_verdict(assertion, f"{assertion.type}: not judged"), named, forced
+    return verdict or error_verdict(assertion, f"{assertion.type}: not judged"), found
 
 
-def _set_verdict(assertion: Assertion, tally: Tally) -> Verdict:
+def _set_verdict(assertion: Assertion, tally: Tally, evidence: Evidence) -> Verdict:
     weight = 1.0 if assertion.weight is None else assertion.weight
     return Verdict(
         type=ASSERT_SET,
@@ -187,14 +198,14 @@ def _set_verdict(assertion: Assertion, tally: Tally) -> Verdict:
         target=assertion.target,
         expected=tally.threshold if tally.threshold is not None else expected_of(assertion),
         weight=weight,
-        metric=assertion.metric,
+        metric=one.metric_of(assertion, evidence),
         turn=assertion.turn,
         line=assertion.line,
     )
 
 
 def _finish_set(verdict: Verdict, assertion: Assertion, inner: Tally) -> Verdict:
-    verdict.score = inner.mean
+    verdict.score = _finite(inner.mean)
     verdict.actual = clip_actual(inner.mean)
     verdict.passed = inner.passed
     verdict.reason = inner.text if inner.count else "No assertions"
@@ -205,7 +216,7 @@ def _finish_set(verdict: Verdict, assertion: Assertion, inner: Tally) -> Verdict
 
 def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
     passed = tally.passed
-    judgement.score = tally.mean
+    judgement.score = _finite(tally.mean)
     judgement.named_scores = tally.named_scores
     judgement.named_weights = {name: weight for name, (_, weight) in tally.named.items()}
     outcome: Outcome = "error" if passed is None else "passed" if passed else "failed"
@@ -244,6 +255,10 @@ def _without_output(assertions: list[Assertion], judgement: Judgement) -> Judgem
         verdict.passed = False
     judgement.outcome = "failed"
     return judgement
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
 
 
 def _number(value: Any) -> float | None:

@@ -55,13 +55,15 @@ PASSED = "Assertion passed"
 
 @dataclass(slots=True)
 class Result:
-    """What a handler answers; `passed` None is an error."""
+    """What a handler answers; `passed` None is an error. A script's `score` may be no finite number;
+    `named_weights` count beside the assertion's own weight."""
 
     passed: bool | None
     score: float
     reason: str
     actual: Any = None
     named_scores: dict[str, float] = field(default_factory=dict)
+    named_weights: dict[str, float] = field(default_factory=dict)
     judge: dict[str, Any] | None = None
     forces_pass: bool = False
 

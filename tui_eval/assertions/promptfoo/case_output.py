@@ -35,12 +35,21 @@ def _template(evidence: Evidence) -> dict[str, str]:
 
 
 def _transforms(evidence: Evidence) -> list[str]:
-    provider, options = evidence.case.provider, evidence.case.options
-    found = []
-    if isinstance(provider, dict):
-        inner = provider.get("transform")
-        if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
-            inner = only.get("transform")
-        found.append(inner)
+    """The provider's transform, then the test's. Of a test with a provider of its own it is that of the
+    provider in whose column it stands: always in the tool, here where its own has none."""
+    case, options = evidence.case, evidence.case.options
+    found = [_of_provider(case.provider)]
+    column = options.get("columnProvider")
+    if column is not None and (evidence.reference or not found[0]):
+        found = [_of_provider(column)]
     found.append(options.get("transform") or options.get("postprocess"))
     return [transform for transform in found if isinstance(transform, str) and transform]
+
+
+def _of_provider(provider: Any) -> Any:
+    if not isinstance(provider, dict):
+        return None
+    inner = provider.get("transform")
+    if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
+        inner = only.get("transform")
+    return inner

@@ -16,21 +16,17 @@ from msgspec import UNSET
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.assertions.promptfoo.files import read
+from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import grading, is_grading, simple, verdict_of_value
-from tui_eval.assertions.promptfoo.spans import as_promptfoo, trace_of
 from tui_eval.scripting.javascript_files import needs_node
 
 if TYPE_CHECKING:
-    from tui_eval.model import Case
     from tui_eval.scripting.javascript import JavaScriptHost
 
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
 _PYTHON_SECONDS = 300.0
 _JS_FILES = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
-
-
-class ScriptFailed(Exception):
-    """A script threw; the text is one line."""
 
 
 async def javascript(call: Call) -> Result:
@@ -85,54 +81,6 @@ async def python(call: Call) -> Result:
 def _inline(code: str) -> str:
     body = code if "\n" in code else f"return {code}"
     return f"import json\n\n\ndef main(output, context):\n{textwrap.indent(body, '    ')}\n"
-
-
-def context_of(evidence: Evidence, config: Any = None) -> dict[str, Any]:
-    """The `context` that scripts get."""
-    reply, case = evidence.reply(), evidence.case
-    response: dict[str, Any] = {}
-    if reply is not None:
-        response = {
-            "output": reply.text if reply.output is None else reply.output,
-            "cost": evidence.cost if reply.cost is None else reply.cost,
-            "latencyMs": reply.latency_ms,
-            "finishReason": reply.finish_reason,
-            "metadata": reply.metadata,
-            "guardrails": reply.guardrails,
-            "raw": reply.raw if isinstance(reply.raw, str | dict | list) else None,
-        }
-        if reply.usage is not None:
-            prompt, completion = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
-            response["tokenUsage"] = {
-                "prompt": prompt,
-                "completion": completion,
-                "total": prompt + completion,
-            }
-    context: dict[str, Any] = {
-        "prompt": evidence.prompt_sent,
-        "vars": evidence.vars,
-        "test": evidence.test if evidence.test is not None else _test_of(case),
-        "logProbs": reply.log_probs if reply else None,
-        "provider": {"id": case.agent} if case.agent else None,
-        "providerResponse": {key: value for key, value in response.items() if value is not None},
-        "metadata": reply.metadata if reply else None,
-        "config": config,
-    }
-    trace = trace_of(evidence)
-    if trace is not None:
-        context["trace"] = as_promptfoo(trace)
-    return {key: value for key, value in context.items() if value is not None}
-
-
-def _test_of(case: Case) -> dict[str, Any]:
-    found = {
-        "description": case.description or None,
-        "vars": case.vars,
-        "metadata": case.metadata or None,
-        "options": case.options or None,
-        "threshold": case.threshold,
-    }
-    return {key: value for key, value in found.items() if value is not None}
 
 
 async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidence) -> Any:
@@ -232,8 +180,6 @@ async def call_file_with(
         evidence.services.trust.require(f"run {path.name}")
         return await _call_python(path, function, arguments, evidence)
     if path.suffix in _JS_FILES:
-        from tui_eval.assertions.promptfoo.values import read
-
         source, name = read(path), None if module_default else function
         if needs_node(path, source, name):
             return await _call_node(path, name, arguments, evidence)

@@ -9,6 +9,7 @@ from typing import Any
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import code
 from tui_eval.assertions.promptfoo.regex import translated
+from tui_eval.assertions.promptfoo.script_context import ScriptFailed
 
 Matches = Callable[[str, str], bool]
 """Whether a pattern is found in a text."""
@@ -52,7 +53,7 @@ async def matcher(patterns: set[str], values: Sequence[Any], evidence: Evidence)
     context = {"patterns": sorted(patterns), "texts": texts}
     try:
         answer = await code.run_javascript(_TEST, {"output": "", "context": context}, evidence)
-    except code.ScriptFailed as error:
+    except ScriptFailed as error:
         raise CannotJudge(f"the schema's patterns could not be tried: {error}") from error
     if "invalid" in answer:
         raise CannotJudge(f"Invalid regular expression: /{answer['pattern']}/u: {answer['invalid']}")

@@ -8,6 +8,7 @@ from typing import Any
 from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.assertions.judge_reading import first_object
 from tui_eval.assertions.promptfoo.call import Call
+from tui_eval.assertions.promptfoo.files import read
 from tui_eval.scripting.templates import TemplateError, render
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
@@ -91,7 +92,7 @@ def custom_prompt(call: Call, **more: str) -> str | None:
     if prompt.startswith("file://"):
         from tui_eval.assertions.promptfoo import values
 
-        prompt = values.read(values.place(prompt.removeprefix("file://"), call.evidence)).strip()
+        prompt = read(values.place(prompt.removeprefix("file://"), call.evidence)).strip()
     value = call.value if isinstance(call.value, str) else ""
     variables = {
         **call.evidence.vars,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import isawaitable
+from math import isfinite
 from typing import Any
 
 from msgspec import UNSET
@@ -75,10 +76,10 @@ def verdict_from(call: Call, result: Result) -> Verdict:
         target=assertion.target,
         expected=clip_actual(expected),
         actual=clip_actual(result.actual if result.actual is not None else call.text),
-        score=result.score,
+        score=float(result.score) if isfinite(result.score) else 0.0,
         reason=clip_actual(result.reason),
         weight=weight,
-        metric=_metric(assertion.metric, call.evidence),
+        metric=metric_of(assertion, call.evidence),
         turn=assertion.turn,
         set=assertion.set,
         judge=result.judge,
@@ -86,7 +87,9 @@ def verdict_from(call: Call, result: Result) -> Verdict:
     )
 
 
-def _metric(metric: str | None, evidence: Evidence) -> str | None:
+def metric_of(assertion: Assertion, evidence: Evidence) -> str | None:
+    """The name under which an assertion's score is counted, its template filled in."""
+    metric = assertion.metric
     if not metric or "{" not in metric:
         return metric
     return values.rendered(metric, evidence)

@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import code, js
+from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import verdict_of_value
 
 _SECONDS = 5.0
@@ -98,11 +99,11 @@ async def ruby(call: Call) -> Result:
         invariant(isinstance(value, str) and value, '"ruby" assertion type must have a string value')
         line = " ".join(value.split())[:80]
         call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {line}")
-        context = code.context_of(call.evidence, call.assertion.config)
+        context = context_of(call.evidence, call.assertion.config)
         given = {"code": value, "output": call.output, "context": context}
         try:
             value = await run_ruby(given, call.services.base)
-        except code.ScriptFailed as error:
+        except ScriptFailed as error:
             return Result(False, 0.0, f"Ruby code execution failed: {error}", actual=call.text)
     return verdict_of_value(call, value, "Ruby", shown)
 
@@ -125,7 +126,7 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
         async with asyncio.timeout(_RUBY_SECONDS):
             out, err = await process.communicate(js.json_text(given).encode("utf-8", "replace"))
     except TimeoutError:
-        raise code.ScriptFailed(f"no answer within {_RUBY_SECONDS:g} s") from None
+        raise ScriptFailed(f"no answer within {_RUBY_SECONDS:g} s") from None
     finally:
         if process.returncode is None:
             process.kill()
@@ -133,5 +134,5 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
     _, mark, answer = out.decode("utf-8", "replace").rpartition("\x01")
     if process.returncode or not mark:
         lines = err.decode("utf-8", "replace").strip().splitlines()
-        raise code.ScriptFailed(lines[0] if lines else f"exit code {process.returncode}")
+        raise ScriptFailed(lines[0] if lines else f"exit code {process.returncode}")
     return json.loads(answer)[0]

@@ -13,6 +13,7 @@ from functools import lru_cache
 from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo import code
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.assertions.promptfoo.script_context import ScriptFailed
 
 _SPACE = "\\t-\\r \\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"
 _LINE_ENDS = "\\n\\r\\u2028\\u2029"
@@ -35,7 +36,7 @@ async def _in_isolate(pattern: str, text: str, call: Call) -> tuple[bool, str | 
         answer = await code.run_javascript(
             _TEST, {"output": text, "context": {"pattern": pattern}}, call.evidence
         )
-    except code.ScriptFailed as error:
+    except ScriptFailed as error:
         raise CannotJudge(f"{call.assertion.type}: {error}") from error
     return bool(answer.get("matches")), answer.get("invalid")
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
-from tui_eval.assertions.promptfoo import code, js, values
+from tui_eval.assertions.promptfoo import code, values
+from tui_eval.assertions.promptfoo.script_context import ScriptFailed
+from tui_eval.assertions.promptfoo.script_results import is_grading, numbers
 from tui_eval.model import Verdict
 
 _ERROR = "Scoring function error: "
 
 
-async def own_score(
-    evidence: Evidence, named: dict[str, float], verdicts: list[Verdict]
-) -> tuple[bool, float, str] | None:
-    """Pass, score and reason as `assertScoringFunction` gives them; None where the test has none.
+@dataclass(frozen=True, slots=True)
+class OwnScore:
+    """What an `assertScoringFunction` says; `named_scores` None leaves them as they are."""
+
+    passed: bool
+    score: float
+    reason: str
+    named_scores: dict[str, float] | None = None
+
+
+async def own_score(evidence: Evidence, named: dict[str, float], verdicts: list[Verdict]) -> OwnScore | None:
+    """What the test's `assertScoringFunction` gives; None where the test has none.
 
     It is called with the named scores and `{threshold, componentResults, tokensUsed}`. What is no
     grading result fails with score 0, as in promptfoo.
@@ -45,14 +57,12 @@ async def own_score(
         context["threshold"] = evidence.case.threshold
     try:
         value = await _call(reference, [named, context], evidence)
-    except (code.ScriptFailed, CannotJudge) as error:
-        return False, 0.0, f"{_ERROR}{error}"
-    if isinstance(value, dict):
-        value = {("pass" if key == "pass_" else key): item for key, item in value.items()}
-        score = value.get("score")
-        if isinstance(value.get("pass"), bool) and isinstance(score, int | float):
-            return value["pass"], float(score), js.string(value.get("reason") or "")
-    return False, 0.0, f"{_ERROR}assertion scoring function must return a GradingResult"
+    except (ScriptFailed, CannotJudge) as error:
+        return OwnScore(False, 0.0, f"{_ERROR}{error}")
+    if isinstance(value, dict) and is_grading(value) and math.isfinite(score := value["score"]):
+        own = numbers(value["namedScores"]) if isinstance(value.get("namedScores"), dict) else None
+        return OwnScore(value["pass"], float(score), value["reason"], own)
+    return OwnScore(False, 0.0, f"{_ERROR}assertion scoring function must return a GradingResult")
 
 
 async def _call(reference: str, arguments: list[Any], evidence: Evidence) -> Any:

@@ -26,7 +26,7 @@ def simple(call: Call, value: bool | int | float, name: str, shown: Any) -> Resu
     else:
         holds = value > 0 if call.threshold is None else value >= call.threshold
     passed = holds != call.inverse
-    score = float(passed) if isinstance(value, bool) else _finite(value)
+    score = float(passed) if isinstance(value, bool) else value
     reason = PASSED
     if not passed:
         reason = f"{name} returned {'true' if holds else 'false'}"
@@ -40,13 +40,20 @@ def grading(call: Call, value: dict[str, Any], name: str) -> Result:
     reason = value["reason"]
     if call.inverse:
         reason = PASSED if passed else f"{name} returned true"
-    named = value.get("namedScores")
-    scores = {
-        str(key): float(score)
-        for key, score in (named.items() if isinstance(named, dict) else ())
-        if isinstance(score, int | float)
+    scores, weights = numbers(value.get("namedScores")), numbers(value.get("namedScoreWeights"))
+    return Result(
+        passed, value["score"], reason, actual=call.text, named_scores=scores, named_weights=weights
+    )
+
+
+def numbers(given: Any) -> dict[str, float]:
+    """The finite numbers of an object by name; nothing where it is none."""
+    found = given.items() if isinstance(given, dict) else ()
+    return {
+        str(key): float(value)
+        for key, value in found
+        if isinstance(value, int | float) and math.isfinite(value)
     }
-    return Result(passed, _finite(value["score"]), reason, actual=call.text, named_scores=scores)
 
 
 def is_grading(value: Any) -> bool:
@@ -59,7 +66,11 @@ def is_grading(value: Any) -> bool:
         and not isinstance(score, bool)
         and isinstance(value.get("reason"), str)
         and isinstance(value.get("namedScores", {}), dict | list | type(None))
+        and isinstance(value.get("namedScoreWeights", {}), dict | list | type(None))
+        and isinstance(value.get("tokensUsed", {}), dict | list | type(None))
         and isinstance(value.get("componentResults", []), list)
+        and isinstance(value.get("assertion", {}), dict | list | type(None))
+        and isinstance(value.get("comment", ""), str)
     )
 
 
@@ -105,7 +116,3 @@ def _lowered(call: Call, value: dict[str, Any], language: str) -> dict[str, Any]
     why = f"{language} score {js.number_text(value['score'])} is less than threshold "
     why += js.number_text(call.threshold)
     return {**value, "pass": False, "reason": f"{why}: {value['reason']}" if value["reason"] else why}
-
-
-def _finite(value: float) -> float:
-    return float(value) if math.isfinite(value) else 0.0

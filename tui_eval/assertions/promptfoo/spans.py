@@ -128,30 +128,6 @@ def from_transcript(entries: Sequence[Entry]) -> list[TraceSpan]:
     return spans
 
 
-def as_promptfoo(trace: Trace) -> dict[str, Any]:
-    """A trace as promptfoo gives it to a suite's code (`context.trace`)."""
-    return {
-        "traceId": trace.trace_id,
-        "evaluationId": trace.evaluation_id,
-        "testCaseId": trace.test_case_id,
-        "spans": [_span_as_promptfoo(span) for span in trace.spans],
-    }
-
-
-def _span_as_promptfoo(span: TraceSpan) -> dict[str, Any]:
-    shown = {
-        "spanId": span.span_id,
-        "parentSpanId": span.parent_id,
-        "name": span.name,
-        "startTime": span.start,
-        "endTime": span.end,
-        "attributes": span.attributes,
-        "statusCode": span.status,
-        "statusMessage": span.message,
-    }
-    return {key: value for key, value in shown.items() if value is not None}
-
-
 def _from_metadata(given: dict[str, Any]) -> Trace:
     metadata = given.get("metadata")
     names = metadata.get("commandToolNames") if isinstance(metadata, dict) else None

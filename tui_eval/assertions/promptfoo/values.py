@@ -10,12 +10,13 @@ from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import code, js
+from tui_eval.assertions.promptfoo.files import read
+from tui_eval.assertions.promptfoo.script_context import ScriptFailed
 from tui_eval.guard.paths import confine
 from tui_eval.scripting.templates import TemplateError, is_partial, render_value
 
 _FILE = "file://"
 _OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".rb")
-_MAX_FILE = 20_000_000
 
 
 def rendered(value: Any, evidence: Evidence) -> Any:
@@ -121,20 +122,6 @@ def place(path: str, evidence: Evidence) -> Path:
         raise CannotJudge(f"{path}: {error.strerror or error}") from error
 
 
-def read(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        CannotJudge: it cannot be read, is not UTF-8 or larger than 20 MB.
-    """
-    try:
-        if path.stat().st_size > _MAX_FILE:
-            raise CannotJudge(f"{path.name}: larger than 20 MB")
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotJudge(f"{path.name}: {getattr(error, 'strerror', None) or error}") from error
-
-
 def is_file(value: Any) -> bool:
     """Whether a value names a file."""
     return isinstance(value, str) and value.startswith(_FILE)
@@ -173,7 +160,7 @@ async def transformed(
             # With any line break, even one at its end, the tool takes the code for a function's body.
             body = f"\n{transform}" if "\n" in transform else f"\nreturn {transform}"
             value = await code.run_javascript(body, {"output": output, "context": context}, evidence)
-    except code.ScriptFailed as error:
+    except ScriptFailed as error:
         raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}") from error
     if value is None or value is UNSET:
         raise CannotJudge(f"Transform function did not return a value: {shown}")

@@ -43,13 +43,20 @@ class RowCases:
     """The cases of a table: each row with each column, made when they are asked for."""
 
     def __init__(
-        self, maker: CaseMaker, rows: Rows, default: Test | None, cols: list[Column], attempts: int
+        self,
+        maker: CaseMaker,
+        rows: Rows,
+        default: Test | None,
+        cols: list[Column],
+        attempts: int,
+        before: tuple[int, int],
     ) -> None:
         self._maker = maker
         self._rows = rows
         self._default = default
         self._columns = cols
         self._attempts = attempts
+        self._before = before
 
     def __len__(self) -> int:
         return len(self._rows) * len(self._columns)
@@ -78,9 +85,10 @@ class RowCases:
         while place < stop:
             number, first = divmod(place, width)
             test = merged(self._rows[number], self._default)
-            base = maker.base(test, self._attempts)
+            tests, combinations = (count + number + 1 for count in self._before)
+            base = maker.base(test, self._attempts, tests)
             for column in self._columns[first : first + stop - place]:
-                yield maker.case(base, test, column, test.vars, ids[place - start])
+                yield maker.case(base, test, column, test.vars, ids[place - start], combinations)
                 place += 1
 
     def problems(self) -> list[Problem]:

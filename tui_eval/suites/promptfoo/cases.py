@@ -22,17 +22,17 @@ from tui_eval.suites.promptfoo.tests import Test, merged
 from tui_eval.suites.promptfoo.variables import kind_of
 
 MOST_ATTEMPTS = 10_000
-RELAYS = ("sequence", "promptfoo:simulated-user")
 SMALLEST_LAZY = 1_000
 """Rows; the cases of smaller tables are made at once."""
 
 
 class Column(msgspec.Struct):
-    """One provider with one prompt. `named` is what a case's id calls the prompt."""
+    """One provider with one prompt. `named` is what a case's id calls the prompt, `number` counts from 1."""
 
     provider: Provider | None
     prompt: Prompt
     named: str
+    number: int = 0
 
     @property
     def provider_name(self) -> str:
@@ -40,15 +40,23 @@ class Column(msgspec.Struct):
         return self.provider.name if self.provider else "agent"
 
 
-def columns(providers: list[Provider], prompts: list[Prompt]) -> list[Column]:
-    """Provider by provider, the prompts that each takes."""
+def columns(providers: list[Provider], prompts: list[Prompt], *, reference: bool = False) -> list[Column]:
+    """Provider by provider, the prompts that each takes. With `reference`, a later provider of the same id
+    or label says which prompts an earlier one takes, as in the tool."""
+    taken: dict[str, list[str] | None] = {}
+    for provider in providers:
+        taken[provider.id] = provider.prompts
+        if provider.label and not provider.keyed:
+            taken[provider.label] = provider.prompts
     named = [(prompt, prompt.given or prompt.id or f"prompt{n}") for n, prompt in enumerate(prompts, 1)]
     result: list[Column] = []
     for provider in providers or [None]:
         wanted = provider.prompts if provider else None
+        if provider and reference:
+            wanted = taken.get(provider.name)
         for prompt, name in named:
             if wanted is None or any(matches(w, prompt.label, prompt.given, prompt.id) for w in wanted):
-                result.append(Column(provider, prompt, name))
+                result.append(Column(provider, prompt, name, len(result) + 1))
     return result
 
 
@@ -64,7 +72,7 @@ class CaseMaker:
         self.timeout: float | None = None
         if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
             self.timeout = timeout / 1000
-        self.number = 0
+        self.number = self.combination = 0
         self.everything = not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
 
     def all(self, chunks: Iterable[Sequence[Test]], default: Test | None) -> Sequence[Case]:
@@ -73,6 +81,7 @@ class CaseMaker:
         for tests in chunks:
             if isinstance(tests, Rows) and (block := self._rows(tests, default)) is not None:
                 self.number += len(tests)
+                self.combination += len(tests)
                 blocks.append(block)
             else:
                 blocks.append(CaseList([case for test in tests for case in self.cases(test, default)]))
@@ -89,7 +98,8 @@ class CaseMaker:
         options = first.options or {}
         if options.get("transformVars") is not None:
             return None
-        return RowCases(self, rows, default, self._columns(first), self._attempts(first, options))
+        cols, attempts = self._columns(first), self._attempts(first, options)
+        return RowCases(self, rows, default, cols, attempts, (self.number, self.combination))
 
     def cases(self, own: Test, default: Test | None) -> Iterator[Case]:
         """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
@@ -97,14 +107,15 @@ class CaseMaker:
         self.number += 1
         cols = self._columns(test)
         options = test.options or {}
-        base = self.base(test, self._attempts(test, options))
+        base = self.base(test, self._attempts(test, options), self.number)
         expand = self.everything and not options.get("disableVarExpansion")
         try:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
                 self._wanted_code(values)
+                self.combination += 1
                 for column in cols:
                     wanted = self.wanted(test, own.vars or test.vars, column, matrix)
-                    yield self.case(base, test, column, values, wanted)
+                    yield self.case(base, test, column, values, wanted, self.combination)
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))
 
@@ -139,14 +150,14 @@ class CaseMaker:
             prompt=column.named,
         )
 
-    def base(self, test: Test, attempts: int) -> Case:
-        """What all cases of a test share."""
+    def base(self, test: Test, attempts: int, number: int) -> Case:
+        """What all cases of a test share; `number` is its place among the suite's tests, from 1."""
         options = test.options or {}
         if test.scoring is not None:
             options = {**options, "assertScoringFunction": test.scoring}
         return Case(
             "",
-            test.description or test.row or f"Row #{self.number}",
+            test.description or test.row or f"Row #{number}",
             self.reading.name,
             "promptfoo",
             description=test.description or test.row,
@@ -154,7 +165,8 @@ class CaseMaker:
             metadata=test.metadata or {},
             threshold=test.threshold,
             options=options,
-            provider_output=test.provider_output if test.provider_output != "" else None,
+            # Nothing that JavaScript takes for false stands for an answer.
+            provider_output=test.provider_output if test.provider_output not in ("", False, 0) else None,
             attempts=attempts,
             required=attempts,
             timeout=self.timeout,
@@ -163,15 +175,17 @@ class CaseMaker:
             file=test.path if test.path != self.reading.name else None,
         )
 
-    def case(self, base: Case, test: Test, column: Column, values: dict[str, Any], case_id: str) -> Case:
-        """One case, complete but for its `order`."""
-        provider = normalised(test.provider) if test.provider is not None else None
+    def case(
+        self, base: Case, test: Test, column: Column, values: dict[str, Any], case_id: str, number: int
+    ) -> Case:
+        """One case, complete but for its `order`; `number` counts tests and their combinations, from 1."""
+        own = normalised(test.provider) if test.provider is not None else None
         prompt = column.prompt
         options = base.options
-        if provider is not None and provider.id in RELAYS and column.provider is not None:
-            # It speaks to the provider that it stands for.
+        if own is not None and column.provider is not None:
+            # Some providers speak to the one that they stand for, and its transform is made anyway.
             options = {**options, "columnProvider": column.provider.entry}
-        provider = provider or column.provider
+        provider = own or column.provider
         if prompt.config is not None:
             options = {**options, "promptConfig": prompt.config}
         if prompt.function is not None:
@@ -199,7 +213,9 @@ class CaseMaker:
             assertions=base.assertions,
             problems=[*base.problems],
             file=base.file,
-            column=column.provider_name if test.provider is not None and column.provider else "",
+            column=column.provider_name if own is not None and column.provider else "",
+            test_number=number,
+            column_number=column.number,
         )
         case.content_hash = identity.content_hash(case)
         return case

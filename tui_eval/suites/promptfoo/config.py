@@ -230,9 +230,9 @@ class ConfigReader:
         chunks: Sequence[Sequence[Test]] = sources.chunks(data.get("tests"), ("tests",))
         if data.get("tests") in (None, []) and not data.get("scenarios"):
             chunks = [[Test(reading.name, self.line_of())]]
-        chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of)]
+        chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
         chunks = narrowing.narrowed(chunks, self.suite.settings, reading, self.line_of)
-        maker = CaseMaker(reading, columns(found, asked), self.suite.settings)
+        maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
         return maker.all(chunks, default)
 
     def _default(self, data: dict[str, Any]) -> Test | None:

@@ -19,9 +19,10 @@ from tui_eval.config import Config
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Compat
+from tui_eval.promptfoo_words import test_of
 from tui_eval.suites import identity
 from tui_eval.suites.promptfoo.config import HOOK
-from tui_eval.suites.promptfoo.shape import test_of, with_test
+from tui_eval.suites.promptfoo.shape import with_test
 from tui_eval.suites.promptfoo.types import names
 
 if TYPE_CHECKING:

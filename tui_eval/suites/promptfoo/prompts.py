@@ -84,7 +84,7 @@ def _from_text(reading: Reading, text: str, label: str | None, own: str | None, 
         if not command:
             raise Missing("exec: names no command")
         reading.want(f"run {command} to make a prompt")
-        return [Prompt(text, label or text, label or own, own, config, {"command": command})]
+        return [Prompt(text, label or command, label or own, own, config, {"command": command})]
     found = _REFERENCE.match(text.strip())
     outright = text.startswith("file://")
     if not outright and not _looks_like_file(reading, text, found):
@@ -196,7 +196,8 @@ def _made(
     made["script"] = True
     raw = reading.text(path) if kind not in ("exe", "bat", "cmd") else shown
     reading.saw(path)
-    return Prompt(raw, label or f"{shown}: {raw}", label or own, own, config, made)
+    named = f"{shown}: {raw}" if kind == "py" else shown
+    return Prompt(raw, label or named, label or own, own, config, made)
 
 
 def _file_label(shown: str, kind: str, raw: str, index: int) -> str:

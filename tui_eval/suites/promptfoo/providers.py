@@ -11,12 +11,14 @@ from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, d
 
 
 class Provider(msgspec.Struct):
-    """One column of answers. `entry` is what the file gives, always with `id`."""
+    """One column of answers. `entry` is what the file gives, always with `id`; `keyed` says that the file
+    gives it as `{id: {…}}`."""
 
     id: str
     label: str | None
     entry: dict[str, Any]
     prompts: list[str] | None = None
+    keyed: bool = False
 
     @property
     def name(self) -> str:
@@ -48,7 +50,7 @@ def _read_one(reading: Reading, entry: Any, at: tuple[Any, ...], line_of: LineOf
         found = []
         for key, options in entry.items():
             if isinstance(key, str) and isinstance(options, dict) and len(entry) == 1:
-                found.append(_made({"id": key, **options}))
+                found.append(_made({"id": key, **options}, keyed=True))
         if found:
             return found
     reading.problem(
@@ -86,11 +88,11 @@ def normalised(entry: Any) -> Provider | None:
     if isinstance(entry, dict) and len(entry) == 1:
         key, options = next(iter(entry.items()))
         if isinstance(key, str) and isinstance(options, dict) and (":" in key or "/" in key or key == "echo"):
-            return _made({"id": key, **options})
+            return _made({"id": key, **options}, keyed=True)
     return None
 
 
-def _made(entry: dict[str, Any]) -> Provider:
+def _made(entry: dict[str, Any], *, keyed: bool = False) -> Provider:
     label = entry.get("label")
     prompts = entry.get("prompts")
     names = [prompts] if isinstance(prompts, str) else prompts
@@ -99,6 +101,7 @@ def _made(entry: dict[str, Any]) -> Provider:
         str(label) if label not in (None, "") else None,
         entry,
         [str(n) for n in names] if isinstance(names, list) else None,
+        keyed,
     )
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Compat
-from tui_eval.scripting import templates
+from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
 from tui_eval.scripting.script_host import ScriptError
+from tui_eval.scripting.templates import TemplateError
 from tui_eval.suites import yaml_lines
 from tui_eval.suites.promptfoo import prompt_functions
 from tui_eval.suites.promptfoo.environment import Environment
@@ -125,7 +126,7 @@ async def render_case(
             return rendered
         value = await prompt_functions.call(rendered.function, python, host)
         environment = Environment(names, trust)
-        return await where(finish, rendered, value, case, env=environment, filters=known, compat=compat)
+        return await where(finish, rendered, value, env=environment, filters=known, compat=compat)
     finally:
         if node is None:
             host.close()
@@ -151,15 +152,19 @@ def _resolved(
     config = options.get("promptConfig")
     settings = dict(config) if isinstance(config, dict) else {}
     try:
-        resolved = templates.resolve_vars(values, env=environment, filters=filters)
+        reference = compat == "reference"
+        resolved = resolve_vars(values, reference=reference)
         made = options.get("promptFunction")
         if isinstance(made, dict):
-            function = prompt_functions.function_of(case, made, resolved, trust, root, base)
+            # A function gets the variables as the suite gives them.
+            function = prompt_functions.function_of(case, made, values, trust, root, base)
             return RenderedCase("", resolved, None, function, settings)
         text = case.turns[0].text if case.turns else ""
         prefix, suffix = _text(options.get("prefix")), _text(options.get("suffix"))
-        prompt = templates.render_prompt(text or "", resolved, prefix, suffix, filters, env=environment)
-    except (templates.TemplateError, ScriptError) as error:
+        prompt = render_prompt(
+            text or "", resolved, prefix, suffix, filters, env=environment, reference=reference
+        )
+    except (TemplateError, ScriptError) as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
     return _rendered(prompt, resolved, settings, compat)
 
@@ -177,7 +182,6 @@ def _rendered(
 def finish(
     rendered: RenderedCase,
     value: Any,
-    case: Case,
     *,
     env: Mapping[str, str] | None = None,
     filters: Filters | None = None,
@@ -197,11 +201,11 @@ def finish(
         value = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, str):
         raise RenderError("the prompt function must return text, messages, or {prompt, config}")
-    options = case.options
-    prompt = f"{_text(options.get('prefix'))}{value}{_text(options.get('suffix'))}"
     try:
-        prompt = templates.render_prompt(prompt, rendered.vars, filters=filters, env=env)
-    except (templates.TemplateError, ScriptError) as error:
+        prompt = render_prompt(
+            value, rendered.vars, filters=filters, env=env, reference=compat == "reference"
+        )
+    except (TemplateError, ScriptError) as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
     return _rendered(prompt, rendered.vars, config, compat)
 

@@ -11,8 +11,11 @@ from tui_eval.suites.promptfoo.sources import Sources
 from tui_eval.suites.promptfoo.tests import Test, TestReader, joined
 
 
-def read(reading: Reading, value: Any, sources: Sources, line_of: LineOf) -> list[Test]:
-    """The tests of all scenarios: each entry of a scenario's `config` with each of its tests."""
+def read(
+    reading: Reading, value: Any, sources: Sources, line_of: LineOf, default: Test | None = None
+) -> list[Test]:
+    """The tests of all scenarios: each entry of a scenario's `config` with each of its tests. Of `default`
+    they take what other tests do not: its description, its output and whether it refuses its own assertions."""
     if value is None:
         return []
     result: list[Test] = []
@@ -35,7 +38,7 @@ def read(reading: Reading, value: Any, sources: Sources, line_of: LineOf) -> lis
                 config = reader.test(entry, (*at, "config", place), needs_some=False)
                 if config is None:
                     continue
-                result.extend(_in_scenario(config, test, number) for test in tests)
+                result.extend(_in_scenario(config, test, number, default) for test in tests)
                 number += 1
     return result
 
@@ -60,22 +63,26 @@ def _mappings(reading: Reading, given: Any, at: tuple[Any, ...], line_of: LineOf
     return [e for e in entries if isinstance(e, dict)]
 
 
-def _in_scenario(config: Test, test: Test, number: int) -> Test:
+def _in_scenario(config: Test, test: Test, number: int, default: Test | None) -> Test:
     """A scenario's test with one entry of its `config` under it: assertions of both, config's first."""
-    metadata = {**(config.metadata or {}), **(test.metadata or {})}
+    under = default or Test("", 0)
+    metadata = {**(under.metadata or {}), **(config.metadata or {}), **(test.metadata or {})}
+    options = {**(under.options or {}), **(config.options or {}), **(test.options or {})}
     metadata.setdefault("conversationId", f"__scenario_{number}__")
     return msgspec.structs.replace(
         test,
         vars={**config.vars, **test.vars},
         assertions=joined(config.assertions, test.assertions),
-        description=test.description or config.description,
+        description=test.description or config.description or under.description,
         threshold=config.threshold if test.threshold is None else test.threshold,
-        options={**(config.options or {}), **(test.options or {})} or None,
+        options=options or None,
         metadata=metadata,
         provider=config.provider if test.provider is None else test.provider,
         providers=config.providers if test.providers is None else test.providers,
         prompts=config.prompts if test.prompts is None else test.prompts,
-        provider_output=config.provider_output if test.provider_output is None else test.provider_output,
+        provider_output=next(
+            (t.provider_output for t in (test, config, under) if t.provider_output is not None), None
+        ),
         scoring=config.scoring if test.scoring is None else test.scoring,
         problems=[*config.problems, *test.problems],
     )

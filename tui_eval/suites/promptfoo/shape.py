@@ -1,75 +1,19 @@
-"""Our cases in the shape that promptfoo hands to a suite's code, and back.
-
-Hooks and scripts see a test as `{description, vars, assert, options, metadata, threshold, …}`.
-"""
+"""A case as a suite's code changed it: hooks see and give tests in promptfoo's words."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Assertion, Case, Compat
+from tui_eval.model import Case, Compat
+from tui_eval.promptfoo_words import OURS, test_of
 from tui_eval.suites import identity
 from tui_eval.suites.promptfoo.providers import normalised
 from tui_eval.suites.promptfoo.reading import Reading, no_line
 from tui_eval.suites.promptfoo.tests import TestReader
-
-OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider")
-"""Options of a case that are no options of the test."""
-
-
-def test_of(case: Case) -> dict[str, Any]:
-    """The test that a case belongs to, as promptfoo's code sees it."""
-    options = {key: value for key, value in case.options.items() if key not in OURS}
-    found: dict[str, Any] = {"vars": dict(case.vars), "assert": assertions_of(case.assertions)}
-    if case.description:
-        found["description"] = case.description
-    if options:
-        found["options"] = options
-    if case.metadata:
-        found["metadata"] = dict(case.metadata)
-    if case.threshold is not None:
-        found["threshold"] = case.threshold
-    if case.provider_output is not None:
-        found["providerOutput"] = case.provider_output
-    if case.options.get("assertScoringFunction") is not None:
-        found["assertScoringFunction"] = case.options["assertScoringFunction"]
-    return found
-
-
-test_of.__test__ = False  # type: ignore[attr-defined]
-
-
-def assertions_of(flat: list[Assertion]) -> list[dict[str, Any]]:
-    """A flat list of assertions with the members of sets under their set's `assert`."""
-    result: list[dict[str, Any]] = []
-    places: dict[int, dict[str, Any]] = {}
-    for place, assertion in enumerate(flat):
-        entry = assertion_of(assertion)
-        if assertion.set is not None and assertion.set in places:
-            places[assertion.set]["assert"].append(entry)
-            continue
-        if assertion.type == "assert-set":
-            entry["assert"] = []
-            places[place] = entry
-        result.append(entry)
-    return result
-
-
-def assertion_of(assertion: Assertion) -> dict[str, Any]:
-    """One assertion with the keys that the file gives."""
-    found: dict[str, Any] = {"type": assertion.type}
-    if assertion.value is not UNSET:
-        found["value"] = assertion.value
-    for name in ("threshold", "weight", "metric", "transform", "provider", "config"):
-        value = getattr(assertion, name)
-        if value is not None:
-            found[name] = value
-    return {**found, **(assertion.extra or {})}
 
 
 def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compat = "documented") -> Case:

@@ -263,10 +263,9 @@ def merged(test: Test, default: Test | None) -> Test:
     """A test with `defaultTest` laid under it (formats/promptfoo.md 3.2); `test` itself without one."""
     if default is None:
         return test
-    options = _under(default.options, test.options)
-    own_only = bool(
-        (test.options or {}).get("disableDefaultAsserts") or (options or {}).get("disableDefaultAsserts")
-    )
+    options = _options(default.options, test.options)
+    # As in the tool, only a test itself can refuse the default's assertions, and only with `true`.
+    own_only = (test.options or {}).get("disableDefaultAsserts") is True
     return msgspec.structs.replace(
         test,
         vars={**default.vars, **test.vars} if default.vars else test.vars,
@@ -277,8 +276,7 @@ def merged(test: Test, default: Test | None) -> Test:
         prompts=default.prompts if test.prompts is None else test.prompts,
         providers=default.providers if test.providers is None else test.providers,
         provider=default.provider if test.provider is None else test.provider,
-        provider_output=default.provider_output if test.provider_output is None else test.provider_output,
-        scoring=default.scoring if test.scoring is None else test.scoring,
+        scoring=test.scoring or default.scoring,
         problems=[*default.problems, *test.problems] if default.problems else test.problems,
     )
 
@@ -287,6 +285,15 @@ def _under(default: dict[str, Any] | None, own: dict[str, Any] | None) -> dict[s
     if not default:
         return own
     return {**default, **own} if own else default
+
+
+def _options(default: dict[str, Any] | None, own: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Options one over the other; an empty `prefix` or `suffix` does not take the default's away."""
+    found = _under(default, own)
+    if not default or not own or found is None:
+        return found
+    kept = {name: default[name] for name in ("prefix", "suffix") if default.get(name) and not own.get(name)}
+    return {**found, **kept}
 
 
 def joined(first: list[Assertion], second: list[Assertion]) -> list[Assertion]:

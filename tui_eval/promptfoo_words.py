@@ -1,0 +1,95 @@
+"""Our values in promptfoo's words: what a suite's code is handed, and what promptfoo's own JSON holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.model import Assertion, Case, Trace, TraceSpan
+
+OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider")
+"""Options of a case that are no options of the test in its file."""
+
+
+def test_of(case: Case) -> dict[str, Any]:
+    """The test that a case belongs to: `{vars, assert}` and what else it has."""
+    options = {key: value for key, value in case.options.items() if key not in OURS}
+    given = (*(assertion for turn in case.turns for assertion in turn.assertions), *case.assertions)
+    found: dict[str, Any] = {"vars": dict(case.vars), "assert": assertions_of(given)}
+    if case.description:
+        found["description"] = case.description
+    if options:
+        found["options"] = options
+    if case.metadata:
+        found["metadata"] = dict(case.metadata)
+    if case.threshold is not None:
+        found["threshold"] = case.threshold
+    if case.provider_output is not None:
+        found["providerOutput"] = case.provider_output
+    if case.options.get("assertScoringFunction") is not None:
+        found["assertScoringFunction"] = case.options["assertScoringFunction"]
+    return found
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]
+
+
+def assertions_of(flat: Iterable[Assertion]) -> list[dict[str, Any]]:
+    """A flat list of assertions with the members of sets under their set's `assert`."""
+    result: list[dict[str, Any]] = []
+    places: dict[int, dict[str, Any]] = {}
+    for place, assertion in enumerate(flat):
+        entry = assertion_of(assertion)
+        if assertion.set is not None and assertion.set in places:
+            places[assertion.set]["assert"].append(entry)
+            continue
+        if assertion.type == "assert-set":
+            entry["assert"] = []
+            places[place] = entry
+        result.append(entry)
+    return result
+
+
+def assertion_of(assertion: Assertion) -> dict[str, Any]:
+    """One assertion with the keys that the file gives."""
+    found: dict[str, Any] = {"type": assertion.type}
+    if assertion.value is not UNSET:
+        found["value"] = assertion.value
+    for name in ("threshold", "weight", "metric", "transform", "provider", "config"):
+        value = getattr(assertion, name)
+        if value is not None:
+            found[name] = value
+    return {**found, **(assertion.extra or {})}
+
+
+def trace_of(trace: Trace) -> dict[str, Any]:
+    """A trace with its spans, times in milliseconds."""
+    return {
+        "traceId": trace.trace_id,
+        "evaluationId": trace.evaluation_id,
+        "testCaseId": trace.test_case_id,
+        "spans": [span_of(span) for span in trace.spans],
+    }
+
+
+def span_of(span: TraceSpan) -> dict[str, Any]:
+    """One span; what it does not have is left out."""
+    return without_none(
+        {
+            "spanId": span.span_id,
+            "parentSpanId": span.parent_id,
+            "name": span.name,
+            "startTime": span.start,
+            "endTime": span.end,
+            "attributes": span.attributes,
+            "statusCode": span.status,
+            "statusMessage": span.message,
+        }
+    )
+
+
+def without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """A mapping without the keys that have no value."""
+    return {key: value for key, value in values.items() if value is not None}

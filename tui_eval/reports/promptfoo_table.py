@@ -1,0 +1,216 @@
+"""promptfoo's table of an evaluation: its columns with their sums, and a result for each attempt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from tui_eval.model import Attempt, Case, Reply, Usage, Verdict
+from tui_eval.promptfoo_words import test_of, trace_of, without_none
+from tui_eval.store.columns import column_agent
+from tui_eval.store.schema import AttemptRow, CaseRow
+
+_FAILURE = {"passed": 0, "failed": 1}
+NO_OUTPUT = "No output"
+
+
+class Table:
+    """Tests down, columns (provider, prompt) across. Attempts are added one by one, then `settle`."""
+
+    def __init__(self) -> None:
+        self.prompts: list[dict[str, Any]] = []
+        self.results: list[dict[str, Any]] = []
+        self.traces: list[dict[str, Any]] = []
+        self._columns: dict[tuple[str, int, str, str], int] = {}
+        self._tests: dict[str, int] = {}
+
+    def add(self, row: AttemptRow, case_row: CaseRow, case: Case, attempt: Attempt) -> None:
+        """A finished attempt."""
+        label = case.prompt or ""
+        raw = (case.turns[0].text if case.turns else "") or ""
+        agent = column_agent(case, case_row.agent)
+        key = case.suite, case.column_number, agent, label
+        place = self._columns.get(key)
+        if place is None:
+            place = self._columns[key] = len(self.prompts)
+            self.prompts.append(_column(agent, label, raw))
+        test = self._test(case, row.attempt)
+        result = _result(row, case_row, case, attempt, test, place)
+        if attempt.trace is not None:
+            result["traceId"], result["evaluationId"] = attempt.trace.trace_id, attempt.trace.evaluation_id
+            metadata = {"testIdx": test, "promptIdx": place, "vars": attempt.vars}
+            self.traces.append({**trace_of(attempt.trace), "metadata": metadata})
+        self.results.append(result)
+        _count(self.prompts[place]["metrics"], result, attempt)
+
+    def settle(self) -> None:
+        """Put the columns in the order of the suites, and the results in that of tests and columns."""
+        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
+        order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
+        moved = {self._columns[key]: place for place, key in enumerate(order)}
+        self.prompts = [self.prompts[self._columns[key]] for key in order]
+        for holder in (*self.results, *(trace["metadata"] for trace in self.traces)):
+            holder["promptIdx"] = moved[holder["promptIdx"]]
+        self.results.sort(key=lambda result: (result["testIdx"], result["promptIdx"]))
+
+    def _test(self, case: Case, attempt: int) -> int:
+        named = [case.test_number] if case.test_number else [case.name, case.line, case.vars]
+        key = json.dumps([case.suite, *named, attempt], sort_keys=True, default=str)
+        return self._tests.setdefault(key, len(self._tests))
+
+
+def _column(agent: str, label: str, raw: str) -> dict[str, Any]:
+    return {
+        "id": _prompt_id(label),
+        "raw": raw,
+        "label": label or raw,
+        "provider": agent,
+        "metrics": {
+            "score": 0.0,
+            "testPassCount": 0,
+            "testFailCount": 0,
+            "testErrorCount": 0,
+            "assertPassCount": 0,
+            "assertFailCount": 0,
+            "totalLatencyMs": 0,
+            "tokenUsage": tokens(None, 0),
+            "namedScores": {},
+            "namedScoresCount": {},
+            "namedScoreWeights": {},
+            "cost": 0.0,
+        },
+    }
+
+
+def _prompt_id(label: str) -> str:
+    return hashlib.sha256(label.encode("utf-8", "replace")).hexdigest()
+
+
+def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) -> None:
+    if result["failureReason"] == 2:
+        metrics["testErrorCount"] += 1
+    else:
+        metrics["testPassCount" if result["success"] else "testFailCount"] += 1
+    metrics["score"] += result["score"]
+    for component in (result["gradingResult"] or {}).get("componentResults", ()):
+        metrics["assertPassCount" if component["pass"] else "assertFailCount"] += 1
+    named = [verdict.metric for verdict in attempt.verdicts if verdict.type != "assert-set"]
+    for name, value in attempt.named_scores.items():
+        weight = attempt.named_weights.get(name, 1.0)
+        for key, number in (
+            ("namedScores", value * weight),
+            ("namedScoreWeights", weight),
+            ("namedScoresCount", max(named.count(name), 1)),
+        ):
+            metrics[key][name] = metrics[key].get(name, 0) + number
+    metrics["totalLatencyMs"] += result["latencyMs"]
+    metrics["cost"] += result["cost"]
+    for key, number in result["tokenUsage"].items():
+        metrics["tokenUsage"][key] = metrics["tokenUsage"].get(key, 0) + number
+
+
+def _result(
+    row: AttemptRow, case_row: CaseRow, case: Case, attempt: Attempt, test: int, place: int
+) -> dict[str, Any]:
+    passed = attempt.outcome == "passed"
+    reply = attempt.replies[-1] if attempt.replies else None
+    # An answer without an output fails and is nobody's fault.
+    nothing = reply is not None and reply.text_missing and attempt.outcome == "failed"
+    usage = tokens(attempt.usage, len(attempt.replies))
+    latency = round((reply.latency_ms if reply else None) or attempt.duration_ms or 0)
+    result: dict[str, Any] = {
+        "id": f"{row.id}",
+        "testIdx": test,
+        "promptIdx": place,
+        "promptId": _prompt_id(case.prompt or ""),
+        "provider": _provider(case, case_row),
+        "prompt": {"raw": attempt.prompt_sent or "", "label": case.prompt or ""},
+        "vars": case.vars or attempt.vars,
+        "testCase": test_of(case),
+        "response": _response(attempt, reply, usage, latency, nothing),
+        "gradingResult": None,
+        "success": passed,
+        "score": attempt.score or 0.0,
+        "namedScores": attempt.named_scores,
+        "failureReason": 0 if nothing else _FAILURE.get(attempt.outcome, 2),
+        "latencyMs": latency,
+        "cost": attempt.cost or 0,
+        "tokenUsage": usage,
+        "metadata": {**case.metadata, **((reply.metadata if reply else None) or {})},
+    }
+    if not nothing and (attempt.verdicts or attempt.error is None):
+        result["gradingResult"] = _grading(attempt)
+    if not passed:
+        result["error"] = NO_OUTPUT if nothing else attempt.error or attempt.message
+    return result
+
+
+def _provider(case: Case, case_row: CaseRow) -> dict[str, str]:
+    """The provider of the column: also of a row that was answered by one of its own."""
+    shown = case.options.get("columnProvider") if case_row.agent == case.agent else None
+    given = shown if isinstance(shown, dict) else case.provider
+    entry = given if isinstance(given, dict) else {}
+    return {"id": str(entry.get("id") or case_row.agent), "label": str(entry.get("label") or "")}
+
+
+def _response(
+    attempt: Attempt, reply: Reply | None, usage: dict[str, int], latency: int, nothing: bool
+) -> dict[str, Any] | None:
+    if reply is None and not attempt.response_text:
+        return None
+    output = attempt.output if attempt.output is not None else attempt.response_text
+    response: dict[str, Any] = {
+        "output": None if nothing else output,
+        "cached": False,
+        "cost": attempt.cost or 0,
+        "tokenUsage": usage,
+        "latencyMs": latency,
+        "metadata": (reply.metadata if reply else None) or {},
+    }
+    if reply is not None:
+        extra = {"finishReason": reply.finish_reason, "guardrails": reply.guardrails, "raw": reply.raw}
+        response.update(without_none(extra))
+    return response
+
+
+def _grading(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "pass": attempt.outcome == "passed",
+        "score": attempt.score or 0.0,
+        "reason": "All assertions passed" if attempt.message == "passed" else attempt.message,
+        "namedScores": attempt.named_scores,
+        "namedScoreWeights": attempt.named_weights,
+        "tokensUsed": tokens(None, 0),
+        "componentResults": [_component(verdict) for verdict in attempt.verdicts],
+    }
+
+
+def _component(verdict: Verdict) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "pass": verdict.passed is True,
+        "score": verdict.score,
+        "reason": verdict.reason,
+    }
+    if verdict.type != "assert-set":
+        found["assertion"] = without_none(
+            {
+                "type": verdict.type,
+                "value": verdict.expected,
+                "metric": verdict.metric,
+                "weight": None if verdict.weight == 1.0 else verdict.weight,
+            }
+        )
+    return found
+
+
+def tokens(usage: Usage | None, requests: int) -> dict[str, int]:
+    """`tokenUsage`, also where nothing was counted."""
+    prompt, completion = (usage.input_tokens or 0, usage.output_tokens or 0) if usage else (0, 0)
+    return {
+        "total": prompt + completion,
+        "prompt": prompt,
+        "completion": completion,
+        "cached": (usage.cached_tokens or 0) if usage else 0,
+        "numRequests": requests,
+    }
