@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from tests.servers import AnthropicServer, NeuroSanServer, OpenAIServer
 from tests.waiting import until
 from tui_eval.engine.client import EngineClient
+from tui_eval.engine.continuing import JUDGED_AGAIN
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
+from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 
 THREE = """
@@ -118,6 +121,13 @@ async def test_judging_again_sends_nothing(project) -> None:
         _, _, again = await run(root, continue_from=Recorded(folder.name, ref))
         assert (again.outcome, again.cost) == ("passed", 0.0)
         assert again.replies == first.replies and len(server.requests) == 3
+        # Said in the transcript, once; the times are the answer's own, and it has not ended in the future.
+        folder, ref, again = await run(root, continue_from=Recorded(folder.name, ref))
+        folder, ref, again = await run(root, continue_from=Recorded(folder.name, ref))
+        assert [entry.text for entry in again.transcript if entry.kind == "note"] == [JUDGED_AGAIN]
+        assert again.duration_ms == first.duration_ms and len(server.requests) == 3
+        newest = Index(root).history(again.case_id)[0]
+        assert newest.run_id == folder.name and newest.finished_at <= time.time()
 
 
 async def test_what_is_not_there_is_refused(project) -> None:

@@ -266,7 +266,9 @@ async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch
         read: list[list[str]] = []
         reload = app.loader.reload
         monkeypatch.setattr(
-            app.loader, "reload", lambda suites: (read.append([s.path for s in suites]), reload(suites))
+            app.loader,
+            "reload",
+            lambda suites, *said: (read.append([s.path for s in suites]), reload(suites, *said)),
         )
 
         def edit(_app, path, line=0, others=()):

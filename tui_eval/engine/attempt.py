@@ -72,10 +72,12 @@ async def execute(
     if by_hand.changes:
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"
-    if job.judges_only:
-        attempt.cost = 0.0  # it was paid for when it was asked
     attempt.started_at = started
     attempt.duration_ms = round(duration, 1)
+    if job.judges_only:
+        attempt.cost = 0.0  # it was paid for when it was asked
+        if judgement is not None and job.recorded is not None:
+            attempt.duration_ms = job.recorded.duration_ms  # how long the answer took, not its judging
     if judgement is not None and run.conversation is not None:
         environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:

@@ -19,6 +19,8 @@ from tui_eval.store.runs import Store, StoreError
 
 BY_HAND = "by hand, no result: "
 """How the message of an attempt begins that a person changed on its way."""
+JUDGED_AGAIN = "the recorded answer, judged again: nothing was sent"
+"""The note that stands in the transcript of such an attempt."""
 
 
 class CannotContinue(Exception):
@@ -100,7 +102,12 @@ def answered(attempt: Attempt, conversation: Conversation) -> tuple[list[Entry],
             f"there is no recorded answer to judge ({attempt.error or attempt.message or 'none came'}): run the "
             "case"
         )
-    return [entry for entry in attempt.transcript if entry.turn <= last], replies
+    entries = [
+        entry
+        for entry in attempt.transcript
+        if entry.turn <= last and not (entry.kind == "note" and entry.text == JUDGED_AGAIN)
+    ]
+    return entries, replies
 
 
 def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer:

@@ -150,6 +150,7 @@ class Running:
             self.collector.adopt(*continuing.answered(recorded, conversation))
         except continuing.CannotContinue as why:
             raise AttemptFailed(str(why)) from None
+        self.collector.take(Note(continuing.JUDGED_AGAIN))
         if recorded.message.startswith(continuing.BY_HAND):
             self.by_hand.changes.append(recorded.message.removeprefix(continuing.BY_HAND))
         self._spent_ms = recorded.duration_ms or 0.0

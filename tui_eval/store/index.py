@@ -269,7 +269,9 @@ def _record(connection: sqlite3.Connection, folder: Path) -> str:
             continue
         if row.outcome in counts:
             counts[row.outcome] += 1
+        # An answer judged again has the duration that it took, not that of the judging.
         end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
+        end = min(end, info.finished_at or end)
         finished[row.case_ref] = max(end, finished.get(row.case_ref, 0.0))
         if row.cost is not None:
             cost = (cost or 0.0) + row.cost

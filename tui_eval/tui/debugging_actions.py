@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DebuggingActions(EditingActions, Following):
-    """`b W ! C`."""
+    """`b . W ! C`."""
 
     watch_mode = ""
     """`judge`, `rerun` or empty."""
@@ -85,6 +85,16 @@ class DebuggingActions(EditingActions, Following):
         request.continue_from = Recorded(str(self.run_folder(pointer.run_id)), pointer.attempt_ref, turn)
         self.desk.send(request, show=False)
         self.say("judging the recorded answer again" if turn is None else f"running from turn {turn} on")
+
+    async def action_judge_again(self) -> None:
+        """Judge the answer that is looked at, or the last one of the case under the cursor, anew."""
+        pointer = self.pointer()
+        if hasattr(self.screen, "action_judge_again"):
+            await self.run_action("judge_again", self.screen)
+        elif pointer is None:
+            self.say("put the cursor on a case first")
+        else:
+            self.judge_again(pointer)
 
     def judge_again(self, pointer: CasePointer) -> None:
         """Judge the case's last recorded answer anew; nothing is sent to the agent."""
@@ -152,8 +162,9 @@ class DebuggingActions(EditingActions, Following):
                 hints.refresh()
 
     def watched_files(self) -> list[str]:
-        """The suite's files; for a rerun also those of the agent, and tui_eval.yaml."""
-        pointer = self._watched or self.pointer()
+        """The suite's files; for a rerun also those of the agent, and tui_eval.yaml. None while nothing is
+        watched."""
+        pointer = self._watched
         item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
         if pointer is None or item is None:
             return []
@@ -177,7 +188,10 @@ class DebuggingActions(EditingActions, Following):
         if any(self.desk.starting or row.state != "done" for row in self._rows_of(pointer)):
             self.set_timer(0.5, partial(self._on_save, files))
             return
-        self.reload_suites(files)
+        if self.config is not None and str(self.config.file) in files:
+            self.loader.load()
+        else:
+            self.reload_suites(files)
         if self.watch_mode == "judge":
             self.judge_again(pointer)
             return

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.suites_reading import SuitesReading
+from tui_eval.tui.state.edited import first_error, place_of
+from tui_eval.tui.watching import Stamp, stamps
 
 if TYPE_CHECKING:
     from tui_eval.config import AgentSpec
 
 
-class EditingActions(SuitesReading):
+class EditingActions(SavedElsewhere):
     """`e E`."""
 
     def action_edit_case(self) -> None:
@@ -29,30 +29,37 @@ class EditingActions(SuitesReading):
             return
         suites = [suite for suite in self.state.suites if suite.path == path]
         files = sorted({str(self.state.root / path), *(file for suite in suites for file in suite.files)})
-        before = _stamps(files)
+        before = stamps(files)
         trouble = edit(self, self.state.root / path, line)
         if trouble:
             self.problem(trouble)
-        changed = [file for file, stamp in _stamps(files).items() if stamp != before.get(file)]
+        changed = _changed(before, stamps(files))
         if changed:
-            self.reload_suites(changed)
-            if not isinstance(self.screen, ListPlace):
-                self.say("read again: r runs it, . judges the recorded answer")
+            self.known_saved(changed)
+            self.reload_suites(changed, "read again: r runs it, . judges the recorded answer")
 
     def _place_to_edit(self) -> tuple[str | None, int]:
         if isinstance(self.screen, ListPlace):
             found = self.screen.case_list.current_line
             if found is not None and found.problem is not None:
-                return found.problem.path, found.problem.line
+                return place_of(found.problem, self.state.suites)
             if found is not None and found.kind == "suite":
-                return found.path, 0
+                return self._first_error(found.path) or (found.path, 0)
         pointer = self.pointer()
         item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
         if item is None:
-            return None, 0
+            # Taken out of its file, or the file cannot be read any more: where that went wrong.
+            item = self.state.gone.get(pointer.case_id) if pointer is not None else None
+            return (self._first_error(item.suite) or (item.suite, 0)) if item is not None else (None, 0)
         if item.case is None:
             return item.suite, 0
         return item.case.file or item.suite, item.case.line
+
+    def _first_error(self, path: str) -> tuple[str, int] | None:
+        found = first_error(self.state.suites, path)
+        if found is None:
+            return None
+        return place_of(found[0].problems[found[1]], [found[0]])
 
     def action_edit_agent(self) -> None:
         """The agent's files in the editor; its entry in tui_eval.yaml where it names none."""
@@ -68,15 +75,18 @@ class EditingActions(SuitesReading):
         if not files:
             self.say("the agent names no files, and there is no tui_eval.yaml")
             return
-        before = _stamps(map(str, files))
+        before = stamps(map(str, files))
         trouble = edit(self, files[0], line, files[1:])
         if trouble:
             self.problem(trouble)
-        changed = [file for file, stamp in _stamps(map(str, files)).items() if stamp != before.get(file)]
+        changed = _changed(before, stamps(map(str, files)))
+        self.known_saved(changed)
         if entry_only and changed:
             self.loader.load()
         elif changed:
             self.reload_suites(changed)
+        if changed:
+            self.say("the agent as it is now answers the next r")
 
     def files_of_agent(self, pointer: CasePointer | None) -> tuple[list[Path], int]:
         """The files that the agent of a case is made of, and the line of its function in the first."""
@@ -108,10 +118,5 @@ class EditingActions(SuitesReading):
         return None
 
 
-def _stamps(files: Iterable[str]) -> dict[str, tuple[int, int]]:
-    stamps: dict[str, tuple[int, int]] = {}
-    for file in files:
-        with suppress(OSError):
-            status = os.stat(file)
-            stamps[file] = (status.st_mtime_ns, status.st_size)
-    return stamps
+def _changed(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> list[str]:
+    return [file for file, stamp in now.items() if stamp != before.get(file)]

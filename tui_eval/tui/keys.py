@@ -88,6 +88,13 @@ KEYS: tuple[Key, ...] = (
     Key("run.dialog", "A", "run_dialog", "run dialog: agent, attempts, limits", "everywhere"),
     Key("case.rerun", "r", "rerun", "run the case, or the marked ones", "everywhere", "run"),
     Key("case.once_more", "plus", "once_more", "one more attempt of the case", "everywhere"),
+    Key(
+        "case.judge_again",
+        "full_stop",
+        "judge_again",
+        "judge the recorded answer again, sending nothing",
+        "everywhere",
+    ),
     Key("run.failed", "R", "rerun_failed", "rerun what did not pass", "everywhere", "rerun failed"),
     Key("run.pause", "P", "pause", "pause or resume the run", "everywhere"),
     Key("case.cancel", "x", "cancel_case", "cancel the case", "everywhere", "cancel"),

@@ -36,6 +36,8 @@ class Loaded:
     """The suites with one item per case and its past, where everything was read."""
     notes: dict[str, HumanNote] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    version: int = -1
+    """Of the app's state that `items` were made from, where some suites were read again."""
 
 
 class Loader:
@@ -61,12 +63,21 @@ class Loader:
 
         run_in_thread(self._app, load, name="loader")
 
-    def reload(self, suites: Sequence[Suite]) -> None:
-        """Read those of these suites again whose files have changed since (or all, where unknown)."""
+    def reload(self, suites: Sequence[Suite], said: str = "") -> None:
+        """Read these suites again; they go to `app.take_some_suites`, with what is then to be said."""
         generation = self.generation
-        trusted = self._app.state.trusted
+        state = self._app.state
+        trusted, version, all_suites = state.trusted, state.version, list(state.suites)
         paths = [suite.path for suite in suites]
-        run_in_thread(self._app, lambda: self._reload(paths, trusted, generation), name="reloader")
+
+        def reload() -> None:
+            loaded = self._reload(paths, trusted, generation)
+            fresh = {suite.path for suite in loaded.suites}
+            others = [suite for suite in all_suites if suite.path not in fresh]
+            loaded.items, loaded.version = Items([*others, *loaded.suites], state.past()), version
+            self._app.call_later(self._app.take_some_suites, loaded, said)
+
+        run_in_thread(self._app, reload, name="reloader")
 
     def _load(self, generation: int, trusted: bool) -> None:
         from tui_eval import config, suites
@@ -96,15 +107,13 @@ class Loader:
             Loaded(generation, items.suites, settings, True, wanted, items, notes, settings.problems),
         )
 
-    def _reload(self, paths: list[str], trusted: bool, generation: int) -> None:
+    def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
         from tui_eval import config, suites
 
         settings = config.load(self._paths, self._config_file)
         trust = Trust(granted=trusted)
         read = [_whole(suites.load(settings.root / path, settings, trust)) for path in paths]
-        self._app.call_later(
-            self._app.take_some_suites, Loaded(generation, read, settings, True, list(trust.wanted))
-        )
+        return Loaded(generation, read, settings, True, list(trust.wanted))
 
 
 def _whole(suite: Suite) -> Suite:

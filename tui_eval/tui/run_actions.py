@@ -29,6 +29,9 @@ class RunActions(Following):
             place.case_list.refresh()
         else:
             pointer = self.pointer()
+            if pointer is not None and pointer.case_id in self.state.gone:
+                self.say("this case is no longer in the suites: e opens its file")
+                return
             entries = [e for e in place.shown_entries() if pointer is not None and meant(e, pointer)][:1]
         several = len(entries) > 1
         self.desk.start(entries, show=several or isinstance(self.screen, RunScreen))

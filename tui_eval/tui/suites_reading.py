@@ -15,16 +15,25 @@ from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.loading import Loaded
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.navigation import Navigation
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.state.edited import Edited, edited, first_error
 
 
 class SuitesReading(Navigation):
     """Takes what the loader read."""
 
+    _all_read = False
+    _left_case = ""
+    """The case from which the list's cursor went to what is wrong with its file."""
+
     def take_suites(self, loaded: Loaded) -> None:
         """A portion of suites was read."""
-        if loaded.generation != self.loader.generation:
+        # What is shown stays until all has been read again.
+        if loaded.generation != self.loader.generation or (self._all_read and not loaded.done):
             return
+        self._all_read = loaded.done
         first = not self.state.suites
         self.config = loaded.config
         self.state.loading = not loaded.done
@@ -44,21 +53,63 @@ class SuitesReading(Navigation):
             run_in_thread(self, lambda: import_module("tui_eval.tui.screens.case_screen"), name="imports")
             self._ask_trust(loaded.wanted)
 
-    def take_some_suites(self, loaded: Loaded) -> None:
-        """Suites were read again after an edit."""
+    def take_some_suites(self, loaded: Loaded, said: str = "") -> None:
+        """Suites were read again after an edit; `said` is told where nothing is wrong with them."""
         self.config = loaded.config
+        state = self.state
         fresh = {suite.path: suite for suite in loaded.suites}
-        self.state.set_suites(
-            [suite for suite in self.state.suites if suite.path not in fresh] + loaded.suites
-        )
+        change = edited([suite for suite in state.suites if suite.path in fresh], loaded.suites)
+        line = self.suites_screen.case_list.current_line
+        if loaded.items is not None and loaded.version == state.version:
+            state.take(loaded.items)
+        else:
+            state.set_suites([suite for suite in state.suites if suite.path not in fresh] + loaded.suites)
         self.tell(SuitesChanged())
-        problems = sum(p.level == "error" for suite in loaded.suites for p in suite.problems)
-        if problems:
-            self.say(f"{problems} problem{'s' if problems > 1 else ''} in the file")
+        if change.words:
+            self.problem(change.words)
+        elif said:
+            self.say(said)
+        if line is not None:
+            self._stay_near(line.key, change)
+        self._follow_case(change)
         self._ask_trust(loaded.wanted)
 
-    def reload_suites(self, paths: Iterable[str | Path]) -> None:
-        """Read the suites again that these files (from the root, or absolute) belong to."""
+    def _stay_near(self, key: str, change: Edited) -> None:
+        """The list's cursor stays with its case under its new name; where the file cannot be read any more,
+        it goes to what is wrong with it, and back once that has been mended."""
+        place, state = self.suites_screen, self.state
+        left, self._left_case = self._left_case, ""
+        if key in change.renamed:
+            place.bring(change.renamed[key])
+        elif key in change.gone or key in {problem.path for problem in change.problems}:
+            item = state.gone.get(key)
+            path = item.suite if item is not None else key
+            found = first_error(state.suites, path)
+            if found is not None:
+                place.bring(f"{path}!{found[1]}", path)
+                self._left_case = key if item is not None else left
+        elif left in state.by_id and key.partition("!")[0] == state.by_id[left].suite:
+            place.bring(left)
+        else:
+            self._left_case = left
+
+    def _follow_case(self, change: Edited) -> None:
+        """The case that is looked at has another name now, or is gone."""
+        pointer = self.pointer()
+        if pointer is None or isinstance(self.screen, ListPlace):
+            return
+        name = pointer.case_id.partition("::")[2]
+        if pointer.case_id in change.renamed:
+            go_to = getattr(self.screen, "go_to", None)
+            item = self.state.by_id.get(change.renamed[pointer.case_id])
+            if go_to is not None and item is not None:
+                go_to(CasePointer(item.case_id))
+                self.say(f"it is {item.name} now: r runs it")
+        elif pointer.case_id in change.gone and not change.words:
+            self.say(f"{name} is no longer in its file")
+
+    def reload_suites(self, paths: Iterable[str | Path], said: str = "") -> None:
+        """Read the suites again that these files (from the root, or absolute) belong to, and say so."""
         wanted = {str(self.state.root / path) for path in paths}
         chosen = [
             suite
@@ -66,7 +117,7 @@ class SuitesReading(Navigation):
             if str(self.state.root / suite.path) in wanted or wanted & set(suite.files)
         ]
         if chosen:
-            self.loader.reload(chosen)
+            self.loader.reload(chosen, said)
 
     def _restore(self) -> None:
         place = self.suites_screen

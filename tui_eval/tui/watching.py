@@ -11,9 +11,13 @@ INTERVAL = 0.5
 """Seconds between two looks."""
 
 
-def stamps(files: Iterable[str]) -> dict[str, tuple[int, int, int]]:
-    """Time, size and number of each file; one that is not there has zeros."""
-    found: dict[str, tuple[int, int, int]] = {}
+Stamp = tuple[int, int, int]
+"""A file's time, size and number; zeros where it is not there."""
+
+
+def stamps(files: Iterable[str]) -> dict[str, Stamp]:
+    """The stamp of each file."""
+    found: dict[str, Stamp] = {}
     for file in files:
         try:
             status = os.stat(file)
@@ -38,6 +42,7 @@ class Watcher:
         self._on_change = on_change
         self._interval = interval
         self._ended = threading.Event()
+        self._lock = threading.Lock()
         self._seen = stamps(files())
         self._thread = threading.Thread(target=self._watch, name="tui-watch", daemon=True)
 
@@ -49,12 +54,18 @@ class Watcher:
         """Look no more; returns at once."""
         self._ended.set()
 
+    def known(self, files: Iterable[str]) -> None:
+        """These files are known as they are now: nothing is told of what has been done to them."""
+        with self._lock:
+            self._seen = {**self._seen, **stamps(files)}
+
     def _watch(self) -> None:
         pending: set[str] = set()
         while not self._ended.wait(self._interval):
-            now: dict[str, tuple[int, int, int]] = stamps(self._files())
-            changed = {file for file, stamp in now.items() if self._seen.get(file, stamp) != stamp}
-            self._seen = {**self._seen, **now}
+            with self._lock:
+                now = stamps(self._files())
+                changed = {file for file, stamp in now.items() if self._seen.get(file, stamp) != stamp}
+                self._seen = {**self._seen, **now}
             pending |= changed
             if pending and not changed:
                 told = sorted(file for file in pending if file in now and now[file][2])

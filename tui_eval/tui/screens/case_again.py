@@ -1,4 +1,4 @@
-"""`.` and `B` on the Case screen: the recorded answer judged again, or the case run from a turn on."""
+"""`.` and `B` on the Case screen: the answer looked at judged again, or the case run from a turn on."""
 
 from __future__ import annotations
 

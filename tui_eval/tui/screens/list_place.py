@@ -47,6 +47,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
         """Keys whose entries changed while a thread makes all of them."""
         self._rest_timer: Timer | None = None
         self._wanted = ""
+        self._other_marks = False
 
     # -- for those derived
 
@@ -235,6 +236,14 @@ class ListPlace(ListFinding, inherit_bindings=False):
         if not self.case_list.go_to(key):
             self._wanted = key
 
+    def bring(self, key: str, suite: str = "") -> None:
+        """Put the cursor on a line that is being made, also where the person has moved it; what of `suite` is
+        folded is unfolded."""
+        if suite:
+            self.view.folded = {folded for folded in self.view.folded if not _holds(folded, suite)}
+        self.case_list.touched = False
+        self._wanted = key
+
     def unfold(self, entry: Entry) -> None:
         """Unfold what hides a case, and put the cursor on it."""
         self.view.folded = {key for key in self.view.folded if not _holds(key, entry.suite)}
@@ -279,9 +288,18 @@ class ListPlace(ListFinding, inherit_bindings=False):
             self._rest_timer.stop()
         self._rest_timer = self.set_timer(REST, self._rested)
 
+    @on(CaseList.Marked)
+    def _marked(self) -> None:
+        self._other_marks = True
+        self._moved()
+
     def _rested(self) -> None:
-        """The cursor rests: show what is under it, and let go what was held for it."""
-        self.show_detail()
+        """The cursor rests: show what is under it and how many are marked, and let go what was held for it."""
+        if self._other_marks:
+            self._other_marks = False
+            self.rebuilt()
+        else:
+            self.show_detail()
         if self._settled():
             self.rearrange()
 

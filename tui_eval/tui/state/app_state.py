@@ -79,6 +79,8 @@ class AppState:
     scripted: bool = False
     notes: dict[str, HumanNote] = field(default_factory=dict)
     """People's newest note on each case."""
+    gone: dict[str, CaseItem] = field(default_factory=dict)
+    """Cases that were taken out of their files while the app is open; they come back with their past."""
 
     @property
     def token(self) -> object:
@@ -91,11 +93,19 @@ class AppState:
 
     def set_suites(self, suites: Iterable[Suite]) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""
-        known = {case_id: item.history for case_id, item in self.by_id.items()}
-        self.take(Items(suites, known))
+        self.take(Items(suites, self.past()))
+
+    def past(self) -> dict[str, list[CaseHistory]]:
+        """What is known of every case's past, of those that are gone too; may be called in a thread."""
+        known = {case_id: item.history for case_id, item in list(self.gone.items())}
+        known.update((case_id, item.history) for case_id, item in self.by_id.items())
+        return known
 
     def take(self, items: Items) -> None:
         """Take suites with their items and past, as a thread made them."""
+        self.gone.update((name, self.by_id[name]) for name in self.by_id.keys() - items.by_id.keys())
+        for name in self.gone.keys() & items.by_id.keys():
+            del self.gone[name]
         self.suites, self.rows, self.by_id = items.suites, items.rows, items.by_id
         self.version += 1
 
@@ -111,6 +121,6 @@ class AppState:
         """Take the results across runs (newest first per case)."""
         self.version += 1
         for case_id, history in latest.items():
-            item = self.by_id.get(case_id)
+            item = self.by_id.get(case_id) or self.gone.get(case_id)
             if item is not None:
                 item.history = history

@@ -1,0 +1,244 @@
+"""What becomes of list and case when a file is edited: made unreadable and mended, a case renamed or taken
+out, saved by another program. Each in the formats where a case can stand in a file of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.model import Case, Problem, Suite
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.state.edited import edited, place_of
+
+GUIDE = """\
+agent: offline
+test_cases:
+  - name: first
+    input: hello
+    expected: {should_contain: [hello]}
+  - name: second
+    input: bye
+    expected: {should_contain: [bye]}
+"""
+NAO = "name: total\nprompt: what is the total?\n"
+HOCON = '{\n  "agent": "net",\n  include "parts.inc",\n  "interactions": [ ${one} ]\n}\n'
+PARTS = '"one": { "text": "hi", "response": { "text": { "keywords": "hi" } } }\n'
+PROMPTFOO = """\
+prompts: ["Say {{word}}"]
+providers: [echo]
+tests: [file://rows.csv, file://more/lines.jsonl, file://gen.py:make]
+"""
+ROWS = 'word,__expected,__description\nfig,contains:fig,row one\n"a\nb",contains:a,row two\n'
+LINES = '{"description": "line one", "vars": {"word": "kiwi"}}\n\n{"description": "line three", "vars": {"word": "lime"}}\n'
+GENERATOR = (
+    'import os\n\n\ndef make(config=None):\n    return [{"description": "made", "vars": {"word": "x"}}]\n'
+)
+FILES = {
+    "suites/guide.yaml": GUIDE,
+    "tests/total.yml": NAO,
+    "ns/net.hocon": HOCON,
+    "ns/parts.inc": PARTS,
+    "pf/promptfooconfig.yaml": PROMPTFOO,
+    "pf/rows.csv": ROWS,
+    "pf/more/lines.jsonl": LINES,
+    "pf/gen.py": GENERATOR,
+}
+PF = "pf/promptfooconfig.yaml::{}::echo::prompt1"
+PLACES = {
+    "guide": ("suites/guide.yaml::second", "suites/guide.yaml", 6),
+    "nao": ("tests/total.yml::total", "tests/total.yml", 1),
+    "hocon": ("ns/net.hocon::net", "ns/net.hocon", 4),
+    "csv": (PF.format("row two"), "pf/rows.csv", 3),
+    "jsonl": (PF.format("line three"), "pf/more/lines.jsonl", 3),
+    "generator": (PF.format("made"), "pf/gen.py", 4),
+}
+BROKEN = {
+    "guide": (GUIDE + "  - : [broken\n", "suites/guide.yaml", 9),
+    "nao": (NAO + "sql: [\n", "tests/total.yml", 4),
+    "hocon": (HOCON + "{ [\n", "ns/net.hocon", 6),
+    "csv": (ROWS + 'x,"y\n', "pf/rows.csv", 6),  # the quote is missed at the end
+    "jsonl": (LINES + '{"vars": \n', "pf/more/lines.jsonl", 4),
+    "generator": (GENERATOR + "def broken(:\n", "pf/gen.py", 6),
+}
+
+
+class Editor:
+    """Stands in for the person's editor: remembers what it was opened at and writes what it is to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+        self.root = root
+        self.opened: list[tuple[str, int]] = []
+        self.writes: dict[str, str] = {}
+        monkeypatch.setattr("tui_eval.tui.editing.edit", self.edit)
+
+    def edit(self, _app: Any, path: Path | str, line: int = 0, others: Any = ()) -> str:
+        self.opened.append((str(Path(self.root, path).relative_to(self.root)), line))
+        for name, text in self.writes.items():
+            (self.root / name).write_text(text)
+        self.writes = {}
+        return ""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return project(tmp_path, FILES)
+
+
+def there(app: Any, case_id: str) -> bool:
+    line = app.suites_screen.case_list.current_line
+    return line is not None and line.key == case_id
+
+
+async def on_case(app: Any, pilot: Any, case_id: str) -> None:
+    app.suites_screen.go_to(CasePointer(case_id))
+    await until(lambda: there(app, case_id), pilot)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+async def test_e_opens_the_file_and_line_that_the_case_stands_in(root, monkeypatch, kind: str) -> None:
+    editor = Editor(monkeypatch, root)
+    case_id, file, line = PLACES[kind]
+    async with running_app(root, trust=True) as (app, pilot):
+        await on_case(app, pilot, case_id)
+        await pilot.press("e")
+        assert editor.opened == [(file, line)]
+        app.open_case(CasePointer(case_id))
+        await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+        await pilot.press("e")
+        assert editor.opened == [(file, line)] * 2
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
+async def test_an_unreadable_file_is_shown_where_it_is_and_mended(
+    root, monkeypatch, kind: str, inside: bool
+) -> None:
+    editor = Editor(monkeypatch, root)
+    case_id, file, line = PLACES[kind]
+    suite = case_id.partition("::")[0]
+    LiveRun(root, [case_id.partition("::")[2]], suite=suite).all_done(["failed"])
+
+    def errors(app: Any) -> list[Problem]:
+        found = [problem for one in app.state.suites if one.path == suite for problem in one.problems]
+        return [problem for problem in found if problem.level == "error"]
+
+    async with running_app(root, trust=True) as (app, pilot):
+        await on_case(app, pilot, case_id)
+        assert app.state.by_id[case_id].last.outcome == "failed"
+        if inside:
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        broken, file, wrong = BROKEN[kind]
+        editor.writes = {file: broken}
+        await pilot.press("e")
+        await until(lambda: errors(app), pilot)
+        await until(lambda: app.log_lines and app.log_lines[-1][1] == "error", pilot)
+        assert app.log_lines[-1][2].startswith((f"{suite}:", f"{file}:"))
+        stays = case_id in app.state.by_id
+        assert stays == (kind == "jsonl")  # its rows before the bad one are read
+        if not inside and not stays:
+            await until(lambda: app.suites_screen.case_list.current_line.problem is not None, pilot)
+        editor.opened.clear()
+        editor.writes = {file: FILES[file]}
+        await pilot.press("e")
+        assert editor.opened == [(file, line if stays else wrong)]
+        await until(lambda: case_id in app.state.by_id and not errors(app), pilot)
+        assert app.state.by_id[case_id].last.outcome == "failed", "its past has come back with it"
+        if not inside:
+            await until(lambda: there(app, case_id), pilot)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
+async def test_a_renamed_case_is_followed(root, monkeypatch, inside: bool) -> None:
+    editor = Editor(monkeypatch, root)
+    old, new = "suites/guide.yaml::second", "suites/guide.yaml::farewell"
+    async with running_app(root, trust=True) as (app, pilot):
+        await on_case(app, pilot, old)
+        if inside:
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+        editor.writes = {"suites/guide.yaml": GUIDE.replace("second", "farewell")}
+        await pilot.press("e")
+        if inside:
+            await until(lambda: app.pointer() == CasePointer(new), pilot)
+            await until(lambda: app.screen.content.name == "farewell", pilot)
+            assert "it is farewell now" in app.log_lines[-1][2]
+            await pilot.press("escape")
+        await until(lambda: there(app, new), pilot)
+        await pilot.press("r")
+        await until(lambda: app.engine.requests, pilot)
+        assert app.engine.requests[-1].case_ids == [new]
+
+
+async def test_a_case_taken_out_while_it_is_looked_at_says_so(root, monkeypatch) -> None:
+    editor = Editor(monkeypatch, root)
+    async with running_app(root, trust=True) as (app, pilot):
+        await on_case(app, pilot, "suites/guide.yaml::second")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+        editor.writes = {"suites/guide.yaml": GUIDE[: GUIDE.index("  - name: second")]}
+        await pilot.press("e")
+        await until(lambda: "second is no longer in its file" in screen_text(app), pilot)
+        await pilot.press("r")
+        await until(lambda: "no longer in the suites" in screen_text(app), pilot)
+        assert not app.engine.requests
+        await pilot.press("e")
+        assert editor.opened[-1] == ("suites/guide.yaml", 0)
+
+
+async def test_a_save_by_another_program_is_read_again(root) -> None:
+    async with running_app(root, trust=True) as (app, pilot):
+        await on_case(app, pilot, "suites/guide.yaml::second")
+        (root / "suites" / "guide.yaml").write_text(GUIDE.replace("second", "farewell"))
+        await until(lambda: "suites/guide.yaml::farewell" in app.state.by_id, pilot)
+        await until(lambda: there(app, "suites/guide.yaml::farewell"), pilot)
+        assert "guide.yaml was saved: read again" in [words for _, _, words in app.log_lines]
+        text = (root / "tui_eval.yaml").read_text()
+        (root / "tui_eval.yaml").write_text(text + "  another: {type: echo}\n")
+        await until(lambda: "another" in app.config.agents, pilot)
+        assert there(app, "suites/guide.yaml::farewell")
+
+
+async def test_a_save_from_here_is_not_told_a_second_time(root, monkeypatch) -> None:
+    editor = Editor(monkeypatch, root)
+    async with running_app(root, trust=True) as (app, pilot):
+        await on_case(app, pilot, "suites/guide.yaml::second")
+        await until(lambda: app._elsewhere is not None, pilot)
+        editor.writes = {"suites/guide.yaml": GUIDE.replace("bye", "goodbye")}
+        await pilot.press("e")
+        assert app._elsewhere._seen[str(root / "suites/guide.yaml")][1] == len(GUIDE) + 8
+
+
+def suite_of(*names: str, problem: str = "") -> Suite:
+    cases = [Case(f"s.yaml::{name}", name, "s.yaml", "nao") for name in names]
+    problems = [Problem("s.yaml", 3, "", problem)] if problem else []
+    return Suite("s.yaml", "nao", cases=cases, problems=problems, files=["/p/s.yaml", "/p/gen.py"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "renamed", "gone"),
+    [
+        ("a b c", "a x c", {"b": "x"}, ""),
+        ("a b c", "x a c", {"b": "x"}, ""),  # moved and renamed: the only one missing, the only new one
+        ("a b c", "x y c", {"a": "x", "b": "y"}, ""),
+        ("a b c", "a c", {}, "b"),
+        ("a b", "a b c", {}, ""),
+        ("a b", "b a", {}, ""),
+        ("a b", "", {}, "a b"),
+    ],
+)
+def test_what_was_renamed_and_what_is_gone(before: str, after: str, renamed: dict, gone: str) -> None:
+    change = edited([suite_of(*before.split())], [suite_of(*after.split())])
+    assert {old[8:]: new[8:] for old, new in change.renamed.items()} == renamed
+    assert {name[8:] for name in change.gone} == set(gone.split())
+
+
+def test_where_a_problem_is_mended() -> None:
+    suite = suite_of(problem="gen.py:make: NameError: x (gen.py:12)")
+    assert place_of(suite.problems[0], [suite]) == ("/p/gen.py", 12)
+    other = suite_of(problem="not valid YAML (os.py:12)")
+    assert place_of(other.problems[0], [other]) == ("s.yaml", 3)
