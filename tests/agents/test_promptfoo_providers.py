@@ -249,11 +249,6 @@ async def test_a_form_with_a_file(tmp_path: Path, server: AnyServer) -> None:
     assert 'name="doc"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\nfile text' in seen.text
 
 
-def test_signed_requests_are_said() -> None:
-    with pytest.raises(ConfigError, match=r"config\.signatureAuth .*providers:"):
-        provider({"id": "https://h/x", "config": {"signatureAuth": {}}})
-
-
 async def test_a_webhook(server: AnyServer) -> None:
     server.plan.append(Planned(body={"output": "heard"}))
     agent = provider({"id": f"webhook:{server.url}/hook", "config": {"a": 1}})

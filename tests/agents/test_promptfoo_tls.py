@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import shutil
 import ssl
 import threading
@@ -86,14 +87,22 @@ async def asked(url: str, root: Path, **config: Any) -> Any:
          "key": (FILES / "client.key").read_text(), "minVersion": "TLSv1.2"},
         {**MINE, "keyPath": "file://client-locked.key", "passphrase": "open-sesame"},
         {**MINE, "caPath": None, "rejectUnauthorized": False},
+        {**OURS, "pfxPath": "client.p12", "passphrase": "open-sesame"},
+        {**OURS, "pfx": base64.b64encode((FILES / "client.p12").read_bytes()).decode(), "passphrase": "open-sesame"},
+        {**OURS, "jksPath": "client.jks", "keystorePassword": "open-sesame", "keyAlias": "me"},
+        {**MINE, "servername": "127.0.0.1", "secureProtocol": "TLSv1_2_method"},
     ],
-    ids=["files", "inline", "passphrase", "unchecked"],
+    ids=["files", "inline", "passphrase", "unchecked", "pfx file", "pfx", "jks", "one version"],
 )  # fmt: skip
 async def test_a_certificate_is_shown(folder: Path, endpoint: str, settings: dict[str, Any]) -> None:
     assert await asked(endpoint, folder, tls=settings) == {"name": "127.0.0.1"}
 
 
-@pytest.mark.parametrize("settings", [None, OURS], ids=["unknown authority", "no certificate"])
+@pytest.mark.parametrize(
+    "settings",
+    [None, OURS, {**MINE, "caPath": "client.pem"}, {**MINE, "servername": "another.example"}],
+    ids=["unknown authority", "no certificate", "another authority", "another name"],
+)
 async def test_without_it_there_is_no_answer(
     folder: Path, endpoint: str, settings: dict[str, Any] | None
 ) -> None:
@@ -105,12 +114,23 @@ async def test_without_it_there_is_no_answer(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"pfxPath": "a.pfx"}, r"config\.tls\.pfxPath is not supported; .*openssl pkcs12"),
+        ({"pfxPath": "none.pfx"}, r"config\.tls\.pfxPath: none\.pfx: No such file"),
+        ({"pfx": "#"}, r"config\.tls\.pfx: it is not base64"),
+        (
+            {"pfxPath": "client.p12", "passphrase": "wrong"},
+            r"config\.tls: it is no PKCS#12 file, or the password is",
+        ),
+        ({"jksPath": "client.jks", "passphrase": "wrong"}, r"config\.tls: the password is wrong"),
+        ({"jksPath": "client.jks"}, r"config\.tls: keystorePassword is missing"),
+        ({"sessions": 1}, r"config\.tls\.sessions is not supported; known: ca, "),
         ({"caPath": "none.pem"}, r"config\.tls\.caPath: none\.pem: No such file"),
         ({"ca": "no certificate"}, r"config\.tls: "),
         ({"keyPath": "client.key"}, r"a key without a certificate"),
         ({**MINE, "keyPath": "client-locked.key"}, r"config\.tls: "),
-        ({**MINE, "minVersion": "SSLv3"}, r"config\.tls\.minVersion: 'SSLv3' is none of TLSv1\.2, TLSv1\.3"),
+        (
+            {**MINE, "minVersion": "SSLv3"},
+            r"config\.tls\.minVersion: 'SSLv3' is none of TLSv1, TLSv1\.1, TLSv1\.2, TLSv1\.3",
+        ),
         ("yes", r"config\.tls: expected a mapping"),
     ],
 )

@@ -110,6 +110,10 @@ class SessionContext:
         return {} if self.reference else self.trace_headers
 
 
+def _nothing(secret: str) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class Services:
     """What agents may use that lies outside their layer, handed in by the engine.
@@ -120,6 +124,7 @@ class Services:
     agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
     are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
     by `provider:model_id`, in nao's own words. `paces` are how fast agents may be asked, by their names.
+    `conceal` takes a secret that came to be known while running (a token), which is masked from then on.
     """
 
     root: Path
@@ -132,6 +137,7 @@ class Services:
     prices: dict[str, dict[str, float]] = field(default_factory=dict)
     nao_costs: dict[str, dict[str, float]] = field(default_factory=dict)
     paces: dict[str, Pace] = field(default_factory=dict)
+    conceal: Callable[[str], None] = _nothing
 
     def pace(self, spec: AgentSpec) -> Pace:
         """How fast the agent of a spec may be asked."""

@@ -54,6 +54,8 @@ class Call:
         self.turn = turn
         self.any_status = any_status
         self.status: int | None = None
+        self.reason = ""
+        """What the server says beside its status ("Not Found")."""
         self.headers: httpx.Headers = httpx.Headers()
         self.started_at = time.time()
         self._began = time.perf_counter()
@@ -194,17 +196,20 @@ class Call:
 
     async def _send(self) -> None:
         self.started_at, self._began = time.time(), time.perf_counter()
-        self.status, self.headers = None, httpx.Headers()
+        self.status, self.reason, self.headers = None, "", httpx.Headers()
         url = self.client.parsed(self.url)
+        secure = url.scheme == "https"
+        name = {"sni_hostname": self.client.server_name} if secure and self.client.server_name else {}
         request = httpx.Request(
             self.method,
             url,
             headers=httpx.Headers(self._sent, encoding="utf-8"),
             content=self.body,
-            extensions=_TIMEOUT,
+            extensions={**_TIMEOUT, **name},
         )
-        response = await self.client.transport(url.scheme == "https").handle_async_request(request)
+        response = await self.client.transport(secure).handle_async_request(request)
         self._response, self.status, self.headers = response, response.status_code, response.headers
+        self.reason = response.extensions.get("reason_phrase", b"").decode("ascii", "replace")
 
 
 def _shown(name: str, value: str) -> str:

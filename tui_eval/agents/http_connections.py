@@ -23,7 +23,8 @@ RETRIES = 3
 class Connections:
     """The connections of one agent. `retry_lost` says whether a request may be sent again when the
     connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`.
-    `context` says whom to trust over https, and which certificate to show."""
+    `context` says whom to trust over https, and which certificate to show; `server_name` for which name the
+    server's must be, where it is not the URL's."""
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Connections:
         retry_lost: bool = True,
         pace: Pace | None = None,
         context: ssl.SSLContext | None = None,
+        server_name: str | None = None,
     ) -> None:
         self.headers = {
             "Accept": "*/*",
@@ -46,6 +48,7 @@ class Connections:
         self.retry_status = retry_status
         self.retry_lost = retry_lost
         self.pace = pace
+        self.server_name = server_name
         self._context = context
         self._transports: dict[bool, httpx.AsyncBaseTransport] = {}
         self._proxy = proxy_for(url)
@@ -66,7 +69,11 @@ class Connections:
 
             def session() -> aiohttp.ClientSession:
                 connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ssl=context)
-                return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+                return aiohttp.ClientSession(
+                    connector=connector,
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    skip_auto_headers=("Content-Type",),
+                )
 
             proxy = httpx.Proxy(self._proxy) if self._proxy else None
             made = self._transports[secure] = AiohttpTransport(

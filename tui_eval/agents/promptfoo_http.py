@@ -3,58 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tui_eval.agents import redirects
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.http_answers import backoff, explain, retry_after
-from tui_eval.agents.http_call import Call
+from tui_eval.agents.http_answers import backoff, retry_after
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options
+from tui_eval.agents.promptfoo_answer import AnswerReader
 from tui_eval.agents.promptfoo_auth import Authorization
-from tui_eval.agents.promptfoo_request import HttpRequest, configured, filled, multipart, raw
-from tui_eval.agents.promptfoo_tls import context_of
-from tui_eval.agents.provider_response import prompt_of, read_response
+from tui_eval.agents.promptfoo_files import SettingsFiles
+from tui_eval.agents.promptfoo_form import add_form
+from tui_eval.agents.promptfoo_request import HttpRequest, configured, raw, rendered
+from tui_eval.agents.promptfoo_session import SessionEndpoint
+from tui_eval.agents.promptfoo_signature import signature_of
+from tui_eval.agents.promptfoo_tls import context_of, server_name
+from tui_eval.agents.promptfoo_tools import tool_values
+from tui_eval.agents.provider_response import call_context, prompt_of
 from tui_eval.agents.redirects import next_request
 from tui_eval.agents.suite_scripts import Scripts
-from tui_eval.agents.wire import decode, encode, text_of
+from tui_eval.agents.wire import decode, text_of
 from tui_eval.config import AgentSpec, ConfigError
-from tui_eval.events import Event, Finished, Retrying, TextDelta
-from tui_eval.model import Reply, Usage
+from tui_eval.events import Event, Finished, Retrying
 
 TRIES = 4
 """How often promptfoo asks again."""
-_KNOWN = frozenset(
-    [
-        "url",
-        "method",
-        "headers",
-        "body",
-        "queryParams",
-        "request",
-        "transformRequest",
-        "transformResponse",
-        "responseParser",
-        "validateStatus",
-        "sessionParser",
-        "session",
-        "stateful",
-        "maxRetries",
-        "multipart",
-        "tools",
-        "tool_choice",
-        "transformToolsFormat",
-        "tokenEstimation",
-        "auth",
-        "useHttps",
-        "tls",
-    ]
-)
+_PACKED_KEYS = ("pfx", "pfxContent", "jksContent", "keystoreContent", "certificateContent")
+"""Keys of `tls` and `signatureAuth` whose text is a key, though their names do not say so."""
 
 
 class PromptfooHttpAgent(Agent):
@@ -66,18 +46,18 @@ class PromptfooHttpAgent(Agent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(spec, services, frozenset({"url", "config"}))
-        self.config = options.mapping("config")
+        self.config = dict(options.mapping("config"))
         self.url = options.text("url") or str(self.config.get("url") or "")
-        self.raw = self._request_text()
+        self.base = Path(spec.base) if spec.base else services.root
+        files = SettingsFiles(services, self.base, f"provider {spec.name}: config")
+        self.config["body"] = files.filled_in(self.config.get("body"), "body")
+        request = files.filled_in(self.config.get("request"), "request")
+        self.raw = request if isinstance(request, str) else None
         if not self.url and not self.raw:
             raise ConfigError(f"provider {spec.name}: config.url is missing")
-        if "signatureAuth" in self.config:
-            raise ConfigError(
-                f"provider {spec.name}: config.signatureAuth (signed requests) is not supported; "
-                "map the provider to an agent of tui_eval.yaml with providers:"
-            )
-        base = Path(spec.base) if spec.base else services.root
-        context = context_of(self.config.get("tls"), services, base, spec.name)
+        self._conceal_keys()
+        tls = self.config.get("tls")
+        context = context_of(tls, services, self.base, spec.name)
         tries = self.config.get("maxRetries")
         self.tries = int(tries) if isinstance(tries, int | float) and tries >= 0 else TRIES
         secure = self.config.get("useHttps") is True
@@ -86,33 +66,19 @@ class PromptfooHttpAgent(Agent):
             retries=self.tries,
             pace=self.pace,
             context=context,
+            server_name=server_name(tls),
         )
-        self.session_client: HttpClient | None = None
         self.scripts = Scripts(services, spec.base)
-        self.auth = Authorization(self.config.get("auth"), self.scripts)
+        self.auth = Authorization(self.config.get("auth"), services, self.scripts, spec.name, context)
+        self.signature = signature_of(self.config.get("signatureAuth"), services, self.base, spec.name)
+        self.session = SessionEndpoint(self.config.get("session"), self.scripts, context)
+        self.reader = AnswerReader(self.config, self.scripts)
 
-    @property
-    def unknown(self) -> list[str]:
-        """Keys of `config` that nothing reads."""
-        return sorted(set(self.config) - _KNOWN)
-
-    def _request_text(self) -> str | None:
-        text = self.config.get("request")
-        if not isinstance(text, str):
-            return None
-        if text.startswith("file://"):
-            from tui_eval.guard.paths import confine
-
-            base = Path(self.spec.base) if self.spec.base else self.services.root
-            path = confine(self.services.root, text.removeprefix("file://"), self.services.trust, base)
-            try:
-                return path.read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8"
-                raise ConfigError(
-                    f"provider {self.spec.name}: config.request: {path.name}: {reason}"
-                ) from None
-        return text
+    def _conceal_keys(self) -> None:
+        for part in (self.config.get("tls"), self.config.get("signatureAuth")):
+            for key in _PACKED_KEYS:
+                if isinstance(part, dict) and isinstance(part.get(key), str):
+                    self.services.conceal(part[key])
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing is sent before the first turn."""
@@ -122,8 +88,7 @@ class PromptfooHttpAgent(Agent):
         """Close connections and the processes of the suite's code."""
         await self.client.close()
         await self.auth.close()
-        if self.session_client is not None:
-            await self.session_client.close()
+        await self.session.close()
         await self.scripts.close()
 
 
@@ -137,13 +102,14 @@ class PromptfooHttpSession(Session):
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """One request and its answer."""
         began = time.monotonic()
-        agent = self.agent
+        agent, reference = self.agent, self.context.reference
         values = await self._values(request)
-        wanted = await self._request(request, values)
+        wanted, prompt = await self._request(request, values)
         wanted.headers.update(self.context.trace_headers)
-        await agent.auth.add(wanted, values)
+        agent.auth.add(wanted, values)
         attempt = followed = 0
         while True:
+            asked_at = time.monotonic()
             call = agent.client.call(
                 wanted.method, wanted.url, body=wanted.body, headers=wanted.headers, turn=request.turn,
                 any_status=True,
@@ -167,8 +133,9 @@ class PromptfooHttpSession(Session):
             attempt += 1
             yield Retrying(str(call.status), round(wait, 3))
             await asyncio.sleep(wait)
-        await self._check_status(call, text)
-        events, reply = await self._read(call, text, request.turn, values)
+        await agent.reader.check_status(call, text, reference)
+        took = (time.monotonic() - asked_at) * 1000
+        events, reply = await agent.reader.read(call, text, request.turn, values, prompt, reference, took)
         for event in events:
             yield event
         if reply.latency_ms is None:
@@ -176,165 +143,47 @@ class PromptfooHttpSession(Session):
         yield Finished(reply)
 
     async def _values(self, request: Request) -> dict[str, Any]:
-        config = self.agent.config
+        """What the templates know: the test's vars and what promptfoo adds to them, in its order."""
+        agent, trace = self.agent, self.context.trace
         values: dict[str, Any] = {**(request.vars or self.context.vars), "prompt": prompt_of(request)}
-        trace = self.context.trace
         if evaluation_id := trace.evaluation_id if trace is not None else self.context.evaluation_id:
             values["evaluationId"] = evaluation_id
-        for name in ("tools", "tool_choice"):
-            if config.get(name) is not None:
-                values[name] = encode(_tools(config, name)).decode()
-        session = config.get("session")
-        if isinstance(session, dict) and session.get("url"):
-            values["sessionId"] = await self._session_id(session, values)
+        values.update(tool_values(agent.config, self.context.prompt))
+        asking = {**call_context(request, self.context), "vars": dict(values)}
+        await agent.auth.prepare(values, asking)
+        if agent.signature is not None:
+            agent.signature.add(values)
+        await agent.session.add(values)
         return values
 
-    async def _session_id(self, session: dict[str, Any], values: dict[str, Any]) -> str:
-        agent = self.agent
-        settings = {"method": "POST", "body": {}, **session}
-        wanted = configured(str(session["url"]), settings, values, values["prompt"])
-        if agent.session_client is None:
-            agent.session_client = HttpClient(wanted.url)
-        call = agent.session_client.call(wanted.method, wanted.url, body=wanted.body, headers=wanted.headers)
-        try:
-            async for _ in call.open():
-                pass
-            text = (await call.read()).decode("utf-8", "replace")
-        finally:
-            await call.close()
-        parser = session.get("responseParser")
-        if not isinstance(parser, str):
-            raise AgentError("config.session.responseParser is missing")
-        found = await self._parsed(parser, call, text, "config.session.responseParser")
-        if found is None:
-            raise AgentError("config.session: its answer holds no session id")
-        return text_of(found)
-
-    async def _parsed(self, parser: str, call: Call, text: str, what: str) -> Any:
-        data = {"headers": dict(call.headers.items()), "body": _value(text)}
-        return await self.agent.scripts.run(parser, {"data": data}, what)
-
-    async def _request(self, request: Request, values: dict[str, Any]) -> HttpRequest:
+    async def _request(self, request: Request, values: dict[str, Any]) -> tuple[HttpRequest, Any]:
+        """The request, and the prompt as it was sent."""
         agent, config = self.agent, self.agent.config
         prompt: Any = values["prompt"]
         transform = config.get("transformRequest")
         if isinstance(transform, str) and transform:
-            prompt = await self._transformed(transform, prompt, values)
+            prompt = await self._transformed(transform, request, values)
         if agent.raw is not None:
-            return raw(agent.raw, config, values, prompt)
-        wanted = configured(agent.url, config, values, prompt)
+            return raw(agent.raw, config, agent.url, values, prompt), prompt
+        wanted = configured(agent.url, config, values, prompt, self.context.reference)
         form = config.get("multipart")
         if isinstance(form, dict):
-            base = Path(agent.spec.base) if agent.spec.base else agent.services.root
-            given = {**values, "prompt": text_of(prompt)}
-            multipart(form.get("parts"), wanted, given, agent.services, base)
-        return wanted
+            known = {**values, "prompt": text_of(prompt)}
+            add_form(form.get("parts"), wanted, known, agent.services, agent.base)
+        return wanted, prompt
 
-    async def _transformed(self, transform: str, prompt: Any, values: dict[str, Any]) -> Any:
-        given = {"prompt": prompt, "vars": values, "context": {"vars": values}}
-        if not transform.startswith("file://") and "{{" in transform:
-            text = filled(transform, values)
-            return _value(text)
+    async def _transformed(self, transform: str, request: Request, values: dict[str, Any]) -> Any:
+        reference = self.context.reference
+        if "{{" in transform and not reference:
+            # Plain JSON with templates is meant as such; promptfoo takes it for JavaScript and sends the braces.
+            with suppress(ValueError):
+                return rendered(decode(transform), values)
+        given = {"prompt": values["prompt"], "vars": values, "context": call_context(request, self.context)}
         found = await self.agent.scripts.run(transform, given, "config.transformRequest", "transform_request")
-        if found is None:
+        if found is None and not reference:
             raise AgentError("config.transformRequest gave nothing")
         return found
-
-    async def _check_status(self, call: Call, text: str) -> None:
-        """promptfoo takes every status for an answer unless told otherwise; we do not, save to the
-        letter (`compat: reference`)."""
-        status = call.status or 0
-        check = self.agent.config.get("validateStatus")
-        if isinstance(check, str) and check:
-            code = (
-                check
-                if "=>" in check or check.startswith(("function", "file://"))
-                else f"(status) => {check}"
-            )
-            fine = bool(await self.agent.scripts.run(code, {"status": status}, "config.validateStatus"))
-        else:
-            # Of a server that stays busy promptfoo makes an error, too.
-            fine = status < 400 or (self.context.reference and status != 429)
-        if not fine:
-            raise AgentError(
-                f"HTTP {status} from {call.url}: {explain(text, call.headers)}", status=status, answer=text
-            )
-
-    async def _read(
-        self, call: Call, text: str, turn: int, values: dict[str, Any]
-    ) -> tuple[list[Event], Reply]:
-        config = self.agent.config
-        value = _value(text)
-        found: Any = text if value is None and text.strip() != "null" else value
-        parser = config.get("transformResponse", config.get("responseParser"))
-        if isinstance(parser, str) and parser:
-            response = {"status": call.status, "headers": dict(call.headers.items()), "body": text}
-            given = {"json": value, "text": text, "context": {"response": response}}
-            found = await self.agent.scripts.run(parser, given, "config.transformResponse", "parse_response")
-            if found is None:
-                found = {}  # as promptfoo stores what is undefined
-        events: list[Event] = []
-        if isinstance(found, dict) and found.get("output"):
-            events, reply = read_response(found, turn)
-        else:
-            reply = Reply(turn=turn, text=text_of(found))
-            if not isinstance(found, str):
-                reply.output = found
-            if reply.text:
-                events.append(TextDelta(reply.text))
-        reply.raw = text
-        headers = {name: item for name, item in call.headers.items() if name.lower() != "set-cookie"}
-        reply.metadata = {
-            **(reply.metadata or {}),
-            "http": {"status": call.status, "headers": headers},
-        }
-        session = values.get("sessionId")
-        if isinstance(config.get("sessionParser"), str):
-            session = (
-                await self._parsed(config["sessionParser"], call, text, "config.sessionParser") or session
-            )
-        if session:
-            reply.metadata["sessionId"] = text_of(session)
-        self._estimate(reply, values)
-        return events, reply
-
-    def _estimate(self, reply: Reply, values: dict[str, Any]) -> None:
-        """Tokens guessed from words, where the suite asks for it."""
-        settings = self.agent.config.get("tokenEstimation")
-        if reply.usage is not None or not isinstance(settings, dict) or settings.get("enabled") is False:
-            return
-        factor = settings.get("multiplier")
-        factor = factor if isinstance(factor, int | float) and factor > 0 else 1.3
-        reply.usage = Usage(
-            math.ceil(len(str(values["prompt"]).split()) * factor),
-            math.ceil(len(reply.text.split()) * factor),
-        )
-
-
-def _value(text: str) -> Any:
-    """The JSON value of a body; None where it is none."""
-    try:
-        return decode(text)
-    except ValueError:
-        return None
 
 
 def _later(status: int) -> bool:
     return status == 429 or (status >= 500 and os.environ.get("PROMPTFOO_RETRY_5XX", "") in ("1", "true"))
-
-
-def _tools(config: dict[str, Any], name: str) -> Any:
-    """Tools in the shape that the endpoint wants (`transformToolsFormat`), from OpenAI's."""
-    value, wanted = config[name], config.get("transformToolsFormat")
-    if name != "tools" or wanted != "anthropic" or not isinstance(value, list):
-        return value
-    return [
-        {
-            "name": tool["function"].get("name"),
-            "description": tool["function"].get("description", ""),
-            "input_schema": tool["function"].get("parameters", {"type": "object"}),
-        }
-        if isinstance(tool, dict) and isinstance(tool.get("function"), dict)
-        else tool
-        for tool in value
-    ]

@@ -57,16 +57,12 @@ def other_provider(
     """
     kind, _, rest = provider_id.partition(":")
     if kind in ("http", "https"):
-        url = provider_id if rest.startswith("//") else settings.get("url")
+        url = settings.get("url") or (provider_id if rest.startswith("//") else "")
         return AgentSpec(
             provider_id, "promptfoo-http", {"url": str(url or ""), "config": settings}, base=base
         )
     if kind == "webhook" and rest:
-        body: dict[str, Any] = {"prompt": "{{prompt}}"}
-        if settings:
-            body["config"] = settings
-        config = {"method": "POST", "body": body, "transformResponse": "json.output"}
-        return AgentSpec(provider_id, "promptfoo-http", {"url": rest, "config": config}, base=base)
+        return AgentSpec(provider_id, "webhook", {"url": rest, "config": settings}, base=base)
     if provider_id == "sequence":
         return AgentSpec(provider_id, "sequence", {"config": settings}, base=base)
     if provider_id == "promptfoo:simulated-user":

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import base64
 import json
-import mimetypes
-import secrets
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
-from tui_eval.agents.base import AgentError, Services
+from tui_eval.agents.base import AgentError
 from tui_eval.agents.wire import decode, encode, one_line, text_of
-from tui_eval.guard.paths import confine
 
 JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
+TEXT_TYPE = "text/plain;charset=UTF-8"
+"""What a body is sent as whose request does not say."""
+_VARIABLE = re.compile(r"\{\{[\s\S]*?\}\}")
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
     Raises:
         AgentError: it cannot be rendered.
     """
-    if "{{" not in text and "{%" not in text:
+    if not any(mark in text for mark in ("{{", "{%", "{#")):
         return text
     from tui_eval.scripting.templates import TemplateError, render
 
@@ -56,60 +57,103 @@ def filled_headers(given: Any, values: Mapping[str, Any]) -> dict[str, str]:
     return {str(name).lower(): filled(text_of(item), values).strip() for name, item in items}
 
 
-def configured(url: str, config: Mapping[str, Any], values: dict[str, Any], prompt: Any) -> HttpRequest:
-    """The request of a provider with `url`, `method`, `headers`, `body` and `queryParams`.
+def configured(
+    url: str, config: Mapping[str, Any], values: dict[str, Any], prompt: Any, reference: bool = False
+) -> HttpRequest:
+    """The request of a provider with `url`, `method`, `headers`, `body` and `queryParams`; the body of a `multipart`
+    one is added by who has its files.
 
     Args:
         prompt: the prompt after `transformRequest`; a mapping is laid over a JSON body.
+        reference: leave the templates of such a body as they are, as promptfoo does.
 
     Raises:
-        AgentError: a template cannot be rendered, or a body is missing.
+        AgentError: a template cannot be rendered, or the body is missing or does not fit its type.
     """
-    method = str(config.get("method") or "GET").upper()
+    form = isinstance(config.get("multipart"), dict)
+    method = filled(str(config.get("method") or ("POST" if form else "GET")), values).upper()
     headers = filled_headers(config.get("headers"), values)
     body = config.get("body")
-    address = filled(url, values)
-    query = config.get("queryParams")
-    if isinstance(query, dict) and query:
-        pairs = {str(key): filled(text_of(item), values) for key, item in query.items()}
-        address += ("&" if urlsplit(address).query else "?") + urlencode(pairs)
-    request = HttpRequest(method, address, headers)
-    if method == "GET" or (body is None and not isinstance(prompt, dict)):
-        if method in ("POST", "PUT", "PATCH") and "multipart" not in config:
-            raise AgentError(f"config.body is missing: a {method} request needs one")
+    if form:
+        headers.pop("content-type", None)
+        if method in ("GET", "HEAD"):
+            raise AgentError(f"config.multipart: a {method} request has no body")
+        if body is not None:
+            raise AgentError("config has both body and multipart")
+    request = HttpRequest(method, with_query(filled(url, values), _query(config, values)), headers)
+    if form:
         return request
+    if body is None and method in ("POST", "PUT", "PATCH") and not isinstance(prompt, dict):
+        raise AgentError(f"config.body is missing: a {method} request needs one")
+    structured = isinstance(body, dict | list) or (body is None and isinstance(prompt, dict))
+    if "content-type" not in headers and config.get("method") != "GET" and (structured or body is not None):
+        headers["content-type"] = JSON_TYPE if structured else FORM_TYPE
     is_json = JSON_TYPE in headers.get("content-type", "")
-    if "content-type" not in headers:
-        is_json = isinstance(body, dict | list) or body is None
-        headers["content-type"] = JSON_TYPE if is_json else FORM_TYPE
+    if isinstance(body, dict | list) and not is_json and "content-type" in headers:
+        raise AgentError(
+            f"config.body is an object or a list, but content-type is {headers['content-type']}: a body of another "
+            f"type than {JSON_TYPE} must be text"
+        )
+    if method == "GET" or (body is None and not structured):
+        return request
     if is_json:
-        request.body = encode(_json_body(body, values, prompt))
+        found = _json_body(body, values, prompt, reference)
+        request.body = found.encode("utf-8", "replace") if isinstance(found, str) else encode(found)
     else:
         given = {**values, "prompt": prompt if isinstance(prompt, str) else text_of(prompt)}
-        text = body if isinstance(body, str) else text_of(leaves(body, given))
-        request.body = filled(text, given).encode("utf-8", "replace")
+        request.body = filled(text_of(body), given).strip().encode("utf-8", "replace")
     return request
 
 
-def _json_body(body: Any, values: dict[str, Any], prompt: Any) -> Any:
+def _query(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:
+    query = config.get("queryParams")
+    items = query.items() if isinstance(query, dict) else ()
+    return {str(key): filled(text_of(item), values) for key, item in items}
+
+
+def with_query(url: str, pairs: Mapping[str, str]) -> str:
+    """A URL with more in its query, written as browsers write forms (WHATWG URL, `searchParams`)."""
+    if not pairs:
+        return url
+    parts = urlsplit(url)
+    query = [*parse_qsl(parts.query, keep_blank_values=True), *pairs.items()]
+    return urlunsplit(
+        parts._replace(query=urlencode(query, safe="*").replace("~", "%7E"), path=parts.path or "/")
+    )
+
+
+def _json_body(body: Any, values: dict[str, Any], prompt: Any, reference: bool) -> Any:
+    if isinstance(body, str):
+        with suppress(ValueError):
+            body = decode(body)
+    if isinstance(prompt, list) and reference:
+        prompt = {str(index): item for index, item in enumerate(prompt)}
     if isinstance(prompt, dict):
-        own = _json_body(body, values, text_of(prompt)) if body is not None else {}
-        return {**own, **prompt} if isinstance(own, dict) else prompt
-    given = {**values, "prompt": prompt}
-    if not isinstance(body, str):
-        return leaves(body, given)
-    return leaves_of_text(body, given)
+        own = body if isinstance(body, dict) else {}
+        return {**(own if reference else leaves(own, values)), **prompt}
+    given = {**values, "prompt": text_of(prompt) if isinstance(prompt, list) else prompt}
+    return leaves_of_text(body, given) if isinstance(body, str) else leaves(body, given)
 
 
 def leaves(value: Any, values: Mapping[str, Any]) -> Any:
-    """A body leaf by leaf; what is JSON after rendering becomes the value it is."""
+    """A body leaf by leaf; what is a JSON object or list after rendering becomes one."""
     if isinstance(value, str):
-        text = filled(value, values)
-        return _value(text) if text != value or text[:1] in "{[" else text
+        return _value(filled(value, values))
     if isinstance(value, list):
         return [leaves(item, values) for item in value]
     if isinstance(value, dict):
-        return {filled(str(key), values): leaves(item, values) for key, item in value.items()}
+        return {str(key): leaves(item, values) for key, item in value.items()}
+    return value
+
+
+def rendered(value: Any, values: Mapping[str, Any]) -> Any:
+    """A body leaf by leaf; what is text stays text."""
+    if isinstance(value, str):
+        return filled(value, values)
+    if isinstance(value, list):
+        return [rendered(item, values) for item in value]
+    if isinstance(value, dict):
+        return {str(key): rendered(item, values) for key, item in value.items()}
     return value
 
 
@@ -123,7 +167,8 @@ def _value(text: str) -> Any:
 
 
 def leaves_of_text(body: str, values: Mapping[str, Any]) -> Any:
-    """A JSON body given as text; where the variables break it, they are escaped and it is made again."""
+    """A JSON body that is text because its templates stand outside quotes; where the variables break it, they are
+    escaped and it is made again."""
     text = filled(body, values)
     try:
         return decode(text)
@@ -142,17 +187,20 @@ def _escaped(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def raw(text: str, config: Mapping[str, Any], values: dict[str, Any], prompt: Any) -> HttpRequest:
-    """A request given as it goes over the wire: request line, headers, a blank line, the body.
+def raw(text: str, config: Mapping[str, Any], url: str, values: dict[str, Any], prompt: Any) -> HttpRequest:
+    """A request given as it goes over the wire: request line, headers, a blank line, the body. Only `{{…}}` is filled
+    in, with texts escaped for JSON; a `url` of https (or `useHttps`) says that it goes over TLS.
 
     Raises:
         AgentError: it has no request line or no Host.
     """
-    given = {**values, "prompt": prompt if isinstance(prompt, str) else text_of(prompt)}
-    head, _, body = text.replace("\r\n", "\n").lstrip("\n").partition("\n\n")
-    first, *lines = filled(head, given).strip().split("\n")
-    words = first.split()
-    if len(words) < 2 or not words[1].startswith(("/", "http")):
+    given = _escaped({**values, "prompt": prompt})
+    text = _VARIABLE.sub(lambda found: filled(found[0], given), text.replace("\r\n", "\n").strip())
+    head, _, body = text.strip().partition("\n\n")
+    first, *lines = head.split("\n")
+    method, _, rest = first.strip().partition(" ")
+    target, _, version = rest.strip().rpartition(" ")
+    if not method.isupper() or not target.strip() or not version.upper().startswith("HTTP"):
         raise AgentError(f"config.request: {one_line(first, 80)} is not a request line (POST /path HTTP/1.1)")
     headers: dict[str, str] = {}
     for line in lines:
@@ -163,67 +211,14 @@ def raw(text: str, config: Mapping[str, Any], values: dict[str, Any], prompt: An
     headers.pop("content-length", None)
     if not host:
         raise AgentError("config.request: it needs a Host header")
-    scheme = "https" if config.get("useHttps") is True else "http"
-    url = words[1] if words[1].startswith("http") else f"{scheme}://{host}{words[1]}"
+    scheme = "https" if config.get("useHttps") is True or url.startswith("https") else "http"
+    parts = urlsplit(urljoin("http://placeholder/", target.strip()))
+    query = f"?{parts.query}" if parts.query else ""
     body = body.strip()
-    sent: bytes | None = None
-    if body:
-        if JSON_TYPE in headers.get("content-type", "") or body[:1] in "{[":
-            value = leaves_of_text(body, given)
-            sent = value.encode("utf-8", "replace") if isinstance(value, str) else encode(value)
-        else:
-            sent = filled(body, given).encode("utf-8", "replace")
-    return HttpRequest(words[0].upper(), url, headers, sent)
-
-
-def multipart(
-    parts: Any, request: HttpRequest, values: Mapping[str, Any], services: Services, base: Path
-) -> None:
-    """Make the body of a request a form of fields and files, in place.
-
-    Raises:
-        AgentError: a part is neither, or its file cannot be read.
-        NeedsTrust: a file lies outside the root.
-    """
-    boundary = f"tui-eval-{secrets.token_hex(12)}"
-    chunks: list[bytes] = []
-    for part in parts if isinstance(parts, list) else []:
-        if not isinstance(part, dict) or not part.get("name"):
-            raise AgentError("config.multipart.parts: each part needs a name")
-        name = _quoted(filled(str(part["name"]), values))
-        head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"'
-        if part.get("kind") == "file":
-            data, file, kind = _file(part, values, services, base)
-            head += f'; filename="{_quoted(file)}"\r\nContent-Type: {kind}'
-        else:
-            data = filled(text_of(part.get("value")), values).encode("utf-8", "replace")
-        chunks.append(f"{head}\r\n\r\n".encode("utf-8", "replace") + data + b"\r\n")
-    chunks.append(f"--{boundary}--\r\n".encode())
-    request.body = b"".join(chunks)
-    request.headers["content-type"] = f"multipart/form-data; boundary={boundary}"
-    if request.method == "GET":
-        request.method = "POST"
-
-
-def _file(
-    part: dict[str, Any], values: Mapping[str, Any], services: Services, base: Path
-) -> tuple[bytes, str, str]:
-    source = part.get("source")
-    if not isinstance(source, dict) or source.get("type", "path") != "path" or not source.get("path"):
-        raise AgentError("config.multipart: a file needs source: {type: path, path: file://FILE}")
-    given = filled(str(source["path"]), values).removeprefix("file://")
-    path = confine(services.root, given, services.trust, base)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise AgentError(f"config.multipart: cannot read {given}: {error.strerror or error}") from None
-    name = filled(str(part.get("filename") or path.name), values)
-    kind = part.get("contentType") or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return data, name, str(kind)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
+    if body and "content-type" not in headers:
+        headers["content-type"] = TEXT_TYPE
+    sent = body.replace("\n", "\r\n").encode("utf-8", "replace") if body else None
+    return HttpRequest(method, f"{scheme}://{host}{parts.path or '/'}{query}", headers, sent)
 
 
 def basic(user: str, password: str) -> str:

@@ -1,11 +1,11 @@
 """`config.tls` of a promptfoo HTTP provider: whom to trust, and which certificate to show.
 
-What Python's own TLS reads is supported: PEM, in files or in the suite. A PKCS#12 file (`pfx`) needs a library
-that this program does not bring, and says so.
+PEM is what Python's own TLS reads; PKCS#12 (`pfx`) and Java keystores need the extra `certificates`.
 """
 
 from __future__ import annotations
 
+import os
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -15,14 +15,21 @@ from typing import Any
 import httpx
 
 from tui_eval.agents.base import Services
+from tui_eval.agents.key_files import Identity, KeyFileError, from_java, from_pkcs12
+from tui_eval.agents.promptfoo_files import SettingsFiles
 from tui_eval.agents.wire import one_line
 from tui_eval.config import ConfigError
-from tui_eval.guard.paths import confine
 
-_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERSIONS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
 _KNOWN = frozenset(
     ("ca", "caPath", "cert", "certPath", "key", "keyPath", "passphrase", "rejectUnauthorized", "ciphers",
-     "minVersion", "maxVersion")
+     "minVersion", "maxVersion", "pfx", "pfxPath", "servername", "secureProtocol", "jksPath", "jksContent",
+     "keystorePassword", "keyAlias")
 )  # fmt: skip
 
 
@@ -39,15 +46,10 @@ def context_of(settings: Any, services: Services, base: Path, provider: str) -> 
     if not isinstance(settings, dict):
         raise ConfigError(f"{where}: expected a mapping")
     if unknown := sorted(settings.keys() - _KNOWN):
-        raise ConfigError(
-            f"{where}.{unknown[0]} is not supported; known: {', '.join(sorted(_KNOWN))} (make PEM files of a .pfx: "
-            "openssl pkcs12)"
-        )
-    reading = _Reading(settings, services, base, where)
+        raise ConfigError(f"{where}.{unknown[0]} is not supported; known: {', '.join(sorted(_KNOWN))}")
+    reading = _Reading(settings, SettingsFiles(services, base, where))
     try:
-        context = httpx.create_ssl_context()
-        if authorities := reading.text("ca", "caPath"):
-            context.load_verify_locations(cadata=authorities)
+        context = _trusting(reading.text("ca", "caPath"))
         if settings.get("rejectUnauthorized") is False:
             services.trust.require(f"speak to a server without checking its certificate ({where})")
             context.check_hostname = False
@@ -55,26 +57,49 @@ def context_of(settings: Any, services: Services, base: Path, provider: str) -> 
         reading.certificate(context)
         if isinstance(settings.get("ciphers"), str):
             context.set_ciphers(settings["ciphers"])
-        for key in ("minVersion", "maxVersion"):
-            if (version := settings.get(key)) is not None:
-                if version not in _VERSIONS:
-                    raise ConfigError(f"{where}.{key}: {version!r} is none of {', '.join(_VERSIONS)}")
-                setattr(
-                    context, {"minVersion": "minimum_version"}.get(key, "maximum_version"), _VERSIONS[version]
-                )
+        _set_versions(context, settings, where)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise ConfigError(f"{where}: {one_line(str(error))}") from None
+    except KeyFileError as error:
+        raise ConfigError(f"{where}: {error}") from None
     return context
+
+
+def server_name(settings: Any) -> str | None:
+    """The name that the server's certificate must be for, where it is not the URL's (`servername`)."""
+    name = settings.get("servername") if isinstance(settings, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
+def _trusting(authorities: str) -> ssl.SSLContext:
+    """A context that trusts these authorities and no others; without any, the usual ones."""
+    if not authorities:
+        return httpx.create_ssl_context()
+    context = ssl.create_default_context(cadata=authorities)
+    # Python 3.13 asks for extensions that authorities of a company's own often lack; node does not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _set_versions(context: ssl.SSLContext, settings: Mapping[str, Any], where: str) -> None:
+    """Limit the versions; `secureProtocol` is node's old way to name a single one (`TLSv1_2_method`)."""
+    method = settings.get("secureProtocol")
+    if isinstance(method, str) and method not in ("TLS_method", "TLS_client_method", "SSLv23_method"):
+        only = method.removesuffix("_method").removesuffix("_client").replace("_", ".")
+        settings = {"minVersion": only, "maxVersion": only, **settings}
+    for key, attribute in (("minVersion", "minimum_version"), ("maxVersion", "maximum_version")):
+        if (version := settings.get(key)) is not None:
+            if version not in _VERSIONS:
+                raise ConfigError(f"{where}.{key}: {version!r} is none of {', '.join(_VERSIONS)}")
+            setattr(context, attribute, _VERSIONS[version])
 
 
 class _Reading:
     """What the settings name, read from the suite or its files."""
 
-    def __init__(self, settings: Mapping[str, Any], services: Services, base: Path, where: str) -> None:
+    def __init__(self, settings: Mapping[str, Any], files: SettingsFiles) -> None:
         self._settings = settings
-        self._services = services
-        self._base = base
-        self._where = where
+        self._files = files
 
     def text(self, inline: str, path: str) -> str:
         """PEM text; empty where neither key is there."""
@@ -84,26 +109,54 @@ class _Reading:
         if isinstance(given, str):
             return given
         file = self._settings.get(path)
-        if not isinstance(file, str):
-            return ""
-        found = confine(self._services.root, file.removeprefix("file://"), self._services.trust, self._base)
-        try:
-            return found.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not PEM text"
-            raise ConfigError(f"{self._where}.{path}: {file}: {reason}") from None
+        return self._files.text(file, path) if isinstance(file, str) else ""
 
     def certificate(self, context: ssl.SSLContext) -> None:
         """Have the context show the client's certificate, if there is one."""
+        identity = self._keystore() or self._bundle()
+        if identity is not None:
+            if not identity.certificates:
+                raise ConfigError(f"{self._files.where}: there is no certificate with the key")
+            text, password = identity.pem()
+            _load(context, text, password)
+            return
         certificate, key = self.text("cert", "certPath"), self.text("key", "keyPath")
         if not certificate and not key:
             return
         if not certificate:
-            raise ConfigError(f"{self._where}: a key without a certificate (cert or certPath)")
+            raise ConfigError(f"{self._files.where}: a key without a certificate (cert or certPath)")
         passphrase = self._settings.get("passphrase")
-        # OpenSSL reads it from files only; nobody else may read this one, and it goes at once. An empty
-        # passphrase keeps it from asking the terminal for one.
-        with tempfile.NamedTemporaryFile("w", prefix="tui-eval-", suffix=".pem") as file:
-            file.write(f"{certificate}\n{key}\n")
-            file.flush()
-            context.load_cert_chain(file.name, password="" if passphrase is None else str(passphrase))
+        # An empty passphrase keeps OpenSSL from asking the terminal for one.
+        _load(context, f"{certificate}\n{key}\n", "" if passphrase is None else str(passphrase))
+
+    def _bundle(self) -> Identity | None:
+        data = self._packed("pfx", "pfxPath")
+        passphrase = self._settings.get("passphrase")
+        return None if data is None else from_pkcs12(data, None if passphrase is None else str(passphrase))
+
+    def _keystore(self) -> Identity | None:
+        data = self._packed("jksContent", "jksPath")
+        if data is None:
+            return None
+        passwords = [
+            str(self._settings[key]) for key in ("keystorePassword", "passphrase") if self._settings.get(key)
+        ]
+        passwords = passwords or [os.environ.get("PROMPTFOO_JKS_PASSWORD", "")]
+        if not passwords[0]:
+            raise ConfigError(f"{self._files.where}: keystorePassword is missing")
+        alias = self._settings.get("keyAlias")
+        return from_java(data, passwords, str(alias) if alias else None)
+
+    def _packed(self, inline: str, path: str) -> bytes | None:
+        if isinstance(given := self._settings.get(inline), str) and given:
+            return self._files.unpacked(given, inline)
+        file = self._settings.get(path)
+        return self._files.data(file, path) if isinstance(file, str) and file else None
+
+
+def _load(context: ssl.SSLContext, text: str, password: str) -> None:
+    """OpenSSL reads certificates from files only; nobody else may read this one, and it goes at once."""
+    with tempfile.NamedTemporaryFile("w", prefix="tui-eval-", suffix=".pem") as file:
+        file.write(text)
+        file.flush()
+        context.load_cert_chain(file.name, password=password)

@@ -86,6 +86,7 @@ class Environment(Hosts):
                 prices=self.config.prices,
                 nao_costs=self.config.nao.costs if self.config.nao else {},
                 paces=self.paces,
+                conceal=self.masker.add,
             )
             agent = self._agents[key] = agents.create(filled, services)
         return agent
