@@ -250,11 +250,12 @@ def server_command(port: int) -> int:
     type=FormatChoice(["start_to_agent", "nao", "promptfoo", "neuro_san"]),
 )
 @click.option("--agent", metavar="AGENT", help="as for `run`; without it a scripted agent to begin with")
-def init_command(folder: Path, case_format: str, agent: str | None) -> int:
+@click.option("-m", "--model", metavar="MODEL", help="the agent's model")
+def init_command(folder: Path, case_format: str, agent: str | None, model: str | None) -> int:
     """Write a first suite and a tui_eval.yaml."""
     from tui_eval.commands.init import init
 
-    return init(folder, case_format, agent)
+    return init(folder, case_format, agent, model)
 
 
 @cli.command(name="help")

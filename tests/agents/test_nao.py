@@ -168,6 +168,16 @@ async def test_signs_in_with_a_browser_where_nothing_else_is_given(
     await another.close()
 
 
+async def test_nobody_is_sent_to_a_page_that_no_server_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nao_auth, "_approved", {})
+    lines: list[str] = []
+    it = agent("nao", url="http://127.0.0.1:9", retries=0)
+    with pytest.raises(AgentError, match=r"no answer from http://127\.0\.0\.1:9/: connection refused"):
+        await it.prepare(lines.append)
+    assert not lines
+    await it.close()
+
+
 async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
     lines: list[str] = []

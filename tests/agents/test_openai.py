@@ -284,14 +284,25 @@ async def test_secrets_and_options(monkeypatch: pytest.MonkeyPatch, server: Open
         agent("openai", sytem="x")
     with pytest.raises(ConfigError, match=r"agents\.it\.tools\[0\]\.type"):
         agent("openai", tools=[{"type": "shell"}])
-    with pytest.raises(AgentError, match="model: is missing"):
+    with pytest.raises(
+        AgentError, match=r"no answer from http://127\.0\.0\.1:9/v1/models: connection refused"
+    ):
         await agent("openai", base_url="http://127.0.0.1:9/v1", retries=0).open(context())
+    with pytest.raises(AgentError, match=r"model: is missing; give one here or with -m$"):
+        await agent("openai").open(context())
 
 
 async def test_the_only_model_of_a_server(server: OpenAIServer) -> None:
     it = agent("openai", base_url=server.base)
     _, replies = await talk(it, "x")
     assert replies[0].model == "only-model"
+    await it.close()
+    server.models_served = ["small", "large\x1b[2J"]
+    it = agent("openai", base_url=server.base)
+    with pytest.raises(
+        AgentError, match=r"model: is missing; give one here or with -m \(.*/v1 has small, large"
+    ):
+        await it.open(context())
     await it.close()
 
 

@@ -86,16 +86,3 @@ def test_every_assertion_of_promptfoo_that_is_judged_is_listed() -> None:
     for kind in re.findall(r"`([a-z:-]+)`", page.partition("| group |")[2].partition("What is judged by")[0]):
         assert table.check_for(kind) or kind in ("not-", "weight", "metric", "threshold", "transform", "config",
                                                  "assert-set"), kind  # fmt: skip
-
-
-def test_init_writes_suites_that_run(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("start_to_agent", "nao", "promptfoo", "neuro_san"):
-        folder = tmp_path / name
-        written = cli("init", folder, "--format", name)
-        assert written.code == 0 and "tui_eval.yaml" in written.out
-        assert cli("check", folder).code == 0
-        assert cli("run", folder, "--no-store").code == 0, name
-        assert cli("init", folder, "--format", name).code == 4
-    with_agent = cli("init", tmp_path / "own", "--agent", "http://localhost:9/v1")
-    assert with_agent.code == 0
-    assert "base_url" in (tmp_path / "own" / "tui_eval.yaml").read_text()

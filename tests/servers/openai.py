@@ -14,6 +14,8 @@ from tests.servers.base import Planned, Seen, Server
 class OpenAIServer(Server):
     """`base` is the base URL that clients are given. Unplanned, it repeats the last message."""
 
+    models_served: tuple[str, ...] | list[str] = ("only-model",)
+
     @property
     def base(self) -> str:
         """The base URL, ending in /v1."""
@@ -31,8 +33,9 @@ class OpenAIServer(Server):
         app.router.add_get("/v1/models", self.models)
 
     async def models(self, request: web.Request) -> web.Response:
-        """The one model that is served."""
-        return web.json_response({"object": "list", "data": [{"id": "only-model", "object": "model"}]})
+        """The models that are served; one unless a test names others."""
+        data = [{"id": name, "object": "model"} for name in self.models_served]
+        return web.json_response({"object": "list", "data": data})
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """One chat completion."""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.tui.app_host import SUITE, FakeEngine, LiveRun, project, running_app, screen_text, until
-from tui_eval.tui.screens.agent_question import AgentQuestion
+from tui_eval.tui.screens.agent_question import AgentQuestion, FirstAgent
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.state import filtering
 from tui_eval.tui.state.agent_entry import AgentEntryError, added, entry_for
@@ -31,6 +31,7 @@ run: {concurrency: 2}
         ("anthropic:claude-x:1", {"type": "anthropic", "model": "claude-x:1"}),
         ("http://localhost:8000/chat", {"type": "http", "url": "http://localhost:8000/chat"}),
         ("https://host/v1", {"type": "openai", "base_url": "https://host/v1"}),
+        ("https://host/v1 tiny:1b", {"type": "openai", "base_url": "https://host/v1", "model": "tiny:1b"}),
         ("agents/mine.py:answer", {"type": "python", "function": "agents/mine.py:answer"}),
     ],
 )
@@ -92,8 +93,39 @@ async def test_an_empty_folder_says_what_it_looks_for_and_writes_a_first_suite(t
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("s")
+        await until(lambda: isinstance(app.screen, FirstAgent), pilot)
+        assert "no model, no key" in screen_text(app)
+        await pilot.press("enter")
         await until(lambda: app.state.rows, pilot)
-        assert (tmp_path / "tui_eval.yaml").exists()
+        assert "scripted" in (tmp_path / "tui_eval.yaml").read_text()
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24)], ids=["60x16", "80x24"])
+async def test_a_first_suite_takes_the_agent_that_is_typed(tmp_path, size):
+    async with running_app(tmp_path, size) as (app, pilot):
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        assert "nothing" in screen_text(app)
+        await pilot.press("n")
+        await until(lambda: isinstance(app.screen, FirstAgent), pilot)
+        await until(lambda: "is a nao server" in screen_text(app), pilot)
+        assert "esc not now" in screen_text(app) and "FILE.py:function" in screen_text(app)
+        await pilot.press(*"nonsense", "enter")
+        await until(lambda: "not an agent" in screen_text(app), pilot)
+        await pilot.press("ctrl+u", *"http://localhost:5005", "enter")
+        await until(lambda: app.state.rows, pilot)
+        assert '{type: nao, url: "http://localhost:5005"}' in (tmp_path / "tui_eval.yaml").read_text()
+
+
+async def test_a_first_suite_beside_a_configuration_asks_its_agent(tmp_path):
+    (tmp_path / "tui_eval.yaml").write_text("agents:\n  mine: {type: echo}\n")
+    async with running_app(tmp_path) as (app, pilot):
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("p")
+        await until(lambda: app.state.rows, pilot)
+        assert app.state.rows[0].agent == "mine"
+        assert (tmp_path / "tui_eval.yaml").read_text() == "agents:\n  mine: {type: echo}\n"
 
 
 async def test_a_problem_in_the_configuration_stands_in_the_tree_and_opens(tmp_path, monkeypatch):

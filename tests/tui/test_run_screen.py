@@ -194,3 +194,18 @@ async def test_an_engine_that_ends_in_the_middle_is_said_and_nothing_seems_to_ru
         await until(lambda: "interrupted" in screen_text(app) and " running" not in screen_text(app), pilot)
         assert any("its engine has ended (H, then u goes on" in text for _, _, text in app.log_lines)
         run.writer.close()
+
+
+async def test_an_agent_that_waits_for_the_person_calls_them(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    line = "sign in to nao within 5 minutes: http://localhost:5005/cli-login?port=1\x1b[2J"
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await opened(app, pilot)
+        for number in range(2):
+            run.writer.live(run.start(number), "note", line)
+        await until(lambda: len(app._notifications), pilot)
+        (notice,) = app._notifications
+        assert notice.message.startswith("sign in to nao") and "l shows it again" in notice.message
+        assert notice.message.isprintable() and line in [text for _, _, text in app.log_lines]
+        run.finish()

@@ -91,6 +91,7 @@ class Credentials:
             elif self._tell is not None and not self._given:
                 from tui_eval.agents.nao_browser import sign_in
 
+                await self._reach(client)
                 token = await sign_in(self.url, lambda code: self._exchange(client, code), self._tell)
                 _approved[self.url] = {"Authorization": f"Bearer {token}"}
             elif self.headers:
@@ -102,6 +103,19 @@ class Credentials:
                 )
             self.headers = {"Authorization": f"Bearer {token}"}
             self.generation += 1
+
+    async def _reach(self, client: HttpClient) -> None:
+        """Nobody is sent to a page that no server shows.
+
+        Raises:
+            AgentError: there is no server.
+        """
+        call = client.call("GET", f"{self.url}/", any_status=True)
+        try:
+            async for _ in call.open():
+                pass
+        finally:
+            await call.close()
 
     async def _exchange(self, client: HttpClient, code: str) -> str:
         """The token for a code from the browser."""

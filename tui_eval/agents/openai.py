@@ -24,6 +24,7 @@ from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
+from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Reply, Usage
 
 BASE_URL = "https://api.openai.com/v1"
@@ -81,29 +82,38 @@ class OpenAIAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""
-        model = context.model or self.model or await self._only_model()
+        model = context.model or self.model
         if not model:
-            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+            served = await self._served()
+            if len(served) != 1:
+                there = f" ({self.base_url} has {clip(', '.join(served), 200)})" if served else ""
+                raise AgentError(f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}")
+            model = self.model = served[0]
         await self.toolbox.load()
         return OpenAISession(self, model.removeprefix("openai:"), context.model_headers)
 
-    async def _only_model(self) -> str | None:
-        """The model of a server that serves exactly one, as local servers do."""
+    async def _served(self) -> list[str]:
+        """The models of a server of one's own; local ones often serve exactly one.
+
+        Raises:
+            AgentError: there is no server.
+        """
         if self.base_url == BASE_URL:
-            return None
+            return []
         call = self.client.call("GET", f"{self.base_url}/models")
         try:
             async for _ in call.open():
                 pass
             served = decode(await call.read())
-            names = [item["id"] for item in served["data"]]
-        except (AgentError, ValueError, TypeError, KeyError):
-            return None
+            return [item["id"] for item in served["data"] if isinstance(item["id"], str)]
+        except AgentError as error:
+            if error.status is None:
+                raise
+        except (ValueError, TypeError, KeyError):
+            pass
         finally:
             await call.close()
-        if len(names) == 1 and isinstance(names[0], str):
-            self.model = names[0]
-        return self.model
+        return []
 
     async def embed(self, texts: list[str]) -> list[list[float]]:
         """A vector for each text, by this server's `/embeddings` and `embedding_model`.

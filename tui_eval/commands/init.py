@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tui_eval import agents
 from tui_eval.commands.output import CommandError, say
-from tui_eval.config import Config, ConfigError
+from tui_eval.config import CONFIG_NAME, Config, ConfigError, load
 
 _SUITES: dict[str, tuple[str, str]] = {
     "start_to_agent": (
@@ -62,7 +65,7 @@ tests:
     "neuro_san": (
         "tests/fixtures/first.hocon",
         """\
-# Two interactions of one conversation; the second depends on the first.
+# Two interactions of one conversation; the second depends on the first. "agent" is the network that is asked.
 {
     "agent": "my_agent",
     "connections": "http",
@@ -96,29 +99,76 @@ default:
   say: "Hello! How can I help?"
 """
 
-_DATABASE = """\
+_SCRIPTED = {"type": "scripted", "script": "agent.script.yaml"}
+_SERVERS = {"nao": "nao", "neuro_san": "neuro-san"}
+_NETWORK = "hello_world"
+_NAO = """\
 databases:
   main: {type: files, path: data}        # each CSV, Parquet or JSON file is a table
+suites:
+  - {path: "tests/**", agent: my_agent, database: main}
 """
 _ORDERS = "order_id,amount\n1,20.00\n2,64.50\n3,20.00\n"
 
 
-def init(folder: Path, case_format: str, agent: str | None) -> int:
-    """Write the files; those that exist are never touched.
+def init(folder: Path, case_format: str, agent: str | None, model: str | None = None) -> int:
+    """Write the files; those that exist are never touched, but a tui_eval.yaml that is there says which
+    agent the suite asks.
 
     Raises:
-        CommandError: a file is in the way or cannot be written.
+        CommandError: a file is in the way or cannot be written, or no such agent.
     """
-    name, suite = _SUITES[case_format]
-    files = {name: suite}
-    entry = _agent_entry(agent, folder)
-    if agent is None:
-        files["agent.script.yaml"] = _SCRIPT
-    config = f"agents:\n  my_agent: {entry}\n"
+    place, suite = _SUITES[case_format]
+    files: dict[str, str] = {}
+    there = (folder / CONFIG_NAME).exists()
+    entry: dict[str, str] = {}
+    if there:
+        name = _configured(folder, agent)
+    else:
+        entry = _entry(agent, model, case_format, folder) or _SCRIPTED
+        name = "my_agent" if entry["type"] != "neuro-san" else "neuro-san"
+        files[CONFIG_NAME] = f"agents:\n  {name}: {_flow(entry)}\n" + (_NAO if case_format == "nao" else "")
+    if entry == _SCRIPTED:
+        files[_SCRIPTED["script"]] = _SCRIPT
     if case_format == "nao":
         files["data/orders.csv"] = _ORDERS
-        config += f'{_DATABASE}suites:\n  - {{path: "tests/**", agent: my_agent, database: main}}\n'
-    files["tui_eval.yaml"] = config
+    asked = name if entry.get("type") != "neuro-san" else _NETWORK
+    if asked != "my_agent":
+        suite = suite.replace('"my_agent"', "my_agent").replace("my_agent", _quoted(asked))
+    files[place] = suite
+    _write(folder, files)
+    if there and case_format == "nao":
+        say(f"\n{CONFIG_NAME} is as it was: it must have\n{_NAO.replace('my_agent', _quoted(name)).rstrip()}")
+    where = "" if folder == Path() else f" {shlex.quote(str(folder))}"
+    trust = " --trust" if entry.get("type") == "python" else ""
+    say(
+        f"\nnow: tui-eval{where}{' ' * (len(trust) + 8)}the app\n     tui-eval run{where or ' .'}{trust}  the same without it"
+    )
+    if asked == _NETWORK:
+        say(f'     (it asks the network "{_NETWORK}": write yours into {place})')
+    if trust:
+        say(f"     (--trust: it runs {entry['function']}; the app asks)")
+    return 0
+
+
+def _configured(folder: Path, agent: str | None) -> str:
+    """The agent that a configuration already there has for the suite."""
+    settings = load([folder], folder / CONFIG_NAME)
+    for problem in settings.problems:
+        if problem.level == "error":
+            raise CommandError(str(problem))
+    file = folder / CONFIG_NAME
+    if agent is not None and agent not in settings.agents:
+        raise CommandError(
+            f"{file} exists and init never overwrites: add {agent} there under agents:, then give its name"
+            f" (it has {', '.join(settings.agents) or 'none'})"
+        )
+    if not settings.agents:
+        raise CommandError(f"{file} exists and has no agent; add one under agents: (`tui-eval help agents`)")
+    return agent or next(iter(settings.agents))
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
     existing = [path for path in files if (folder / path).exists()]
     if existing:
         raise CommandError(
@@ -131,26 +181,56 @@ def init(folder: Path, case_format: str, agent: str | None) -> int:
         except OSError as error:
             raise CommandError(f"{folder / path}: cannot be written: {error.strerror or error}") from None
         say(f"wrote {folder / path}")
-    place = "" if folder == Path() else f" {folder}"
-    say(f"\nnow: tui-eval{place}        the app\n     tui-eval run{place or ' .'}  the same without it")
-    return 0
 
 
-def _agent_entry(text: str | None, folder: Path) -> str:
+def _entry(text: str | None, model: str | None, case_format: str, folder: Path) -> dict[str, str]:
+    """The keys of the agent's entry; none for a scripted one. The address of a server alone is one of the
+    format's own servers."""
     if text is None:
-        return "{type: scripted, script: agent.script.yaml}"
+        return {}
+    if case_format in _SERVERS and _is_server(text):
+        entry = {"type": _SERVERS[case_format], "url": text.rstrip("/")}
+        return {**entry, "model": model} if model else entry
     try:
         spec = agents.from_argument(text, Config(root=folder.absolute()))
     except (ConfigError, agents.AgentError) as error:
         raise CommandError(str(error)) from None
-    parts = [f"type: {spec.type}"]
-    if spec.model:
-        parts.append(f"model: {_quoted(spec.model)}")
-    for key in ("base_url", "url", "function"):
+    entry = {"type": spec.type}
+    if model or spec.model:
+        entry["model"] = model or spec.model or ""
+    for key in ("base_url", "url", "function", "api_key"):
         if isinstance(spec.options.get(key), str):
-            parts.append(f"{key}: {_quoted(spec.options[key])}")
-    return "{" + ", ".join(parts) + "}"
+            entry[key] = spec.options[key]
+    if spec.type == "python":
+        entry["function"] = _below(folder, entry["function"])
+    return entry
+
+
+def _below(folder: Path, function: str) -> str:
+    """A function's file as tui_eval.yaml names it: from its own folder, where it is below that."""
+    file, _, name = function.rpartition(":")
+    try:
+        return f"{Path(file).resolve().relative_to(folder.resolve()).as_posix()}:{name}"
+    except ValueError:
+        return function
+
+
+def _is_server(text: str) -> bool:
+    try:
+        address = urlsplit(text)
+    except ValueError:
+        return False
+    return address.scheme in ("http", "https") and address.path in ("", "/")
+
+
+def _flow(entry: dict[str, str]) -> str:
+    plain = ("type", "script")
+    return (
+        "{"
+        + ", ".join(f"{key}: {value if key in plain else _quoted(value)}" for key, value in entry.items())
+        + "}"
+    )
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return json.dumps(text, ensure_ascii=False)

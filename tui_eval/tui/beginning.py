@@ -5,19 +5,27 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import tui_eval
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.screens.agent_question import FirstAgent
 from tui_eval.tui.suites_reading import SuitesReading
 
 SAMPLES = "sample_suites"
 FORMATS = (
     ("s", "start_to_agent", "a StartToAgent suite (YAML, test_cases)"),
-    ("n", "nao", "a nao suite (questions with the SQL of their answers)"),
+    ("n", "nao", "a nao suite (questions, and the SQL of answers)"),
     ("p", "promptfoo", "a promptfoo suite"),
     ("h", "neuro_san", "a neuro-san suite (.hocon)"),
 )
+
+
+SERVERS = {
+    "nao": "http://localhost:5005 alone is a nao server.",
+    "neuro_san": "http://localhost:8080 alone is a neuro-san server.",
+}
 
 
 def samples_folder() -> Path | None:
@@ -42,21 +50,32 @@ class Beginning(SuitesReading):
             if value == SAMPLES and samples is not None:
                 source = samples
                 run_in_thread(self, lambda: self._copy(source), self._begun, name="samples")
+            elif self.config is not None and self.config.agents:
+                self._first_agent(value, "")
             else:
-                run_in_thread(self, lambda: self._init(value), self._begun, name="init")
+                self.push_screen(
+                    FirstAgent(servers=SERVERS.get(value, "")), partial(self._first_agent, value)
+                )
 
         self.ask(
             "Begin with what?",
             answers,
             answer,
-            ["", "Each is written into this folder with a scripted agent, so that it runs at once."],
+            ["", "A suite is written into this folder, and a tui_eval.yaml that says which agent it tests."],
         )
+
+    def _first_agent(self, case_format: str, typed: str | None) -> None:
+        if typed is not None:
+            agent, _, model = typed.partition(" ")
+            options = ["--agent", agent] if agent else []
+            options += ["--model", model.strip()] if model.strip() else []
+            run_in_thread(self, lambda: self._init(case_format, options), self._begun, name="init")
 
     def _begun(self, trouble: str) -> None:
         if trouble:
             self.problem(trouble)
         else:
-            self.say("written; a runs it, e edits it")
+            self.say("written; a runs it, e edits it, E its agent")
         self.state.loading = True
         self.loader.load()
 
@@ -64,13 +83,16 @@ class Beginning(SuitesReading):
         target = self.state.root / SAMPLES
         if target.exists():
             return f"{SAMPLES} is already there"
-        shutil.copytree(samples, target, ignore=shutil.ignore_patterns(".tui-eval", "__pycache__"))
+        try:
+            shutil.copytree(samples, target, ignore=shutil.ignore_patterns(".tui-eval", "__pycache__"))
+        except (OSError, shutil.Error) as error:
+            return f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}"
         return ""
 
-    def _init(self, case_format: str) -> str:
+    def _init(self, case_format: str, options: list[str]) -> str:
         command = [sys.executable, "-m", "tui_eval", "init", str(self.state.root), "--format", case_format]
         done = subprocess.run(
-            command,
+            [*command, *options],
             capture_output=True,
             text=True,
             errors="replace",

@@ -108,8 +108,10 @@ class Follower:
     def _read(self, reader: RunReader) -> None:
         info = reader.info()
         view = RunView(info, self.folder)
-        view.apply_cases(reader.cases())
         rows = reader.changes(0)
+        view.apply_cases(
+            reader.cases()
+        )  # after the attempts: a run that is being planned has a case for each
         view.apply_attempts(rows)
         changed = max((row.changed for row in rows), default=0)
         live = reader.live(0, limit=100_000) if view.active else []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config import state_dir
-from tui_eval.guard.text import visible
+from tui_eval.guard.text import clip, visible
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread
@@ -22,6 +22,8 @@ from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.suites_reading import SuitesReading
 
 WANTS_TRUST = "needs trust: "
+WANTS_PERSON = "sign in to "
+"""How a note begins that waits for somebody (agents.nao_browser)."""
 
 
 class Following(SuitesReading):
@@ -72,8 +74,18 @@ class Following(SuitesReading):
             self.tell(RunChanged(changed, opened, "" if in_front else run.info.id))
         if said and in_front:
             self.tell(LiveText(said))
+        for row in news.live:
+            if row.kind == "note" and row.text.startswith(WANTS_PERSON):
+                self._call_person(row.text)
         if not run.active and (before or first):
             self._run_ended(run, rang=before)
+
+    def _call_person(self, text: str) -> None:
+        """The agent waits for the person, who may not be looking at its case."""
+        if all(text != said for _, _, said in self.log_lines):
+            self.log_line("note", text)
+            words = f"{visible(clip(text, 400), newlines=False)} (l shows it again)"
+            self.notify(words, severity="warning", timeout=60, markup=False)
 
     def _to_front(self, view: RunView) -> None:
         """Another run is in front: with the runs it builds on, or alone."""

@@ -1,7 +1,10 @@
-"""Which agent? Asked once where a suite names one that is not configured."""
+"""Which agent? Asked once where a suite names one that is not configured, and for a first suite."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -12,39 +15,39 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.tui.state.agent_entry import HINT, AgentEntryError, entry_for
 
 
-class AgentQuestion(ModalScreen[dict[str, str] | None]):
-    """Answers with the agent's entry; None: not now."""
+class AgentLine(ModalScreen[Any]):
+    """A question, a line to type an agent in, what may be typed. Those derived say what becomes of the line."""
 
     BINDINGS = [Binding("escape", "leave", "leave", show=False)]
     DEFAULT_CSS = """
-    AgentQuestion { align: center middle; background: $background 60%; }
-    AgentQuestion > Vertical { width: 76; max-width: 100%; height: auto; padding: 1 2; background: $panel; border: round $primary; }
-    AgentQuestion .title { text-style: bold; }
-    AgentQuestion Static { height: auto; }
-    AgentQuestion Input { height: 1; border: none; padding: 0; margin: 1 0; background: $surface-lighten-2; }
-    AgentQuestion .keys { color: $text-muted; }
-    AgentQuestion.-short > Vertical { padding: 0 1; }
-    AgentQuestion.-short Input { margin: 0; }
+    AgentLine { align: center middle; background: $background 60%; }
+    AgentLine > Vertical { width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
+    AgentLine .title { text-style: bold; }
+    AgentLine Static { height: auto; }
+    AgentLine Input { height: 1; border: none; padding: 0; margin: 1 0; background: $surface-lighten-2; }
+    AgentLine .keys { color: $text-muted; }
+    AgentLine.-short > Vertical { padding: 0 1; }
+    AgentLine.-short Input { margin: 0; }
     """
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
+    PLACEHOLDER = "openai:gpt-4.1"
+    KEYS = "enter writes it   esc not now"
 
-    def __init__(self, name: str, file: str, cases: int) -> None:
+    def __init__(self, title: str, words: str) -> None:
         super().__init__()
-        self._name = visible(clip(name, 60), newlines=False)
-        self._file = visible(clip(file, 60), newlines=False)
-        self._cases = cases
+        self._heading = visible(title, newlines=False)
+        self._words = visible(words)
 
     def compose(self) -> ComposeResult:
         """The question, a line to type in, what may be typed."""
         with Vertical():
-            many = f"{self._cases:,} cases ask" if self._cases != 1 else "The case asks"
-            yield Static(f"Which agent is {self._name}?", classes="title", markup=False)
-            yield Static(f"{many} for it, and there is none in {self._file}.", markup=False)
-            entry = Input(placeholder="openai:gpt-4.1", compact=True)
+            yield Static(self._heading, classes="title", markup=False)
+            yield Static(self._words, markup=False)
+            entry = Input(placeholder=self.PLACEHOLDER, compact=True)
             entry.cursor_blink = False
             yield entry
             yield Static(HINT, classes="keys said", markup=False)
-            yield Static("enter writes it there and runs   esc not now", classes="keys", markup=False)
+            yield Static(self.KEYS, classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """Keys go to the line."""
@@ -53,10 +56,51 @@ class AgentQuestion(ModalScreen[dict[str, str] | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take it, or say what may be typed."""
         try:
-            self.dismiss(entry_for(event.value))
+            self.dismiss(self.taken(event.value.strip()))
         except AgentEntryError as error:
-            self.query_one(".said", Static).update(str(error))
+            self.query_one(".said", Static).update(Text(visible(str(error))))
+
+    def taken(self, text: str) -> Any:
+        """What the line means.
+
+        Raises:
+            AgentEntryError: nothing.
+        """
+        raise NotImplementedError
 
     def action_leave(self) -> None:
         """Not now."""
         self.dismiss(None)
+
+
+class AgentQuestion(AgentLine):
+    """Answers with the agent's entry; None: not now."""
+
+    KEYS = "enter writes it there and runs   esc not now"
+
+    def __init__(self, name: str, file: str, cases: int) -> None:
+        many = f"{cases:,} cases ask" if cases != 1 else "The case asks"
+        super().__init__(
+            f"Which agent is {clip(name, 60)}?", f"{many} for it, and there is none in {clip(file, 60)}."
+        )
+
+    def taken(self, text: str) -> dict[str, str]:
+        """The agent's entry."""
+        return entry_for(text)
+
+
+class FirstAgent(AgentLine):
+    """Answers with what was typed, empty for a scripted agent; None: not now."""
+
+    PLACEHOLDER = "a scripted one: no model, no key, no network"
+
+    def __init__(self, *, servers: str = "") -> None:
+        """`servers`: what a plain address means for the suite's format."""
+        words = "Leave the line empty to begin with a scripted one, which answers from a file."
+        super().__init__("Which agent is to be tested?", f"{words}{servers and chr(10)}{servers}")
+
+    def taken(self, text: str) -> str:
+        """The text, where it names an agent."""
+        if text:
+            entry_for(text)
+        return text

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-HINT = "openai:gpt-4.1 · anthropic:… · http://host:port/path · FILE.py:function · echo"
+HINT = "openai:MODEL · anthropic:MODEL · http://host/v1 MODEL · http://host/path · FILE.py:function · echo"
 _ENTRY = re.compile(r"^agents[ \t]*:[ \t]*(?P<rest>[^\n]*)$", re.MULTILINE)
 
 
@@ -27,8 +27,10 @@ def entry_for(text: str) -> dict[str, str]:
         return {"type": "echo"}
     if text.startswith(("http://", "https://")):
         # A server that speaks a model's protocol has its version as the last part of the path.
-        if re.search(r"/v\d+/?$", text):
-            return {"type": "openai", "base_url": text}
+        url, _, model = text.partition(" ")
+        if re.search(r"/v\d+/?$", url):
+            entry = {"type": "openai", "base_url": url}
+            return {**entry, "model": model.strip()} if model.strip() else entry
         return {"type": "http", "url": text}
     if kind in ("openai", "anthropic") and colon and rest.strip():
         return {"type": kind, "model": rest.strip()}
