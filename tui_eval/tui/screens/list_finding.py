@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,10 +13,10 @@ from textual.widgets import Input
 
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.screens.place import Place
-from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.screens.prompt import FilterPrompt, Prompt
 from tui_eval.tui.state import filtering
 from tui_eval.tui.state.case_tree import Entry, View
-from tui_eval.tui.state.completing import completed, values_of
+from tui_eval.tui.state.completing import values_of
 from tui_eval.tui.state.entries import subject
 from tui_eval.tui.widgets.case_list import CaseList
 
@@ -72,7 +71,7 @@ class ListFinding(Place, inherit_bindings=False):
 
     async def action_find(self) -> None:
         """Ask what to find."""
-        await self._ask("/", self.found, "find in names; enter keeps, n and N go on")
+        await self._ask(Prompt("/", self.found, "find in names; enter keeps, n and N go on"))
 
     async def action_find_next(self, step: int) -> None:
         """The next match, or the one before."""
@@ -92,15 +91,8 @@ class ListFinding(Place, inherit_bindings=False):
 
     async def action_filter(self) -> None:
         """Ask for a filter."""
-        names = " ".join(f"@{name}" for name in self._saved())
-        hint = 'failed agent:x tag:y -suite:z duration:>5s "some text"   name= saves'
-        values = values_of(self.all_entries(), self._saved())
-        await self._ask(
-            "filter",
-            self.expression,
-            f"{names}   {hint}" if names else hint,
-            partial(completed, values=values),
-        )
+        saved = list(self._saved())
+        await self._ask(FilterPrompt(self.expression, values_of(self.all_entries(), saved), saved))
 
     def _saved(self) -> dict[str, str]:
         """Filters that have names: of the settings, and those saved here."""
@@ -135,10 +127,9 @@ class ListFinding(Place, inherit_bindings=False):
         try:
             parsed = filtering.parse(filtering.expand(expression, self._saved()))
         except filtering.FilterError as error:
-            self.filter_error = str(error)
-            self.rebuilt()
+            self._wrong(str(error))
             return False
-        self.filter_error = ""
+        self._wrong("")
         if expression.strip() != self.expression:
             self.view.held.clear()
         self.expression = expression.strip()
@@ -149,22 +140,29 @@ class ListFinding(Place, inherit_bindings=False):
             self.rearrange()
         return True
 
+    def _wrong(self, words: str) -> None:
+        """What is wrong with the filter: told where it is typed, else at the top."""
+        prompts = self.query(FilterPrompt)
+        if prompts:
+            prompts.first().tell(words)
+            words = ""
+        if words != self.filter_error:
+            self.filter_error = words
+            self.rebuilt()
+
     def ask_note(self, note: HumanNote) -> None:
         """Ask for a note's text."""
         self._note = note
-        self.call_later(self._ask, "note", note.text, "a word on this answer; enter keeps it")
+        self.call_later(self._ask, Prompt("note", note.text, "a word on this answer; enter keeps it"))
 
     # -- the prompt
 
-    async def _ask(
-        self, purpose: str, text: str, hint: str, complete: Callable[[str], str | None] | None = None
-    ) -> None:
+    async def _ask(self, prompt: Prompt) -> None:
         """Ends when the prompt has the focus: keys typed ahead belong to it (see `typing_ahead`)."""
         if not self.query(Prompt):
             line = self.case_list.current_line
             self._prompt_start = (self.expression, self.case_list.cursor)
             self._prompt_key = line.key if line is not None else ""
-            prompt = Prompt(purpose, text, hint, complete)
             await self.mount(prompt)
             self.set_focus(prompt.query_one(Input), scroll_visible=False)
 

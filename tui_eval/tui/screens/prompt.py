@@ -1,15 +1,27 @@
-"""The one-line question at the bottom of a list: find, filter."""
+"""The question at the bottom of a screen: find, filter, note. A filter's has a line that helps above it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from rich.cells import cell_len
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui.state.completing import Values, completed, offers
+
+GRAMMAR = (
+    "failed", "agent:x", "tag:y", "-not", "duration:>5s", '"two words"', "flaky", "suite:z", "cost:>0.01", "name=keeps it",
+)  # fmt: skip
+"""What can be typed, the most useful first."""
+MOST_OFFERED = 20
 
 
 class Completing(Suggester):
@@ -30,12 +42,13 @@ class Line(Input):
     BINDINGS = [Binding("tab", "cursor_right", show=False)]
 
 
-class Prompt(Horizontal):
+class Prompt(Vertical):
     """A label and an input. Posts `Typed` while the person types, and `Left` at the end."""
 
     DEFAULT_CSS = """
-    Prompt { height: 1; width: 1fr; dock: bottom; background: $panel; }
-    Prompt Static { width: auto; padding: 0 1; color: $accent; text-style: bold; }
+    Prompt { height: auto; width: 1fr; dock: bottom; background: $panel; }
+    Prompt Horizontal { height: 1; width: 1fr; }
+    Prompt .label { width: auto; padding: 0 1; color: $accent; text-style: bold; }
     Prompt Input { width: 1fr; background: $panel; border: none; padding: 0; height: 1; }
     """
 
@@ -72,13 +85,14 @@ class Prompt(Horizontal):
 
     def compose(self) -> ComposeResult:
         """The label and the input."""
-        yield Static(self.purpose, markup=False)
         suggester = Completing(self._complete) if self._complete is not None else None
         entry = Line(
             self._text, placeholder=self._hint, compact=True, select_on_focus=False, suggester=suggester
         )
         entry.cursor_blink = False
-        yield entry
+        with Horizontal():
+            yield Static(self.purpose, markup=False, classes="label")
+            yield entry
 
     def on_mount(self) -> None:
         """Keys go to the input."""
@@ -97,3 +111,69 @@ class Prompt(Horizontal):
     def leave(self) -> None:
         """Escape."""
         self.post_message(self.Left(self.purpose, self.query_one(Input).value, False))
+
+
+class FilterPrompt(Prompt):
+    """A line above the input tells what can be typed, what the word being typed may become, or what is wrong
+    with the expression."""
+
+    DEFAULT_CSS = """
+    FilterPrompt .help { width: 1fr; height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
+    FilterPrompt:ansi .help { text-style: dim; }
+    FilterPrompt .help.-wrong { color: $text-error; text-style: none; }
+    """
+
+    def __init__(self, text: str, values: Values, saved: Sequence[str]) -> None:
+        """`values` is what completes; `saved` the names of saved filters."""
+        super().__init__("filter", text, "", partial(completed, values=values))
+        self._values = values
+        self._saved = [f"@{name}" for name in saved]
+        self._wrong = ""
+
+    def compose(self) -> ComposeResult:
+        """The help above the rest."""
+        yield Static("", markup=False, classes="help")
+        yield from super().compose()
+
+    def on_mount(self) -> None:
+        """The grammar."""
+        super().on_mount()
+        self._help()
+
+    def on_resize(self) -> None:
+        """What fits now."""
+        self._help()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Help with the word being typed."""
+        super().on_input_changed(event)
+        self._help()
+
+    def tell(self, wrong: str) -> None:
+        """What is wrong with the expression; nothing is."""
+        if wrong != self._wrong:
+            self._wrong = wrong
+            self._help()
+
+    def _help(self) -> None:
+        for shown in self.query(".help").results(Static):
+            found = offers(self.query_one(Input).value, self._values)
+            wrong = self._wrong if not found else ""  # a word that is being typed may still become right
+            shown.set_class(bool(wrong), "-wrong")
+            shown.update(Text(visible(wrong, newlines=False) or self._offered(found)))
+
+    def _offered(self, found: list[str]) -> str:
+        words = [visible(clip(word, 40), newlines=False) for word in found[:MOST_OFFERED]]
+        tail = "  tab takes the first" if words else ""
+        return "  ".join(_that_fit(words or [*self._saved, *GRAMMAR], self.size.width - 2 - len(tail))) + tail
+
+
+def _that_fit(words: Sequence[str], width: int) -> list[str]:
+    """As many of the words as fit in one line with two spaces between them, the first at any rate."""
+    taken: list[str] = []
+    for word in words:
+        width -= cell_len(word) + 2
+        if taken and width < -2:
+            break
+        taken.append(word)
+    return taken

@@ -26,16 +26,27 @@ def values_of(entries: Iterable[Entry], saved: Iterable[str] = ()) -> dict[str, 
     return {"": alone, **{key: list(values) for key, values in found.items()}}
 
 
+def offers(expression: str, values: Values) -> list[str]:
+    """What the last word may become. What has spaces or quotes in it is not offered: it would have to be
+    quoted from its beginning on."""
+    key, begun = _begun(expression)
+    if not key and not begun:
+        return []
+    return [
+        value
+        for value in values.get(key, ())
+        if value.lower().startswith(begun) and len(value) > len(begun) and not set(value) & set(" \t\n'\"")
+    ]
+
+
 def completed(expression: str, values: Values) -> str | None:
-    """The expression with its last word completed; None where there is nothing to add. What has spaces or
-    quotes in it is not offered: it would have to be quoted from its beginning on."""
+    """The expression with its last word completed; None where there is nothing to add."""
+    found = offers(expression, values)
+    return expression + found[0][len(_begun(expression)[1]) :] if found else None
+
+
+def _begun(expression: str) -> tuple[str, str]:
+    """The key of the last word, and what has been typed after it."""
     word = expression[expression.rfind(" ") + 1 :].lower().removeprefix("-")
     key, colon, begun = word.partition(":")
-    if not colon:
-        key, begun = "", word
-    if not word:
-        return None
-    for value in values.get(key, ()):
-        if value.lower().startswith(begun) and len(value) > len(begun) and not set(value) & set(" \t\n'\""):
-            return expression + value[len(begun) :]
-    return None
+    return (key, begun) if colon else ("", word)

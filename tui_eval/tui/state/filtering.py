@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from tui_eval.store.notes import HumanNote
@@ -136,12 +137,19 @@ def parse(expression: str) -> CaseFilter:
             and not value.startswith("//")
             and " " not in word
         ):
-            raise FilterError(
-                f"no {key}: to filter by; there are {', '.join(f'{name}:' for name in (*KEYS, *NUMBERS))}"
-            )
+            raise FilterError(_no_such(key))
         else:
             terms.append(Term("", body.lower(), negative))
     return CaseFilter(expression.strip(), frozenset(statuses), frozenset(excluded), tuple(terms))
+
+
+def _no_such(key: str) -> str:
+    names = (*KEYS, *NUMBERS)
+    close = get_close_matches(key.lower(), names, 1) or [
+        name for name in names if name.startswith(key.lower())
+    ]
+    meant = f"{close[0]}: is meant?" if close else f"there are {' '.join(f'{name}:' for name in names)}"
+    return f"no {key}: to filter by; {meant}"
 
 
 def expand(expression: str, saved: Mapping[str, str]) -> str:

@@ -32,6 +32,13 @@ class CaseList(CaseLines):
             self.key = key
             self.folded = folded
 
+    class Marked(Message):
+        """Other cases are marked."""
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the newest counts."""
+            return isinstance(message, CaseList.Marked)
+
     class Moved(Message):
         """The cursor is elsewhere."""
 
@@ -170,14 +177,14 @@ class CaseList(CaseLines):
             self.marks = self.marks - keys if keys <= self.marks else self.marks | keys
             self.repaint()
         self.show_cursor(self.cursor + 1)
-        self.moved()
+        self.post_message(self.Marked())
 
     def action_mark_all(self) -> None:
         """Mark every case shown, or none."""
         keys = {entry.key for entry in self.cases.shown}
         self.marks = set() if self.marks and keys <= self.marks else set(keys)
         self.repaint()
-        self.moved()
+        self.post_message(self.Marked())
 
     def below(self, found: Line) -> list[Entry]:
         """The cases shown that a folder or suite holds."""
