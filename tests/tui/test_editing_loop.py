@@ -207,10 +207,17 @@ async def test_a_save_from_here_is_not_told_a_second_time(root, monkeypatch) -> 
     editor = Editor(monkeypatch, root)
     async with running_app(root, trust=True) as (app, pilot):
         await on_case(app, pilot, "suites/guide.yaml::second")
-        await until(lambda: app._elsewhere is not None, pilot)
         editor.writes = {"suites/guide.yaml": GUIDE.replace("bye", "goodbye")}
         await pilot.press("e")
-        assert app._elsewhere._seen[str(root / "suites/guide.yaml")][1] == len(GUIDE) + 8
+        file = str(root / "suites/guide.yaml")
+        app._read_saved(
+            [file]
+        )  # as the thread that follows the files, which saw it while the editor was open
+        (root / "pf" / "rows.csv").write_text(ROWS + "pear,contains:pear,row four\n")
+        app._read_saved([file, str(root / "pf" / "rows.csv")])
+        await until(lambda: PF.format("row four") in app.state.by_id, pilot)
+        said = [words for _, _, words in app.log_lines]
+        assert "rows.csv was saved: read again" in said and not any("guide.yaml" in words for words in said)
 
 
 def suite_of(*names: str, problem: str = "") -> Suite:

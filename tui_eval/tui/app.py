@@ -28,13 +28,16 @@ from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.case_tree import SORTS
 from tui_eval.tui.terminal_guard import on_signals, terminal_problem
 from tui_eval.tui.typing_ahead import TypingAhead
+from tui_eval.tui.watch_actions import WatchActions
 
 ENGINE_AFTER = 0.5
 """Seconds after the first paint at which the engine is started, so that it is warm when a case is run; a
 run asked for before that starts it."""
 
 
-class EvalApp(TypingAhead, NotingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving):
+class EvalApp(
+    TypingAhead, WatchActions, NotingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving
+):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
     `editing_actions`, `leaving`; a further part is a class like these, named here."""
 

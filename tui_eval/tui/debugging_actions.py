@@ -1,4 +1,4 @@
-"""Between a red case and a green one: step, go on from a turn, judge again, watch, accept, save.
+"""Between a red case and a green one: step, go on from a turn, judge again, accept, save.
 
 What an action needs is imported when it is used: the first paint does not wait for it.
 """
@@ -17,7 +17,6 @@ from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_tree import Entry
-from tui_eval.tui.watching import Watcher
 
 if TYPE_CHECKING:
     from tui_eval.suites.accepting import Proposal
@@ -26,12 +25,7 @@ if TYPE_CHECKING:
 
 
 class DebuggingActions(EditingActions, Following):
-    """`b . W ! C`."""
-
-    watch_mode = ""
-    """`judge`, `rerun` or empty."""
-    _watcher: Watcher | None = None
-    _watched: CasePointer | None = None
+    """`b . ! C`."""
 
     # -- requests
 
@@ -74,7 +68,9 @@ class DebuggingActions(EditingActions, Following):
 
     # -- from a recorded attempt
 
-    def continue_from(self, pointer: CasePointer, turn: int | None, number: int = 1) -> None:
+    def continue_from(
+        self, pointer: CasePointer, turn: int | None, number: int = 1, said: str | None = None
+    ) -> None:
         """Run the case with the recorded turns before `turn`; None: judge the recorded answer again.
         `pointer` names the attempt, `number` says the how manieth it is: the new one takes its place."""
         made = self._request(pointer)
@@ -83,8 +79,9 @@ class DebuggingActions(EditingActions, Following):
         request = made[0]
         request.first_attempt, request.linked_to = number, pointer.run_id
         request.continue_from = Recorded(str(self.run_folder(pointer.run_id)), pointer.attempt_ref, turn)
-        self.desk.send(request, show=False)
-        self.say("judging the recorded answer again" if turn is None else f"running from turn {turn} on")
+        if said is None:
+            said = "judging the recorded answer again" if turn is None else f"running from turn {turn} on"
+        self.desk.send(request, show=False, said=said)
 
     async def action_judge_again(self) -> None:
         """Judge the answer that is looked at, or the last one of the case under the cursor, anew."""
@@ -96,7 +93,7 @@ class DebuggingActions(EditingActions, Following):
         else:
             self.judge_again(pointer)
 
-    def judge_again(self, pointer: CasePointer) -> None:
+    def judge_again(self, pointer: CasePointer, said: str | None = None) -> None:
         """Judge the case's last recorded answer anew; nothing is sent to the agent."""
 
         def take(content: CaseContent) -> None:
@@ -105,7 +102,7 @@ class DebuggingActions(EditingActions, Following):
                 self.say("there is no recorded answer to judge")
                 return
             exact = CasePointer(pointer.case_id, content.agent, content.model, content.run_id, row.id)
-            self.continue_from(exact, None, row.attempt)
+            self.continue_from(exact, None, row.attempt, said)
 
         self._with_attempt(pointer, take)
 
@@ -123,84 +120,6 @@ class DebuggingActions(EditingActions, Following):
         folder = self.run_folder(run_id) if run_id else None
         where = Where(pointer, folder, None, item.case if item is not None else None, None)
         run_in_thread(self, partial(load, where), take, name="attempt", opens=True)
-
-    # -- watch
-
-    def action_watch(self) -> None:
-        """Off, judge again on save, rerun on save."""
-        modes = {"": "judge", "judge": "rerun", "rerun": ""}
-        pointer = self._watched if self.watch_mode else self.pointer()
-        if pointer is None or pointer.case_id not in self.state.by_id:
-            self.say("put the cursor on a case of the suites first")
-            return
-        self.watch_mode = modes[self.watch_mode]
-        if self._watcher is not None:
-            self._watcher.stop()
-            self._watcher = None
-        self._watched = pointer if self.watch_mode else None
-        name = self.state.by_id[pointer.case_id].name
-        if not self.watch_mode:
-            self.say("watching no more")
-        else:
-            files = self.watched_files()
-            self._watcher = Watcher(self.watched_files, self._saved)
-            self._watcher.start()
-            does = "judges again" if self.watch_mode == "judge" else "reruns"
-            self.say(f"watching {len(files)} file{'s' if len(files) != 1 else ''}: a save {does} {name}")
-        self._show_watch()
-
-    @property
-    def watch_words(self) -> str:
-        """What the status line says of it."""
-        return {"judge": "watch: judge", "rerun": "watch: rerun"}.get(self.watch_mode, "")
-
-    def _show_watch(self) -> None:
-        from tui_eval.tui.widgets.bars import KeyHints
-
-        for screen in self.screen_stack:
-            for hints in screen.query(KeyHints):
-                hints.refresh()
-
-    def watched_files(self) -> list[str]:
-        """The suite's files; for a rerun also those of the agent, and tui_eval.yaml. None while nothing is
-        watched."""
-        pointer = self._watched
-        item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
-        if pointer is None or item is None:
-            return []
-        suite = next((suite for suite in self.state.suites if suite.path == item.suite), None)
-        files = {str(self.state.root / item.suite), *(suite.files if suite is not None else ())}
-        if self.watch_mode == "rerun":
-            found, _ = self.files_of_agent(pointer)
-            files |= {str(path) for path in found}
-            if self.config is not None and self.config.file is not None:
-                files.add(str(self.config.file))
-        return sorted(files)
-
-    def _saved(self, files: list[str]) -> None:
-        """In the watcher's thread."""
-        self.call_later(self._on_save, files)
-
-    def _on_save(self, files: list[str]) -> None:
-        pointer = self._watched
-        if pointer is None:
-            return
-        if any(self.desk.starting or row.state != "done" for row in self._rows_of(pointer)):
-            self.set_timer(0.5, partial(self._on_save, files))
-            return
-        if self.config is not None and str(self.config.file) in files:
-            self.loader.load()
-        else:
-            self.reload_suites(files)
-        if self.watch_mode == "judge":
-            self.judge_again(pointer)
-            return
-        made = self._request(pointer)
-        if made is not None:
-            self.desk.send(made[0], show=False)
-
-    def _rows_of(self, pointer: CasePointer) -> list[Any]:
-        return self.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))
 
     # -- accept
 

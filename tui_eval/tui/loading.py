@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from tui_eval.tui.state.app_state import Items
 if TYPE_CHECKING:
     from tui_eval.config import Config
     from tui_eval.tui.app import EvalApp
+    from tui_eval.tui.state.edited import Edited
 
 PORTION = 0.25
 """Seconds after which what has been read so far is shown."""
@@ -63,8 +64,8 @@ class Loader:
 
         run_in_thread(self._app, load, name="loader")
 
-    def reload(self, suites: Sequence[Suite], said: str = "") -> None:
-        """Read these suites again; they go to `app.take_some_suites`, with what is then to be said."""
+    def reload(self, suites: Sequence[Suite], then: Callable[[Edited], None] | None = None) -> None:
+        """Read these suites again; they go to `app.take_some_suites`, with what is to be done then."""
         generation = self.generation
         state = self._app.state
         trusted, version, all_suites = state.trusted, state.version, list(state.suites)
@@ -75,7 +76,7 @@ class Loader:
             fresh = {suite.path for suite in loaded.suites}
             others = [suite for suite in all_suites if suite.path not in fresh]
             loaded.items, loaded.version = Items([*others, *loaded.suites], state.past()), version
-            self._app.call_later(self._app.take_some_suites, loaded, said)
+            self._app.call_later(self._app.take_some_suites, loaded, then)
 
         run_in_thread(self._app, reload, name="reloader")
 

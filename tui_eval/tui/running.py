@@ -226,11 +226,11 @@ class RunDesk:
         if len(request.agents) > 1:
             request.pairs = [(entry.case_id, entry.agent) for entry in entries if entry.agent]
 
-    def send(self, request: RunRequest, show: bool) -> None:
-        """Ask the engine, then follow the run."""
-        self.soon(self._send(request, show), opens=show)
+    def send(self, request: RunRequest, show: bool, said: str | None = None) -> None:
+        """Ask the engine, then follow the run; `said` is told instead of how many attempts that is."""
+        self.soon(self._send(request, show, said), opens=show)
 
-    async def _send(self, request: RunRequest, show: bool) -> None:
+    async def _send(self, request: RunRequest, show: bool, said: str | None) -> None:
         app = self._app
         self.starting = True
         try:
@@ -244,8 +244,10 @@ class RunDesk:
         app.follow(started.folder)
         if show:
             app.action_show_run()
-        else:
+        elif said is None:
             app.say(f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
+        elif said:
+            app.say(said)
 
     def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
         """Cancel attempts, or the whole run (in front, or of this id)."""

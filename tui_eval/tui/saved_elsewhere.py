@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.loading import Loaded
 from tui_eval.tui.suites_reading import SuitesReading
-from tui_eval.tui.watching import Watcher
+from tui_eval.tui.watching import Stamp, Watcher, stamps
 
 SECONDS = 1.0
 """Between two looks, for up to as many files as `AT_ONCE`; more files are looked at less often."""
@@ -24,6 +25,10 @@ class SavedElsewhere(SuitesReading):
     _elsewhere: Watcher | None = None
     _followed: tuple[int, list[str]] = (-1, [])
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._known: dict[str, Stamp] = {}
+
     def take_suites(self, loaded: Loaded) -> None:
         """Once everything has been read, follow what it was read from."""
         super().take_suites(loaded)
@@ -33,9 +38,8 @@ class SavedElsewhere(SuitesReading):
             self._elsewhere.start()
 
     def known_saved(self, files: Iterable[str]) -> None:
-        """These files were changed from here, and are read again by whoever did so."""
-        if self._elsewhere is not None:
-            self._elsewhere.known(files)
+        """These files are read again, as they are now, by whoever changed them from here."""
+        self._known.update(stamps(files))
 
     def watched_files(self) -> list[str]:
         """Files whose saving does something else (`W`)."""
@@ -58,7 +62,8 @@ class SavedElsewhere(SuitesReading):
         self.call_later(self._read_saved, files)
 
     def _read_saved(self, files: list[str]) -> None:
-        files = sorted(set(files) - set(self.watched_files()))
+        now = stamps(set(files) - set(self.watched_files()))
+        files = sorted(file for file, stamp in now.items() if self._known.get(file) != stamp)
         if not files:
             return
         names = ", ".join(Path(file).name for file in files[:3]) + (" …" if len(files) > 3 else "")
@@ -69,7 +74,7 @@ class SavedElsewhere(SuitesReading):
         else:
             self.reload_suites(files, said)
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
         """Look no more."""
         if self._elsewhere is not None:
             self._elsewhere.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.edited import Edited, edited, first_error
+
+AfterEdit = Callable[[Edited], None]
 
 
 class SuitesReading(Navigation):
@@ -53,8 +55,8 @@ class SuitesReading(Navigation):
             run_in_thread(self, lambda: import_module("tui_eval.tui.screens.case_screen"), name="imports")
             self._ask_trust(loaded.wanted)
 
-    def take_some_suites(self, loaded: Loaded, said: str = "") -> None:
-        """Suites were read again after an edit; `said` is told where nothing is wrong with them."""
+    def take_some_suites(self, loaded: Loaded, then: AfterEdit | None = None) -> None:
+        """Suites were read again after an edit."""
         self.config = loaded.config
         state = self.state
         fresh = {suite.path: suite for suite in loaded.suites}
@@ -67,8 +69,8 @@ class SuitesReading(Navigation):
         self.tell(SuitesChanged())
         if change.words:
             self.problem(change.words)
-        elif said:
-            self.say(said)
+        if then is not None:
+            then(change)
         if line is not None:
             self._stay_near(line.key, change)
         self._follow_case(change)
@@ -108,16 +110,23 @@ class SuitesReading(Navigation):
         elif pointer.case_id in change.gone and not change.words:
             self.say(f"{name} is no longer in its file")
 
-    def reload_suites(self, paths: Iterable[str | Path], said: str = "") -> None:
-        """Read the suites again that these files (from the root, or absolute) belong to, and say so."""
+    def reload_suites(self, paths: Iterable[str | Path], then: str | AfterEdit = "") -> bool:
+        """Read the suites again that these files (from the root, or absolute) belong to; False where there is
+        none. `then` is said where nothing is wrong with them, or called with what the edit did."""
         wanted = {str(self.state.root / path) for path in paths}
         chosen = [
             suite
             for suite in self.state.suites
             if str(self.state.root / suite.path) in wanted or wanted & set(suite.files)
         ]
+
+        def tell(change: Edited) -> None:
+            if then and not change.words:
+                self.say(str(then))
+
         if chosen:
-            self.loader.reload(chosen, said)
+            self.loader.reload(chosen, tell if isinstance(then, str) else then)
+        return bool(chosen)
 
     def _restore(self) -> None:
         place = self.suites_screen

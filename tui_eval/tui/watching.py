@@ -42,7 +42,6 @@ class Watcher:
         self._on_change = on_change
         self._interval = interval
         self._ended = threading.Event()
-        self._lock = threading.Lock()
         self._seen = stamps(files())
         self._thread = threading.Thread(target=self._watch, name="tui-watch", daemon=True)
 
@@ -50,22 +49,21 @@ class Watcher:
         """Look from now on."""
         self._thread.start()
 
+    @property
+    def count(self) -> int:
+        """How many files there are to look at."""
+        return len(self._seen)
+
     def stop(self) -> None:
         """Look no more; returns at once."""
         self._ended.set()
 
-    def known(self, files: Iterable[str]) -> None:
-        """These files are known as they are now: nothing is told of what has been done to them."""
-        with self._lock:
-            self._seen = {**self._seen, **stamps(files)}
-
     def _watch(self) -> None:
         pending: set[str] = set()
         while not self._ended.wait(self._interval):
-            with self._lock:
-                now = stamps(self._files())
-                changed = {file for file, stamp in now.items() if self._seen.get(file, stamp) != stamp}
-                self._seen = {**self._seen, **now}
+            now = stamps(self._files())
+            changed = {file for file, stamp in now.items() if self._seen.get(file, stamp) != stamp}
+            self._seen = {**self._seen, **now}
             pending |= changed
             if pending and not changed:
                 told = sorted(file for file in pending if file in now and now[file][2])

@@ -13,8 +13,7 @@ class CaseAgain(CasePart, inherit_bindings=False):
 
     def action_judge_again(self) -> None:
         """Judge the recorded answer by the case as it is now; nothing is sent to the agent."""
-        if self._record(None):
-            self.say("judging the recorded answer again")
+        self._record(None, "judging the recorded answer again")
 
     def action_from_turn(self) -> None:
         """Run the case again from the turn under the cursor on; those before it are taken as recorded."""
@@ -22,16 +21,16 @@ class CaseAgain(CasePart, inherit_bindings=False):
         turn = block.turn if block is not None else 0
         if turn < 1:
             self.say("put the cursor on a turn first")
-        elif self._record(turn):
-            self.say(f"running again from turn {turn} on")
+        else:
+            self._record(turn, f"running again from turn {turn} on")
 
-    def _record(self, turn: int | None) -> bool:
-        """Ask for it; False where there is no finished attempt to begin from."""
+    def _record(self, turn: int | None, said: str) -> None:
+        """Ask for it; says so where there is no finished attempt to begin from."""
         content, app = self.content, self.eval_app
         row = content.row
         if row is None or row.state != "done" or content.attempt is None:
             self.say("there is no finished attempt to begin from")
-            return False
+            return
         desk = app.desk
         case_id = content.pointer.case_id
         request = desk.request([Entry(case_id, case_id, content.name, content.suite, "")], RunChoice())
@@ -42,5 +41,4 @@ class CaseAgain(CasePart, inherit_bindings=False):
             request.pairs = [(case_id, content.agent)]
         request.linked_to = content.run_id
         request.continue_from = Recorded(content.run_id, row.id, turn)
-        desk.send(request, show=False)
-        return True
+        desk.send(request, show=False, said=said)

@@ -1,0 +1,122 @@
+"""`W`: on a save, the recorded answer is judged again, or the case is run again."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.debugging_actions import DebuggingActions
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.edited import Edited
+from tui_eval.tui.state.python_imports import Imports
+from tui_eval.tui.watching import Watcher
+
+
+class WatchActions(DebuggingActions):
+    """Follows the files of one case."""
+
+    watch_mode = ""
+    """`judge`, `rerun` or empty."""
+    _watcher: Watcher | None = None
+    _watched: CasePointer | None = None
+    _imports = Imports()
+
+    def action_watch(self) -> None:
+        """Off, judge again on save, rerun on save."""
+        modes = {"": "judge", "judge": "rerun", "rerun": ""}
+        pointer = self._watched if self.watch_mode else self.pointer()
+        if pointer is None or (not self.watch_mode and pointer.case_id not in self.state.by_id):
+            self.say("put the cursor on a case of the suites first")
+            return
+        self.watch_mode = modes[self.watch_mode]
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher = None
+        self._watched = pointer if self.watch_mode else None
+        if not self.watch_mode:
+            self.say("watching no more")
+        else:
+            # An agent's imports are looked for in its files: not while a key waits.
+            began = partial(self._began_watching, pointer, self.watch_mode)
+            run_in_thread(self, lambda: Watcher(self.watched_files, self._saved), began, name="watch")
+        self._show_watch()
+
+    def _began_watching(self, pointer: CasePointer, mode: str, watcher: Watcher) -> None:
+        if (pointer, mode) != (self._watched, self.watch_mode) or self._watcher is not None:
+            return
+        self._watcher = watcher
+        watcher.start()
+        item = self.state.by_id.get(pointer.case_id)
+        does = "judges again" if mode == "judge" else "reruns"
+        count = f"{watcher.count} file{'s' if watcher.count != 1 else ''}"
+        self.say(f"watching {count}: a save {does} {item.name if item is not None else 'the case'}")
+
+    @property
+    def watch_words(self) -> str:
+        """What the status line says of it."""
+        return {"judge": "watch: judge", "rerun": "watch: rerun"}.get(self.watch_mode, "")
+
+    def _show_watch(self) -> None:
+        from tui_eval.tui.widgets.bars import KeyHints
+
+        for screen in self.screen_stack:
+            for hints in screen.query(KeyHints):
+                hints.refresh()
+
+    def watched_files(self) -> list[str]:
+        """The suite's files; for a rerun also those of the agent, and tui_eval.yaml. None while nothing is
+        watched."""
+        pointer = self._watched
+        if pointer is None:
+            return []
+        item = self.state.by_id.get(pointer.case_id) or self.state.gone.get(pointer.case_id)
+        if item is None:
+            return []
+        suite = next((suite for suite in self.state.suites if suite.path == item.suite), None)
+        files = {str(self.state.root / item.suite), *(suite.files if suite is not None else ())}
+        if self.watch_mode == "rerun":
+            found, _ = self.files_of_agent(pointer)
+            files.update(map(str, found))
+            files.update(map(str, self._imports.of(found, self.state.root)))
+            if self.config is not None and self.config.file is not None:
+                files.add(str(self.config.file))
+        return sorted(files)
+
+    def _saved(self, files: list[str]) -> None:
+        """In the watcher's thread."""
+        self.call_later(self._on_save, files)
+
+    def _on_save(self, files: list[str]) -> None:
+        pointer = self._watched
+        if pointer is None:
+            return
+        if any(self.desk.starting or row.state != "done" for row in self._rows_of(pointer)):
+            self.set_timer(0.5, partial(self._on_save, files))
+            return
+        again = partial(self._again, pointer)
+        if self.config is not None and str(self.config.file) in files:
+            self.loader.load()
+            again(Edited())
+        elif not self.reload_suites(files, again):
+            again(Edited())  # the agent's alone
+
+    def _again(self, pointer: CasePointer, change: Edited) -> None:
+        """What was saved has been read: judge or run what is watched, where it is still there."""
+        if pointer is not self._watched:
+            return
+        if pointer.case_id in change.renamed:
+            pointer = self._watched = CasePointer(change.renamed[pointer.case_id])
+        if pointer.case_id not in self.state.by_id:
+            if not change.words:
+                self.say(f"{pointer.case_id.partition('::')[2]} is not in its file: nothing to watch it for")
+            return
+        if self.watch_mode == "judge":
+            self.judge_again(pointer, "")
+            return
+        made = self._request(pointer)
+        if made is not None:
+            self.desk.send(made[0], show=False, said="")
+
+    def _rows_of(self, pointer: CasePointer) -> list[Any]:
+        return self.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))
