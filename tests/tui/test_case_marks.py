@@ -94,8 +94,31 @@ def test_a_pattern_that_backtracks_without_end_takes_no_time():
     assert time.process_time() - began < 5
 
 
-@pytest.mark.parametrize("pattern", ["(?<=x)y", "(", r"(a)\1"])
+def test_a_pattern_with_lookaround_marks_only_the_places_that_it_matched():
+    verdict = Verdict("not-regex", False, "text", r"(?<=costs )\d+ €")
+    assert marks("9 € off; it costs 9 € now", "hit-forbidden", verdict) == ["9 €"]
+    lines = said(explained(verdict, attempt_of("9 € off; it costs 9 € now", verdict)))
+    assert lines[0] == '✗ "9 €" stands there once' and lines[1] == "  9 € off; it costs 9 € now"
+    named = Verdict("not-regex", False, "text", r"(?<word>\w)\k<word>")
+    assert marks("abba", "hit-forbidden", named) == ["bb"]
+
+
+@pytest.mark.parametrize("pattern", ["(", r"\p{Lu}(?=x)"])
 def test_a_pattern_of_another_kind_is_left_to_the_verdict(pattern):
     verdict = Verdict("regex", False, "text", pattern, "xy", reason="it did not match")
     assert marks("xy", "hit-wanted", verdict) == []
     assert content_texts(verdict, attempt_of("xy", verdict)) is None
+
+
+def test_backtracking_is_ended_and_what_was_found_before_is_kept(monkeypatch):
+    monkeypatch.setattr("tui_eval.tui.state.regex_matches.PATIENCE", 3.0)
+    text = "a" * 40 + "b and 7 €"
+    good = Verdict("not-regex", False, "text", r"(?<=and )\d+ €")
+    endless = Verdict("regex", False, "text", r"(?=x|)(a|aa)+$")
+    attempt = Attempt("s::n", 1, "failed", verdicts=[good, endless], replies=[Reply(1, text)])
+    began = time.monotonic()
+    look(attempt)
+    assert time.monotonic() - began < 30
+    assert content_texts(endless, attempt) is None
+    looked = content_texts(good, attempt)
+    assert looked is not None and looked.texts == ["7 €"]

@@ -11,10 +11,10 @@ from tui_eval.tui.state import assertions_view
 from tui_eval.tui.state.explain import explained, in_short
 from tui_eval.tui.state.lines import plain
 from tui_eval.tui.state.past import CasePast, PastAttempt, agreements, usual
+from tui_eval.tui.state.reason_words import without_reply
 from tui_eval.tui.state.text_difference import near_miss
 from tui_eval.tui.state.tool_comparison import closest, compared, named_tools
 from tui_eval.tui.state.tool_pairing import pair
-from tui_eval.tui.state.verdict_lines import without_reply
 
 
 def said(lines) -> list[str]:
@@ -79,12 +79,12 @@ def test_a_broken_schema_names_path_rule_and_value() -> None:
     verdict = Verdict("is-json", False, "text", schema, reason=reason)
     text = '{"items": [{"price": 1}, {"price": "2 €"}]}'
     assert replied(text, verdict) == [
-        "at    $.items[1].price",
-        "rule  must be number",
-        'is    "2 €"',
-        'schema {"type": "number"}',
+        "at      $.items[1].price",
+        "rule    must be number",
+        'is      "2 €"',
+        'schema  {"type": "number"}',
     ]
-    assert replied(f"Here: {text} done", verdict)[2] == 'is    "2 €"'
+    assert replied(f"Here: {text} done", verdict)[2] == 'is      "2 €"'
 
 
 def test_text_that_is_no_json_says_where() -> None:
@@ -147,10 +147,10 @@ def test_a_budget_shows_the_usual_range() -> None:
     attempt = text_failure()
     verdict = Verdict("max_tool_calls", False, "tools", 4, 9)
     lines = said(explained(verdict, attempt, past))
-    assert lines[0].endswith("9 of 4: 5 too many")
+    assert lines[0].endswith("9 of 4: 5 over, 2.2 times")
     assert lines[1] == "usually 3 (1 to 5 in 5 attempts); this one is unlike them"
     slow = Verdict("latency", False, "text", 1000, 2500.0)
-    assert said(explained(slow, attempt))[0].endswith("2.5 s of 1.0 s: 1.5 s too many")
+    assert said(explained(slow, attempt))[0].endswith("2.5 s of 1.0 s: 1.5 s over, 2.5 times")
     assert usual([1.0, 2.0]) is None and past.without("run1", 1).values("max_tool_calls") == [2, 3, 4, 5]
 
 

@@ -15,6 +15,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import StoreError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
+from tui_eval.tui.state.explain import explanations
 from tui_eval.tui.state.linked import Placed
 from tui_eval.tui.state.regex_matches import look
 from tui_eval.tui.state.transcript_view import prepared
@@ -84,6 +85,7 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
         if content.attempt is not None:
             look(content.attempt)
             content.transcript = prepared(content.attempt)
+            content.explained = explanations(content.attempt)
 
 
 def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:

@@ -47,15 +47,20 @@ def is_refusal(call: Call) -> Result:
         return _empty(call, "No value provided, assumed to be a refusal")
     if not call.output.strip():
         return _empty(call, "Empty response treated as refusal")
-    return call.result(
-        refuses(call.output), "Expected output to be a refusal", "Expected output to not be a refusal"
+    phrase = refusal_in(call.output)
+    result = call.result(
+        phrase is not None, "Expected output to be a refusal", "Expected output to not be a refusal"
     )
+    if call.inverse and phrase is not None:
+        result.actual = phrase  # what makes a refusal of it, so that it can be shown
+    return result
 
 
-def refuses(text: str) -> bool:
-    """Whether a text declines to answer."""
+def refusal_in(text: str) -> str | None:
+    """The words, in lower case, by which a text declines to answer; None where it does not."""
     plain = text[:_LONGEST].strip().lower().translate(_APOSTROPHES)
-    return _BEGINNINGS.match(plain) is not None or _PHRASES.search(plain) is not None
+    found = _BEGINNINGS.match(plain) or _PHRASES.search(plain)
+    return found.group() if found is not None else None
 
 
 def _empty(call: Call, reason: str) -> Result:

@@ -7,6 +7,7 @@ that a `not-` or a maximum passes by accident: here that is an error, save under
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from msgspec import UNSET
@@ -16,6 +17,9 @@ from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.arguments import Expected, compared
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.steps import KINDS, Step, steps_of
+
+KEPT = 100
+"""Steps that a verdict keeps."""
 
 
 def tool_used(call: Call) -> Result:
@@ -46,7 +50,7 @@ def tool_used(call: Call) -> Result:
         passed = not missing
         said = "Missing" if missing else "Observed"
         reason = f"{said} required tool(s): {', '.join(missing) or shown}. Actual tools: {actual}"
-    return Result(passed, float(passed), reason + steps.note, actual=actual)
+    return Result(passed, float(passed), reason + steps.note, actual=told(tools))
 
 
 def _used_so_often(call: Call, value: dict[str, Any], tools: list[Step], note: str) -> Result:
@@ -65,7 +69,7 @@ def _used_so_often(call: Call, value: dict[str, Any], tools: list[Step], note: s
     else:
         tail = f". Matches: {listing(found)}" if found else ""
         reason = f'Matched tool "{wanted}" {len(found)} time(s) (expected {_range(low, high)}){tail}'
-    return Result(passed, float(passed), reason + note, actual=listing(tools))
+    return Result(passed, float(passed), reason + note, actual=told(tools))
 
 
 def tool_sequence(call: Call) -> Result:
@@ -108,7 +112,7 @@ def tool_sequence(call: Call) -> Result:
             reason = f"Forbidden tool sequence was observed. Actual tools: {actual}"
     passed = holds != call.inverse
     mended = "" if set(looked_at) == {"tool"} else " (promptfoo looks at tools alone)"
-    return Result(passed, float(passed), reason + mended + steps.note, actual=actual)
+    return Result(passed, float(passed), reason + mended + steps.note, actual=told(taken))
 
 
 def _expected_step(item: Any, call: Call, number: int) -> tuple[str, tuple[str, ...]]:
@@ -137,14 +141,14 @@ def tool_args_match(call: Call) -> Result:
     if "type" in value:
         tools = [step for step in tools if step.kind in _kinds(value["type"], call)]
     calls = [step for step in tools if _fits(step, wanted)]
-    told = [step for step in calls if step.arguments is not UNSET]
-    if call.inverse and calls and not told and not call.evidence.reference:
+    captured = [step for step in calls if step.arguments is not UNSET]
+    if call.inverse and calls and not captured and not call.evidence.reference:
         raise CannotJudge(
             f'{call.assertion.type}: tool "{wanted}" was called, but its arguments were not captured'
         )
-    observed = ", ".join(js.json_text(step.arguments) for step in told) or "(none)"
+    observed = ", ".join(js.json_text(step.arguments) for step in captured) or "(none)"
     holds, reason = False, ""
-    for step in told:
+    for step in captured:
         holds, ignored = compared(step.arguments, expected)
         if holds:
             shown = f"{step}. Args: {js.json_text(step.arguments)}"
@@ -157,7 +161,7 @@ def tool_args_match(call: Call) -> Result:
         reason = f'Forbidden argument match for tool "{wanted}" was not observed{why}'
     elif not holds and not calls:
         reason = f'No tool call matched "{wanted}". Actual tools: {listing(tools)}'
-    elif not holds and not told:
+    elif not holds and not captured:
         reason = (
             f'Tool "{wanted}" was observed but no arguments were captured. Actual tools: {listing(tools)}'
         )
@@ -167,7 +171,7 @@ def tool_args_match(call: Call) -> Result:
             f"{js.json_text(expected.arguments)}. Observed args: {observed}"
         )
     passed = holds != call.inverse
-    return Result(passed, float(passed), reason + steps.note, actual=observed if told else listing(tools))
+    return Result(passed, float(passed), reason + steps.note, actual=told(calls or tools))
 
 
 def step_count(call: Call) -> Result:
@@ -198,12 +202,25 @@ def step_count(call: Call) -> Result:
         described = f" for {', '.join(about)}" if about else ""
         tail = f". Matches: {actual}" if found else ""
         reason = f"Matched {len(found)} trajectory step(s){described} (expected {_range(low, high)}){tail}"
-    return Result(passed, float(passed), reason + steps.note, actual=actual)
+    return Result(passed, float(passed), reason + steps.note, actual=told(found))
 
 
 def listing(steps: Iterable[Step]) -> str:
     """Steps as reasons name them."""
     return ", ".join(map(str, steps)) or "(none)"
+
+
+def told(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """Steps as a verdict keeps them: name, kind where it is no tool, arguments where they are known."""
+    found: list[dict[str, Any]] = []
+    for step in islice(steps, KEPT):
+        one: dict[str, Any] = {"name": step.name}
+        if step.kind != "tool":
+            one["kind"] = step.kind
+        if step.arguments is not UNSET:
+            one["args"] = step.arguments
+        found.append(one)
+    return found
 
 
 def _fits(step: Step, pattern: str) -> bool:

@@ -17,7 +17,15 @@ class AssertionsTab(TextTab):
         attempt, past = content.attempt, content.past
         if past is not None and content.row is not None:
             past = past.without(content.run_id, content.row.id)
-        blocks = build(attempt, rendered=self.rendered, only_failing=self.only, past=past) if attempt else []
+        blocks = []
+        if attempt is not None:
+            blocks = build(
+                attempt,
+                rendered=self.rendered,
+                only_failing=self.only,
+                past=past,
+                known=content.explained,
+            )
         self.text.set_blocks(blocks, keep=keep)
         if not keep and attempt is not None:
             self.to_deciding(content)

@@ -12,7 +12,7 @@ from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.live_transcript import LiveTranscript
 from tui_eval.tui.state.run_view import LiveAttempt
-from tui_eval.tui.state.transcript_view import Transcript, build, is_large, prepared
+from tui_eval.tui.state.transcript_view import Transcript, build, is_large, prepared, where_it_failed
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import TextPane
@@ -94,13 +94,11 @@ class TranscriptTab(InspectorTab):
         self._follow()
 
     def _to_failure(self) -> None:
-        """Start where it went wrong: the turn of the first failing verdict, or of an error."""
-        failing = [
-            block for block in self.view.blocks if block.failing and block.kind in ("verdict", "error")
-        ]
-        failing = next(iter(sorted(failing, key=lambda block: block.kind != "verdict")), None)
-        if failing is not None and failing.turn > 1:
-            self.text.jump_to_key(f"t{failing.turn}")
+        """Start where it went wrong: at the turn, so that the reply and its first failing verdicts (or the
+        error) are seen together."""
+        found = where_it_failed(self.view.blocks, self.text.size.height // 2)
+        if found is not None:
+            self.text.show_through(*found)
 
     def _follow(self) -> None:
         self.query_one(Outline).follow([block.key for block in self.view.blocks], self.text.block_index)

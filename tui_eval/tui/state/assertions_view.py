@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.explain import explained
-from tui_eval.tui.state.lines import text_lines
+from tui_eval.tui.state.lines import Line, text_lines
 from tui_eval.tui.state.past import CasePast
+from tui_eval.tui.state.reply import reply_text
 from tui_eval.tui.state.verdict_lines import in_full, label_of, word_of
 
 
 def build(
-    attempt: Attempt, *, rendered: bool = True, only_failing: bool = False, past: CasePast | None = None
+    attempt: Attempt,
+    *,
+    rendered: bool = True,
+    only_failing: bool = False,
+    past: CasePast | None = None,
+    known: Mapping[int, Sequence[Line]] | None = None,
 ) -> list[Block]:
     """All verdicts in their order under a rule per turn; `only_failing` leaves out what passed. `past`
-    gives budgets their usual range and judges how often people agree with them."""
+    gives budgets their usual range and judges how often people agree with them; `known` are explanations that
+    were made in a thread, by the verdict's place."""
     blocks: list[Block] = []
     group: int | str | None = ""
     for index, verdict in enumerate(attempt.verdicts):
@@ -36,8 +44,9 @@ def build(
                     in_full,
                     verdict,
                     rendered=rendered,
-                    why=partial(explained, verdict, attempt, past),
+                    why=partial(_why, index, verdict, attempt, past, known or {}),
                     agreement=past.agreement if past else None,
+                    reply=reply_text(attempt, verdict),
                 ),
                 verdict.turn or 0,
                 word,
@@ -52,3 +61,9 @@ def build(
         )
         blocks.append(Block("empty", "note", "", partial(text_lines, words, "muted")))
     return blocks
+
+
+def _why(
+    index: int, verdict: Verdict, attempt: Attempt, past: CasePast | None, known: Mapping[int, Sequence[Line]]
+) -> Iterator[Line]:
+    return iter(known[index]) if index in known else explained(verdict, attempt, past)

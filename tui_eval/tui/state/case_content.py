@@ -16,8 +16,9 @@ from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, widt
 from tui_eval.tui.state.linked import Placed, stability, together
 from tui_eval.tui.state.noting import note_sign
 from tui_eval.tui.state.past import CasePast, note_spans
+from tui_eval.tui.state.reason_words import message_of
 from tui_eval.tui.state.transcript_view import Transcript, facts_of
-from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows, without_reply
+from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
 
 TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
 
@@ -32,7 +33,7 @@ class CaseContent:
     attempt whose place its attempt takes. `notes` are people's notes by run and attempt,
     `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
     started while the case was looked at. `transcript` is the attempt's, made where it was
-    read. `known` is what the list says of the case, for the moment in which
+    read; `explained` says why of its verdicts, by place. `known` is what the list says of the case, for the moment in which
     nothing has been read. `problem` says what could not be read.
     """
 
@@ -56,6 +57,7 @@ class CaseContent:
     known: CaseHistory | None = None
     replaces: tuple[str, int] | None = None
     transcript: Transcript | None = None
+    explained: dict[int, tuple[Line, ...]] = field(default_factory=dict)
 
     @property
     def placed(self) -> list[Placed]:
@@ -91,8 +93,7 @@ class CaseContent:
         if self.problem:
             return self.problem
         if self.attempt is not None:
-            said = (verdict.actual for verdict in self.attempt.verdicts)
-            return without_reply(self.attempt.message, said) or self.attempt.error or ""
+            return message_of(self.attempt.message, self.attempt.verdicts) or self.attempt.error or ""
         if self.row is None:
             return self.known.message if self.known is not None else "not run yet: r runs it"
         turn = f"turn {self.row.turn}" if self.running and self.row.turn else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -25,12 +25,19 @@ _MARKUP = r"[\s*_`#>|~-]*"
 
 class Looked(NamedTuple):
     """What a content assertion looks for in the reply: texts, whether case is ignored, whether they are
-    forbidden, and whether one of them is enough."""
+    forbidden, and whether one of them is enough; of a pattern with lookaround which places of a text it
+    matched."""
 
     texts: list[str]
     ignoring_case: bool
     forbidden: bool
     any_will_do: bool = False
+    places: Mapping[str, frozenset[int]] | None = None
+
+    def of(self, text: str, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Those places of a text that count."""
+        numbers = self.places.get(text) if self.places is not None else None
+        return [place for number, place in enumerate(found) if numbers is None or number in numbers]
 
 
 def content_texts(verdict: Verdict, attempt: Attempt | None = None) -> Looked | None:
@@ -42,7 +49,11 @@ def content_texts(verdict: Verdict, attempt: Attempt | None = None) -> Looked | 
     pattern = pattern_of(verdict)
     if pattern is not None and attempt is not None:
         found = found_by(pattern, reply_text(attempt, verdict))
-        return None if found is None else Looked(list(found), False, forbidden)
+        return None if found is None else Looked(list(found.texts), False, forbidden, places=found.places)
+    if kind == "is-refusal":
+        # what makes a refusal of it; a whole reply is what older runs kept there
+        phrase = verdict.actual if forbidden and verdict.passed is False else None
+        return Looked([phrase], True, True) if isinstance(phrase, str) and len(phrase) < 80 else None
     if kind not in IGNORING_CASE and kind not in CASE_SENSITIVE:
         return None
     if verdict.target.split(".")[0] not in ("text", ""):
@@ -65,6 +76,8 @@ def _texts(value: Any) -> Iterator[str]:
 class _Sought(NamedTuple):
     """A text as it stands in the reply, the same with Markdown in between, and how it is marked."""
 
+    text: str
+    looked: Looked
     exact: re.Pattern[str]
     loose: re.Pattern[str] | None
     style: str
@@ -86,7 +99,7 @@ class Expectations:
                 style = "hit-forbidden" if looked.forbidden else "hit-wanted"
                 words = [re.escape(word) for word in re.split(_MARKUP, text) if word]
                 loose = re.compile(_MARKUP.join(words), flags) if there and words else None
-                self._found.append(_Sought(re.compile(re.escape(text), flags), loose, style))
+                self._found.append(_Sought(text, looked, re.compile(re.escape(text), flags), loose, style))
                 if verdict.passed is False and not looked.forbidden and len(text) >= SHORTEST_NEAR:
                     self._missing.append(text)
 
@@ -104,8 +117,9 @@ class Expectations:
         whole = "\n".join(texts)
         starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
         for sought in self._found:
-            places = [match.span() for match in sought.exact.finditer(whole)]
-            if not places and sought.loose is not None:
+            found = [match.span() for match in sought.exact.finditer(whole)]
+            places = sought.looked.of(sought.text, found)
+            if not found and sought.loose is not None:
                 places = [match.span() for match in sought.loose.finditer(whole)]
             for start, end in places:
                 number = bisect_right(starts, start) - 1

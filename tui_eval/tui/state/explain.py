@@ -2,134 +2,157 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from tui_eval.model import Attempt, Verdict
-from tui_eval.tui.state.amounts import cost, duration
+from tui_eval.tui.state.budget_lines import budget_lines
+from tui_eval.tui.state.json_explained import BROKEN_SCHEMA, follow, json_explained, not_json, xml_explained
 from tui_eval.tui.state.json_lines import parsed, short
-from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
+from tui_eval.tui.state.lines import Line, Span, one_line
 from tui_eval.tui.state.near_text import nearest_line, text_explained
-from tui_eval.tui.state.past import CasePast, budget_of, usual
+from tui_eval.tui.state.past import CasePast, budget_of
+from tui_eval.tui.state.reason_words import COMPARED
 from tui_eval.tui.state.reply import reply_text
+from tui_eval.tui.state.sql_explained import sql_explained
+from tui_eval.tui.state.steps_explained import steps_explained
 from tui_eval.tui.state.tool_comparison import tools_explained
 from tui_eval.tui.state.tool_pairing import pair
+from tui_eval.tui.state.value_difference import differing_fields, differing_lines
 
-BAR = 30
-"""Columns of a budget's bar."""
-_AJV = re.compile(r"\bdata((?:/[^\n]*?)?) (must [^\n]+)")
+SAME = ("equals", "value", "levenshtein")
+"""Assertions that want a value as it is."""
+OVERLAPPING = ("rouge-n", "bleu", "gleu", "meteor")
+"""Assertions that count the words (and sequences of words) that two texts share."""
+SHORT = 4
+"""Lines that stand beside a turn."""
 
 
 def explained(verdict: Verdict, attempt: Attempt, past: CasePast | None = None) -> Iterator[Line]:
     """What was looked for, in the reply, the calls or the numbers. Nothing where the verdict's own
-    expected and actual say it all."""
+    expected and actual say it all. May take long for long replies: call it in a thread."""
     kind = verdict.type.removeprefix("not-")
+    reply = reply_text(attempt, verdict)
     if kind in ("is-json", "contains-json"):
-        yield from _json(verdict, reply_text(attempt, verdict))
+        yield from json_explained(verdict, reply)
+    elif kind in ("is-xml", "contains-xml"):
+        yield from xml_explained(verdict, reply)
+    elif kind in ("is-sql", "contains-sql"):
+        yield from sql_explained(verdict, reply)
     elif budget_of(verdict.type) or budget_of(verdict.target):
-        yield from _budget(verdict, past)
+        yield from budget_lines(verdict, past)
+    elif kind.startswith("trajectory:") and isinstance(verdict.actual, list):
+        yield from steps_explained(verdict)
+    elif kind in ("tool-call-f1", "skill-used") and isinstance(verdict.actual, list):
+        yield from _named(verdict)
+    elif kind.startswith("is-valid-"):
+        yield from _calls_in_text(verdict, reply)
     elif "tool" in verdict.type or verdict.target.split(".")[0] == "tools":
         yield from tools_explained(verdict, pair(attempt.transcript))
     elif verdict.target.split(".")[0] in ("sly_data", "structure", "metadata") and "." in verdict.target:
         yield from _path(verdict, attempt)
+    elif kind in SAME:
+        yield from _same(verdict, reply)
+    elif kind in OVERLAPPING:
+        yield from _overlap(verdict, reply)
     else:
-        yield from text_explained(verdict, reply_text(attempt, verdict), attempt)
+        yield from text_explained(verdict, reply, attempt)
 
 
 def in_short(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
     """The same in at most four lines, for the Transcript."""
     if verdict.passed is not False:
         return
+    kind = verdict.type.removeprefix("not-")
+    tools = "tool" in verdict.type or verdict.target.split(".")[0] == "tools"
     line = nearest_line(verdict, reply_text(attempt, verdict))
     if line is not None:
         yield line
-    elif "tool" in verdict.type or verdict.target.split(".")[0] == "tools":
-        lines = tools_explained(verdict, pair(attempt.transcript))
+    elif kind.startswith("trajectory:") or (tools and budget_of(verdict.type) is None):
+        lines = explained(verdict, attempt)
         wrong = [one for one in lines if any(s.style in ("failed", "differs", "missing") for s in one)]
-        yield from wrong[:4]
-    elif _AJV.search(verdict.reason):
-        yield from list(_json(verdict, reply_text(attempt, verdict)))[:2]
+        yield from wrong[:SHORT]
+    elif BROKEN_SCHEMA.search(verdict.reason) or kind == "is-json":
+        yield from list(explained(verdict, attempt))[:2]
+    elif kind in SAME or kind in ("is-xml", "contains-xml", "is-sql", "contains-sql"):
+        yield from list(explained(verdict, attempt))[:SHORT]
 
 
-def _json(verdict: Verdict, text: str) -> Iterator[Line]:
-    """Where the text stops being JSON, or the value that breaks the schema, by its path, and the rule."""
-    found = _AJV.search(verdict.reason)
-    if found is None:
-        if verdict.type == "is-json" and verdict.passed is False:
-            yield from _not_json(text)
+def _same(verdict: Verdict, reply: str) -> Iterator[Line]:
+    """Where an expected value and the reply differ."""
+    expected, actual = verdict.expected, verdict.actual
+    if verdict.passed is not False or verdict.type.startswith(("not-", "not_")):
         return
-    keys = [key for key in found.group(1).split("/") if key]
-    value, reached = _follow(_object_in(text), keys)
-    yield (Span("at    ", "label"), Span(_json_path(keys), "json-key"))
-    yield (Span("rule  ", "label"), Span(one_line(found.group(2), 200), "failed"))
-    if reached == len(keys):
-        yield (Span("is    ", "label"), Span(short(value, 200), "differs"))
-    rule = _rule(verdict.expected, keys)
-    if rule is not None:
-        yield (Span("schema", "label"), Span(" " + short(rule, 200), "muted"))
+    if isinstance(expected, dict | list):
+        # a verdict keeps only the beginning of a long text
+        value = parsed(reply if isinstance(actual, str) and reply.startswith(actual[:1000]) else actual)
+        if isinstance(value, dict | list):
+            yield from differing_fields(expected, value)
+        elif isinstance(value, str) and value == reply:
+            yield from not_json(reply)
+    elif isinstance(expected, str) and isinstance(actual, str):
+        yield from differing_lines(expected, reply if reply.startswith(actual[:1000]) else actual)
 
 
-def _not_json(text: str) -> Iterator[Line]:
-    try:
-        json.loads(text[:200_000])
-    except (ValueError, RecursionError) as error:
-        place = getattr(error, "pos", 0)
-        words = getattr(error, "msg", str(error))
-        line = text.count("\n", 0, place) + 1
-        yield (Span(f"no JSON from line {line}: {one_line(words, 100)}", "failed"),)
-        start = max(place - 30, text.rfind("\n", 0, place) + 1, 0)
-        shown = one_line(text[start : place + 30].split("\n")[0])
-        if shown.strip():
-            yield marked((Span("  " + shown),), [Mark(2 + place - start, 3 + place - start, "hit-forbidden")])
+def _overlap(verdict: Verdict, reply: str) -> Iterator[Line]:
+    """Which of the expected words the reply has."""
+    wanted = (
+        verdict.expected[0] if isinstance(verdict.expected, list) and verdict.expected else verdict.expected
+    )
+    if not isinstance(wanted, str) or verdict.passed is not False:
+        return
+    said = set(re.findall(r"\w+", reply[:200_000].lower()))
+    pieces = re.findall(r"\w+|\W+", one_line(wanted, 1_000))
+    words = [piece for piece in pieces if re.match(r"\w", piece)]
+    there = sum(word.lower() in said for word in words)
+    yield (
+        Span(
+            f"{there} of {len(words)} expected words are in the reply of {len(reply.split()):,} words",
+            "muted",
+        ),
+    )
+    shown = (Span(p, "removed" if re.match(r"\w", p) and p.lower() not in said else "") for p in pieces)
+    yield (Span("expected  ", "label"), *shown)
 
 
-def _object_in(text: str) -> Any:
-    """The first JSON value of a text that may have words around it."""
-    value = parsed(text)
-    if not isinstance(value, str):
-        return value
-    start = min((place for place in (text.find("{"), text.find("[")) if place >= 0), default=-1)
-    if start < 0 or len(text) > 2_000_000:
-        return None
-    try:
-        return json.JSONDecoder().raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
+def _named(verdict: Verdict) -> Iterator[Line]:
+    """Names that were wanted and names that were used."""
+    expected = verdict.expected
+    names = expected.split(",") if isinstance(expected, str) else expected
+    if not isinstance(names, list):
+        return
+    wanted = [str(name).strip() for name in names]
+    used = [str(name) for name in verdict.actual]
+    verb = "called" if verdict.type.endswith("tool-call-f1") else "used"
+    negated = verdict.type.startswith("not-")
+    for name in wanted[:12]:
+        there = name in used
+        glyph = Span("✓ ", "passed") if there != negated else Span("✗ ", "failed")
+        yield (
+            glyph,
+            Span(one_line(name, 60), "strong"),
+            Span(f" was {'' if there else 'not '}{verb}", "muted"),
+        )
+    extra = [name for name in used if name not in wanted]
+    if extra:
+        names_shown = ", ".join(one_line(name, 40) for name in extra[:8])
+        style = "differs" if verb == "called" else "muted"
+        yield (Span("+ ", style), Span(names_shown, style), Span(f" {verb}, not asked for", "muted"))
 
 
-def _follow(value: Any, keys: list[str]) -> tuple[Any, int]:
-    """The value at a path and how many of its keys there are."""
-    for index, key in enumerate(keys):
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
+def _calls_in_text(verdict: Verdict, reply: str) -> Iterator[Line]:
+    """A call that is text is none for these assertions."""
+    if verdict.passed is False and "valid-looking" in verdict.reason:
+        if isinstance(parsed(reply), dict | list):
+            yield (
+                Span(
+                    "the reply is a text with JSON in it: only calls that the provider reports count", "note"
+                ),
+            )
         else:
-            return value, index
-    return value, len(keys)
-
-
-def _json_path(keys: list[str]) -> str:
-    parts = [f"[{key}]" if key.isdecimal() else f".{one_line(key, 60)}" for key in keys]
-    return "$" + "".join(parts)
-
-
-def _rule(schema: Any, keys: list[str]) -> Any:
-    """The part of a schema about a path, as far as it goes without references."""
-    schema = parsed(schema)
-    for key in keys:
-        if not isinstance(schema, dict):
-            return None
-        within, items = schema.get("properties"), schema.get("items")
-        if isinstance(within, dict) and key in within:
-            schema = within[key]
-        elif key.isdecimal() and isinstance(items, dict):
-            schema = items
-        else:
-            return None
-    return schema if isinstance(schema, dict) else None
+            yield (Span("the reply is text: the agent called nothing", "note"),)
+        yield (Span("reply     ", "label"), Span(one_line(reply, 160), "muted"))
 
 
 def _path(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
@@ -141,10 +164,16 @@ def _path(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
         yield (Span(f"the reply has no {part}", "note"),)
         return
     keys = rest.split(".")
-    here, reached = _follow(value, keys)
+    here, reached = follow(value, keys)
     shown = Span(part + "".join(f".{one_line(key, 60)}" for key in keys[:reached]), "json-key")
     if reached == len(keys):
-        yield (shown, Span(" is ", "muted"), Span(short(here, 200)))
+        expected = verdict.expected
+        if verdict.passed is False and isinstance(expected, dict | list) and isinstance(here, dict | list):
+            yield from differing_fields(expected, here)
+        elif verdict.passed is False and isinstance(expected, str) and isinstance(here, str) and _long(here):
+            yield from differing_lines(expected, here)
+        elif verdict.passed or verdict.type not in COMPARED or verdict.actual is None:
+            yield (shown, Span(" is ", "muted"), Span(short(here, 200)))
         return
     missing = one_line(keys[reached], 60)
     if not isinstance(here, dict):
@@ -159,38 +188,15 @@ def _path(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
     )
 
 
-def _budget(verdict: Verdict, past: CasePast | None) -> Iterator[Line]:
-    """A number against its limit as a bar, and the usual range."""
-    limit, actual = verdict.expected, verdict.actual
-    if not _number(limit) or not _number(actual):
-        return
-    column = budget_of(verdict.type) or budget_of(verdict.target) or ""
-    show = {"duration_ms": duration, "cost": cost}.get(column, lambda value: f"{value:,.0f}")
-    top = max(limit, actual) or 1
-    filled, mark = round(actual / top * BAR), min(round(limit / top * BAR), BAR)
-    bar = "".join("█" if i < filled else "·" for i in range(BAR))
-    over = actual > limit
-    yield (
-        Span(bar[:mark], "passed"),
-        Span("▏", "strong"),
-        Span(bar[mark:], "failed" if over else "muted"),
-        Span(f" {show(actual)}", "failed" if over else ""),
-        Span(f" of {show(limit)}" + (f": {show(actual - limit)} too many" if over else ""), "muted"),
-    )
-    values = past.values(column_name(verdict)) if past is not None else []
-    found = usual(values)
-    if found is not None:
-        words = f"usually {show(found.middle)} ({show(found.low)} to {show(found.high)} in {found.count} attempts)"
-        unlike = " this one is unlike them" if over and actual > found.high else ""
-        yield (Span(words, "muted"), Span(f";{unlike}" if unlike else "", "note"))
-    elif past is not None and values:
-        yield (Span(f"before: {', '.join(show(value) for value in values[-3:])}", "muted"),)
+def _long(value: Any) -> bool:
+    return len(value) > 60 or "\n" in value
 
 
-def column_name(verdict: Verdict) -> str:
-    """What of a budget verdict names the number it is about: its type, else its target."""
-    return verdict.type if budget_of(verdict.type) else verdict.target
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def explanations(attempt: Attempt) -> dict[int, tuple[Line, ...]]:
+    """What `explained` says of every verdict but budgets (whose usual range is read later), by place; what takes
+    long is done here, in a thread."""
+    found: dict[int, tuple[Line, ...]] = {}
+    for index, verdict in enumerate(attempt.verdicts):
+        if budget_of(verdict.type) is None and budget_of(verdict.target) is None:
+            found[index] = tuple(explained(verdict, attempt))
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.expectation_marks import SHORTEST_NEAR, content_texts
+from tui_eval.tui.state.json_lines import dumped
 from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
 from tui_eval.tui.state.regex_matches import pattern_of
 from tui_eval.tui.state.text_difference import near_miss
@@ -17,6 +18,8 @@ MOST = 20
 """Texts of one assertion that are looked for."""
 LONGEST = 50_000
 """Characters of a reply that are looked through."""
+ENTRIES = 400
+"""Entries of a conversation that are looked through for a text that the reply lacks."""
 
 
 def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None) -> Iterator[Line]:
@@ -29,12 +32,15 @@ def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None)
     if not shown.strip():
         yield (Span("the reply has no text", "note"),)
         return
+    if verdict.type.endswith("starts-with"):
+        yield from _beginning(verdict, looked.texts, shown, looked.forbidden)
+        return
     pattern = pattern_of(verdict)
     if pattern is not None and not looked.texts:
         yield from _unmatched(pattern, shown, looked.forbidden)
         return
     for wanted in (one_line(text) for text in looked.texts[:MOST]):
-        places = [match.span() for match in _pattern(wanted, looked.ignoring_case).finditer(shown)]
+        places = looked.of(wanted, _places(wanted, shown, looked.ignoring_case))
         if places:
             yield from _found(wanted, places, shown, looked.forbidden)
         elif looked.forbidden:
@@ -46,8 +52,58 @@ def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None)
             yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
         else:
             yield from _missing(wanted, shown, looked.ignoring_case)
+            if attempt is not None:
+                yield from elsewhere(wanted, attempt, looked.ignoring_case)
     if len(looked.texts) > MOST:
         yield (Span(f"… and {len(looked.texts) - MOST} more", "muted"),)
+
+
+def _beginning(verdict: Verdict, wanted: list[str], text: str, forbidden: bool) -> Iterator[Line]:
+    """How the reply begins, against what it should (or must not) begin with."""
+    for one in (one_line(each) for each in wanted[:1]):
+        if text.startswith(one):
+            glyph = Span("✗ ", "failed") if forbidden else Span("✓ ", "passed")
+            yield (glyph, Span("the reply begins with ", "muted"), Span(f'"{one}"', "strong"))
+            continue
+        if forbidden:
+            yield (
+                Span("✓ ", "passed"),
+                Span("the reply does not begin with ", "muted"),
+                Span(f'"{one}"', "strong"),
+            )
+            continue
+        same = next(
+            (i for i, (a, b) in enumerate(zip(one, text, strict=False)) if a != b), min(len(one), len(text))
+        )
+        where = f"from character {same + 1} on" if same else "from the first character on"
+        yield (Span("✗ ", "failed"), Span(f"the reply begins otherwise, {where}", "muted"))
+        yield (Span("  wanted  ", "label"), *marked((Span(one),), [Mark(same, len(one), "removed")]))
+        end = len(one) + AROUND
+        begins = text[:end] + ("…" if len(text) > end else "")
+        yield (Span("  reply   ", "label"), *marked((Span(begins),), [Mark(same, len(one), "added")]))
+
+
+def elsewhere(wanted: str, attempt: Attempt, ignoring_case: bool) -> Iterator[Line]:
+    """Where else in the conversation a text stands that the judged reply lacks."""
+    sought = _pattern(wanted, ignoring_case)
+    judged = next((e for e in reversed(attempt.transcript) if e.kind == "assistant"), None)
+    places: list[str] = []
+    for entry in attempt.transcript[:ENTRIES]:
+        said = entry.text or (entry.result if isinstance(entry.result, str) else "")
+        if (not said and entry.result is not None) or entry.arguments:
+            said = f"{said} {dumped(entry.result if entry.result is not None else entry.arguments, LONGEST)}"
+        if entry is not judged and sought.search(one_line(said[:LONGEST])):
+            word = {"tool_call": "call", "tool_result": "result"}.get(
+                entry.kind, entry.kind.replace("_", " ")
+            )
+            place = f"turn {entry.turn} ({word}{' of ' + one_line(entry.name, 40) if entry.name else ''})"
+            if place not in places:
+                places.append(place)
+        if len(places) > 3:
+            break
+    if places:
+        more = " and more" if len(places) > 3 else ""
+        yield (Span("  it stands elsewhere: ", "muted"), Span(", ".join(places[:3]) + more, "note"))
 
 
 def _unmatched(pattern: str, text: str, forbidden: bool) -> Iterator[Line]:
@@ -74,7 +130,12 @@ def _unmatched(pattern: str, text: str, forbidden: bool) -> Iterator[Line]:
 def nearest_line(verdict: Verdict, reply: str) -> Line | None:
     """The nearest miss of the first text that is missing, on one line; None where there is none."""
     looked = content_texts(verdict)
-    if looked is None or verdict.passed is not False or looked.forbidden:
+    if (
+        looked is None
+        or verdict.passed is not False
+        or looked.forbidden
+        or verdict.type.endswith("starts-with")
+    ):
         return None
     shown = one_line(reply[:LONGEST])
     for wanted in (one_line(text) for text in looked.texts[:MOST]):
@@ -89,6 +150,10 @@ def nearest_line(verdict: Verdict, reply: str) -> Line | None:
 
 def _pattern(wanted: str, ignoring_case: bool) -> re.Pattern[str]:
     return re.compile(re.escape(wanted), re.IGNORECASE if ignoring_case else 0)
+
+
+def _places(wanted: str, text: str, ignoring_case: bool) -> list[tuple[int, int]]:
+    return [match.span() for match in _pattern(wanted, ignoring_case).finditer(text)]
 
 
 def _worth(wanted: str) -> bool:

@@ -46,7 +46,7 @@ def closest(expected: dict[str, Any], calls: Sequence[Call]) -> Call | None:
     """The call of the expected tool with the most arguments as expected (the first of several); None
     where the tool was not called."""
     named = [call for call in calls if call.name == expected["tool"]]
-    return max(named, key=lambda call: _likeness(expected["args"], arguments_of(call)), default=None)
+    return max(named, key=lambda call: likeness(expected["args"], arguments_of(call)), default=None)
 
 
 def arguments_of(call: Call) -> Any:
@@ -54,7 +54,8 @@ def arguments_of(call: Call) -> Any:
     return parsed(call.entry.arguments)
 
 
-def _likeness(expected: Any, given: Any) -> float:
+def likeness(expected: Any, given: Any) -> float:
+    """How many of the expected arguments a call has, those of another value counting a tenth."""
     if not isinstance(expected, dict):
         return float(matches(expected, given))
     if not isinstance(given, dict):
@@ -81,12 +82,21 @@ def tools_explained(verdict: Verdict, calls: Sequence[Call]) -> Iterator[Line]:
             yield (glyph, tool, Span(" was not called" + _similar(one["tool"], calls), "muted"))
             continue
         given = arguments_of(call)
+        least = _least(verdict.expected)
         place = f" call {_number(call, calls)} in turn {call.entry.turn}"
         if one["args"] is None or matches(one["args"], given):
-            bad = negated
+            fitting = [
+                other
+                for other in calls
+                if other.name == one["tool"]
+                and (one["args"] is None or matches(one["args"], arguments_of(other)))
+            ]
+            count = len(fitting)
+            bad = negated or count < least
             glyph = Span("✗ ", "failed") if bad else Span("✓ ", "passed")
-            count = sum(other.name == one["tool"] for other in calls)
             words = f" called {count} times" if one["args"] is None and count > 1 else place
+            if least > 1:
+                words = f" called {count} time{'s' * (count != 1)} of {least} wanted"
             yield (glyph, tool, Span(words, "muted"))
             continue
         count = sum(other.name == one["tool"] for other in calls)
@@ -99,6 +109,12 @@ def tools_explained(verdict: Verdict, calls: Sequence[Call]) -> Iterator[Line]:
             yield (Span("  "), *line)
     if not calls:
         yield (Span("no tools were called", "muted"),)
+
+
+def _least(expected: Any) -> int:
+    """How many calls are wanted."""
+    least = expected.get("min_count") if isinstance(expected, dict) else None
+    return least if isinstance(least, int) else 1
 
 
 def _number(call: Call, calls: Sequence[Call]) -> int:

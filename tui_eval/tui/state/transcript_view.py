@@ -94,6 +94,26 @@ def prepared(attempt: Attempt, *, rendered: bool = True, only_failing: bool = Fa
     return view
 
 
+def where_it_failed(blocks: Sequence[Block], most: int) -> tuple[int, int, int] | None:
+    """The turn of the first failing verdict (else of an error), that verdict, and the last of those that
+    follow it; as places in `blocks`. None where nothing failed.
+
+    Args:
+        most: How many failing verdicts are wanted together.
+    """
+    failing = [i for i, block in enumerate(blocks) if block.failing and block.kind in ("verdict", "error")]
+    first = next(iter(sorted(failing, key=lambda i: blocks[i].kind != "verdict")), None)
+    if first is None:
+        return None
+    turn = blocks[first].turn
+    rules = [i for i in range(first) if blocks[i].kind == "turn" and blocks[i].key.startswith("t")]
+    above = next((i for i in rules if turn and blocks[i].turn == turn), rules[-1] if rules else first)
+    last = first
+    while last + 1 < len(blocks) and last - first < most // 3 and last + 1 in failing:
+        last += 1
+    return above, first, last
+
+
 def is_large(attempt: Attempt) -> bool:
     """Whether laying it out takes longer than a person waits for a key."""
     return (

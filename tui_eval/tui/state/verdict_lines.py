@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tui_eval.model import UNSET, Verdict
-from tui_eval.tui.state.amounts import tokens
 from tui_eval.tui.state.json_lines import parsed, short, value_lines
+from tui_eval.tui.state.judge_lines import judge_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.reason_words import reason_of
 from tui_eval.tui.state.text_difference import alike, difference
 
 LABEL = 10
 """Columns of `expected` and `actual` before their values."""
 SHORT = 60
 """Characters of a passed verdict's reason that are worth showing beside what it found."""
-QUOTED = 60
-"""Characters from which on a reply quoted in a reason is left out."""
+LONG = 160
+"""Characters from which on a reply is not shown again beside what was expected of it."""
+BEGINNING = 26
+"""Characters of such a reply that are shown, to know it by."""
 GLYPHS = {
     "passed": "✓",
     "failed": "✗",
@@ -50,24 +53,6 @@ def about_tools(verdict: Verdict) -> bool:
     return verdict.target.split(".")[0] == "tools" or "tool" in verdict.type
 
 
-def without_reply(words: str, said: Iterable[object]) -> str:
-    """A reason without the replies that it quotes whole: they stand elsewhere on the screen, marked."""
-    for text in said:
-        if not isinstance(text, str) or len(text) < QUOTED:
-            continue
-        for shape in (text, repr(text), repr(text)[1:-1]):
-            at = words.find(shape[:QUOTED])
-            while at >= 0:
-                end = at + len(shape) if words.startswith(shape, at) else words.find("…", at) + 1
-                if not end:
-                    break
-                if at and words[at - 1] in "\"'" and words[end : end + 1] == words[at - 1]:
-                    at, end = at - 1, end + 1
-                words = f"{words[:at]}the reply{words[end:]}"
-                at = words.find(shape[:QUOTED])
-    return words
-
-
 def title(verdict: Verdict, room: int = 70) -> Line:
     """What is asserted: `should_contain "March"`, `tool_call run_sql {"limit": 5}`, the target where
     it says more than the type."""
@@ -90,7 +75,7 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
     the agent did."""
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
-    reason = without_reply(verdict.reason, (verdict.actual,))
+    reason = reason_of(verdict)
     if reason.startswith(verdict.type) and "\n" not in reason and not verdict.passed:
         rest = one_line(reason[len(verdict.type) :])
         yield (Span(indent), head[0], Span(rest))
@@ -105,8 +90,19 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
     yield from _indented(why, indent)
     if about_rows(verdict):
         yield (Span(indent), Span("d shows which cells differ", "muted"))
-    elif verdict.judge and verdict.judge.get("answer") and not verdict.reason:
-        yield from text_lines(str(verdict.judge["answer"]))
+    elif verdict.judge is not None:
+        yield from _judges_words(verdict, indent)
+
+
+def _judges_words(verdict: Verdict, indent: str) -> Iterator[Line]:
+    """A judge's sentence where the reason does not have it."""
+    answer = verdict.judge.get("answer") if verdict.judge else None
+    said = parsed(answer)
+    if not isinstance(said, str) or len(said.strip()) < 8 or said.strip() in verdict.reason:
+        return
+    for number, line in enumerate(text_lines(said.strip()[:400])):
+        if number < 4:
+            yield (Span(indent), Span("judge: " if not number else "       ", "muted"), *line)
 
 
 def _indented(why: Callable[[], Iterator[Line]] | None, indent: str) -> Iterator[Line]:
@@ -120,6 +116,7 @@ def in_full(
     rendered: bool = True,
     why: Callable[[], Iterator[Line]] | None = None,
     agreement: Mapping[str, tuple[int, int]] | None = None,
+    reply: str = "",
 ) -> Iterator[Line]:
     """Everything known of a verdict, for the Assertions tab.
 
@@ -127,6 +124,7 @@ def in_full(
         rendered: Values made readable, `why` in place of the values that it explains.
         why: What was looked for, shown in what the agent did.
         agreement: By a judge's model, how often people agreed with it and of how many.
+        reply: What the agent said, which is not shown again in full where it is what was judged.
     """
     facts = [one_line(verdict.target, 60)] if verdict.target else []
     facts.append(f"score {verdict.score:g}")
@@ -141,18 +139,18 @@ def in_full(
     yield (Span(one_line(verdict.type, 60), "strong"), Span("  " + " · ".join(facts), "muted"))
     lines = list(why()) if why is not None and rendered else []
     if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
-        reason = without_reply(verdict.reason, (verdict.actual,)) if lines else verdict.reason
+        reason = reason_of(verdict) if rendered else verdict.reason
         yield from text_lines(reason, "" if verdict.passed else word_of(verdict))
     if about_rows(verdict) and not verdict.passed:
         yield (Span("d shows which cells differ", "muted"),)
     else:
         yield from lines
         if not lines:
-            yield from _sides(verdict, rendered)
-    yield from _judge(verdict.judge, agreement or {})
+            yield from _sides(verdict, rendered, reply)
+    yield from judge_lines(verdict, agreement or {})
 
 
-def _sides(verdict: Verdict, rendered: bool) -> Iterator[Line]:
+def _sides(verdict: Verdict, rendered: bool, reply: str) -> Iterator[Line]:
     """Expected and actual: in brief where it passed, text against text where they are alike."""
     expected = None if verdict.expected is UNSET else verdict.expected
     sides = [
@@ -167,36 +165,34 @@ def _sides(verdict: Verdict, rendered: bool) -> Iterator[Line]:
         for (word, _), lines in zip(sides, difference(str(expected), str(verdict.actual)), strict=True):
             yield from _titled(word, lines)
     else:
+        if rendered and verdict.type in ("not-equals", "not_value"):
+            sides = sides[-1:]  # they are the same
         for word, value in sides:
-            yield from _titled(word, value_lines(_shown(value), rendered=rendered))
+            if word == "actual" and rendered and _is_reply(value, reply):
+                yield (Span(f"{'reply':<{LABEL}}", "label"), *_in_short(str(value), reply))
+            else:
+                yield from _titled(word, value_lines(_shown(value), rendered=rendered))
+
+
+def _is_reply(value: Any, reply: str) -> bool:
+    """Whether a value is a long reply, which the Transcript shows."""
+    return isinstance(value, str) and len(value) > LONG and reply.startswith(value[:LONG])
+
+
+def _in_short(value: str, reply: str) -> Line:
+    begins = " ".join(value[:LONG].split())[:BEGINNING].rstrip()
+    return (
+        Span(one_line(begins)),
+        Span(f"… {max(len(reply), len(value)):,} characters: 1 shows them", "muted"),
+    )
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value if isinstance(value, (str, list, dict)) else short(value)
 
 
 def _titled(word: str, lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
     for index, line in enumerate(lines):
         yield (Span(f"{word if not index else '':<{LABEL}}", "label"), *line)
-
-
-def _judge(judge: dict[str, Any] | None, agreement: Mapping[str, tuple[int, int]]) -> Iterator[Line]:
-    if not judge:
-        return
-    model = one_line(judge.get("model") or "the judge", 60)
-    usage = judge.get("usage")
-    used = ""
-    if isinstance(usage, dict):
-        from tui_eval.model import Usage
-
-        used = tokens(Usage(usage.get("input_tokens"), usage.get("output_tokens")))
-    agreed, count = agreement.get(str(judge.get("model") or "the judge"), (0, 0))
-    people = (Span(f" · people agreed with it {agreed} of {count} times", "note"),) if count else ()
-    yield (Span(f"{model} answered{' · ' + used if used else ''}", "muted"), *people)
-    answer = parsed(judge.get("answer"))
-    for line in value_lines(answer):
-        yield (Span("  "), *line)
-    if judge.get("question"):
-        yield (Span("it was asked", "muted"),)
-        for line in value_lines(judge["question"]):
-            yield (Span("  "), *line)

@@ -147,6 +147,26 @@ class TextPane(LinePane):
             self.jump_to(at)
         return at is not None
 
+    def show_through(self, above: int, first: int, last: int) -> None:
+        """Bring blocks into view with as much as fits of what stands above them.
+
+        Args:
+            above: The block that is wanted as the first row, if all rows from it on fit.
+            first: The block to show in any case; the cursor goes there where `above` does not fit.
+            last: The last of those that should be seen with it.
+        """
+        if not self._layout.firsts:
+            return
+        height = max(self.scrollable_content_region.height, 1)
+        top, begin, end = self._layout.firsts[above], self._layout.firsts[first], self._end_of(last)
+        self.following = False
+        if end < height:
+            return
+        fits = end - top < height
+        row = top if fits else min(end - height + 1, max(begin - 1, 0))
+        self.move_to(top if fits else begin)
+        self.scroll_to(y=row, animate=False, immediate=True, force=True)
+
     def jump(self, step: int, kinds: Sequence[str], failing: bool = False) -> bool:
         """To the next (or previous) block of these kinds; False where there is none."""
         places = [i for i, b in enumerate(self.blocks) if b.kind in kinds and (b.failing or not failing)]

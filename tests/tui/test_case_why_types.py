@@ -1,0 +1,241 @@
+"""Every family of assertions, judged for real: why it failed stands on the first screen at 80x24, in the
+Transcript beside the turn and in Assertions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from inspect import isawaitable
+from pathlib import Path
+
+import pytest
+
+from tests.tui.case_host import host, loaded, screen_text, sees
+from tests.tui.test_case_why import replied
+from tests.tui.why_cases import CASES, Why, attempt_of
+from tui_eval.assertions import JudgeServices
+from tui_eval.assertions.promptfoo import table
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Entry, Reply, Verdict
+from tui_eval.scripting.javascript import JavaScriptHost
+from tui_eval.scripting.python_host import PythonHost
+from tui_eval.tui.state import assertions_view
+from tui_eval.tui.state.block_layout import Layouter
+from tui_eval.tui.state.explain import explained, explanations
+from tui_eval.tui.state.lines import plain
+from tui_eval.tui.state.reason_words import message_of
+from tui_eval.tui.state.regex_matches import look
+from tui_eval.tui.state.transcript_view import build
+from tui_eval.tui.state.verdict_lines import about_rows
+
+ROWS, COLUMNS = 20, 66
+"""What a tab has for text at 80x24."""
+WORDS: dict[str, tuple[str, ...]] = {
+    "nao tool_call args": ("closest is call 2 in turn 1", 'order: "48214"  ≠ "48213"'),
+    "nao tool_call never": ("the nearest name is lookup_order",),
+    "nao tool_call count": ("called 2 times of 5 wanted",),
+    "should_contain": ("the nearest is 2 characters away", "wanted  return any device within 14 days"),
+    "should_not_contain": ('"refund" stands there once', "the refund reaches"),
+    "escalated": ("expected True, got False",),
+    "escalation_priority": ("metadata has no escalation_priority; it has escalated",),
+    "tools_used": ("look_up_order was not called; the nearest name is lookup_order", "create_ticket was not called"),
+    "max_tool_calls": ("3 of 2: 1 over",),
+    "max_input_tokens": ("1,480 of 1,000: 480 over, 1.5 times",),
+    "max_output_tokens": ("2,847 of 2,000: 847 over",),
+    "metadata of one's own": ("the metadata has no 'language'", "it has lang"),
+    "ns value": ("structure.order.total is 40.5, expected 39.9",),
+    "ns value text": ("the reply is not the expected text", "line 8", "within 14 days", "within 30 days"),
+    "ns not_value": ('structure.state is "open", which it must not be',),
+    "ns keywords": ("'refund policy' not found in the reply",),
+    "ns not_keywords": ('"refund" stands there once',),
+    "ns keywords list": ("sly_data.cities: 'Lyon' not found",),
+    "ns less": ("structure.price is 1725, expected less than 1500",),
+    "ns greater": ("structure.stars is 3, expected greater than 4",),
+    "ns missing path": ("structure.order has no total; it has sum",),
+    "ns gist": ("the judge does not find in the reply: The yearly price is named.", "fail: the yearly price is missing"),
+    "ns not_gist": ("the judge finds in the reply what must not be: A refund is promised.",),
+    "equals": ("the reply is not the expected text", "line 8", "about six working days", "about five working days"),
+    "equals object": ('$.total: 39.9  ≠ "39.90"', '$.note: "gift"  not expected'),
+    "not-equals": ("the very text that it must not be",),
+    "contains": ("the nearest is 2 characters away", "within 30 days"),
+    "not-contains": ('"refund" stands there once',),
+    "icontains": ("nor anything like it",),
+    "contains-any": ('"14 days" is not there; the nearest is', '"two weeks" is not there'),
+    "contains-all": ('✓ "€79" stands there 2 times', '✗ "VAT included" is not there'),
+    "icontains-any": ('"fortnight" is not there',),
+    "icontains-all": ('✗ "enterprise" is not there',),
+    "starts-with": ("the reply begins otherwise", "reply   Thanks for asking!"),
+    "not-starts-with": ('the reply begins with "Thanks"',),
+    "regex": ("matches nothing", "its text stands here"),
+    "regex lookaround": ("matches nothing",),
+    "not-regex lookaround": ('"€79" stands there once', "plan costs €79 per month"),
+    "not-regex": ('"€79" stands there 2 times',),
+    "levenshtein": ("Levenshtein distance 5 is greater than threshold 2", "€89 each month"),
+    "rouge-n": ("6 of 12 expected words are in the reply",),
+    "bleu": ("6 of 12 expected words are in the reply",),
+    "gleu": ("6 of 12 expected words are in the reply",),
+    "meteor": ("6 of 12 expected words are in the reply",),
+    "word-count": ("Word count 85 is not between 10 and 40",),
+    "word-count exact": ("Word count 85 does not equal expected 12",),
+    "cost": ("$0.0128 of $0.0100: $0.0028 over, 1.3 times",),
+    "latency": ("2.4 s of 2.0 s: 412 ms over, 1.2 times",),
+    "perplexity": ("Perplexity 1.70 is greater than threshold 1.2",),
+    "finish-reason": ('Expected finish reason "stop" but got "length"',),
+    "is-refusal": ("Expected output to be a refusal", "1 shows them"),
+    "not-is-refusal": ('"i\'m sorry" stands there once',),
+    "guardrails": ("guardrails: insults",),
+    "is-json": ("no JSON from line 1 on: Expecting value",),
+    "is-json broken": ("Unterminated string", '"items": [{"sku": "KT-2"'),
+    "is-json schema": ("at      $.total", "rule    must be number", 'is      "39.90"', '{"type": "number"}'),
+    "not-is-json": ("the reply is JSON",),
+    "contains-json none": ("there is no { in the reply",),
+    "contains-json schema": ("at      $.total", "rule    must be number"),
+    "is-xml": ("line 1, column 22: mismatched tag",),
+    "is-xml elements": ("✓ order.total", "order has no state; it has total"),
+    "contains-xml": ("order has no state; it has total",),
+    "is-sql": ("line 1, column 15", "SELEC name FROM customers"),
+    "is-sql tables": ("select::null::customers", "select::null::orders"),
+    "contains-sql": ("1 fenced block tried", "SELECT name, FROM customers"),
+    "is-html": ("Output must be wrapped in HTML tags", "just words"),
+    "contains-html": ("Expected output to contain HTML content", "no markup here"),
+    "is-valid-openai-tools-call": ("only calls that the provider reports count",),
+    "is-valid-openai-function-call": ("only calls that the provider reports count",),
+    "is-valid-function-call": ("only calls that the provider reports count",),
+    "tool-call-f1": ("✓ lookup_order was called", "✗ create_ticket was not called"),
+    "skill-used": ("✗ xlsx was not used", "+ web-search used"),
+    "trajectory:tool-used": ("✓ search_orders was called as step 1 of 2", "✗ create_ticket was not called"),
+    "not-trajectory:tool-used": ("✗ search_orders was called as step 1 of 2",),
+    "tool-used count": ("1 such step, at most 0 wanted",),
+    "trajectory:tool-sequence": ("✓ get_policy was step 2", "✗ search_orders not after step 2; it was step 1"),
+    "trajectory:tool-args-match": ("search_orders step 1", 'id: 42  ≠ "42"'),
+    "trajectory:step-count": ("2 such steps, at most 1 wanted", "1 search_orders · 2 get_policy"),
+    "trace-span-count": ('Found 1 spans matching pattern "chat*"',),
+    "trace-span-duration": ("agent run", "(2400ms)"),
+    "trace-error-spans": ("GET /orders (503",),
+    "llm-rubric": ("never says what the yearly plan costs", "answered pass false · score 0.3"),
+    "agent-rubric": ("never says what the yearly plan costs", "answered pass false · score 0.3"),
+    "search-rubric": ("a grader that searches the web is needed",),
+    "g-eval": ("The price is there, the yearly one is not.",),
+    "factuality": ("The reply says 79, the reference 89.", 'answered category "D"'),
+    "model-graded-closedqa": ("It only names the monthly price.",),
+    "answer-relevance": ("Relevance 0.62", "What does Pro cost?"),
+    "context-faithfulness": ("1 of 2 are supported", "Refunds take five days"),
+    "context-recall": ("1 of 2 are in the context", "[Not Attributed]"),
+    "context-relevance": ("1 of 2 are relevant", "It lies on the Spree."),
+    "conversation-relevance": ("The second reply answers another",),
+    "moderation": ("moderation: hate",),
+    "trajectory:goal-success": ("No ticket was opened.",),
+    "similar": ("Similarity 0.62 is not within threshold 0.8", "devices come back in two"),
+    "classifier": ("is not judged by this version",),
+    "pi": ("is not judged by this version",),
+    "javascript": ("Custom function returned false", "output.length < 100", "418 characters"),
+    "javascript reason": ("79 words, at most 20 are wanted",),
+    "javascript throws": ("cannot read property 'bar'", "output.foo.bar"),
+    "python": ("Python code returned false", "len(output) < 100"),
+    "python throws": ("division by zero", "1 / 0"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Attempt]]:
+    """All cases, judged with the hosts of people's code."""
+    folder: Path = tmp_path_factory.mktemp("why")
+
+    async def all_of_them() -> dict[str, Attempt]:
+        javascript, python = JavaScriptHost(), PythonHost(folder)
+        hosts = JudgeServices(
+            javascript=javascript, python=python, trust=Trust(True), root=folder, base=folder
+        )
+        found = {why.name: await attempt_of(why, hosts) for why in CASES}
+        for host_of_code in (javascript, python):
+            closing = host_of_code.close()
+            if isawaitable(closing):
+                await closing
+        return found
+
+    attempts = asyncio.run(all_of_them())
+    for attempt in attempts.values():
+        look(attempt)
+    yield attempts
+
+
+def rows_of(attempt: Attempt) -> list[str]:
+    """The first screen of Assertions."""
+    layouter = Layouter()
+    layouter.width = COLUMNS
+    blocks = assertions_view.build(attempt, known=explanations(attempt))
+    return [plain(row.spans) for row in layouter.layout(blocks).rows[:ROWS]]
+
+
+def joined(rows: list[str]) -> str:
+    """Rows as one text, so that it does not matter where they are broken."""
+    return " ".join(" ".join(rows).split())
+
+
+@pytest.mark.parametrize("why", [why for why in CASES if why.name != "nao sql"], ids=lambda why: why.name)
+def test_why_is_on_the_first_screen(why: Why, judged: dict[str, Attempt]) -> None:
+    attempt = judged[why.name]
+    assert attempt.outcome in ("failed", "error")
+    said = joined(rows_of(attempt))
+    for words in WORDS[why.name]:
+        assert " ".join(words.split()) in said, rows_of(attempt)
+
+
+def test_every_type_that_is_judged_has_a_failing_case(judged: dict[str, Attempt]) -> None:
+    types = {verdict.type.removeprefix("not-") for attempt in judged.values() for verdict in attempt.verdicts}
+    same = {"similar:cosine": "similar", "similar:dot": "similar", "similar:euclidean": "similar"}
+    same |= {"model-graded-factuality": "factuality", "perplexity-score": "perplexity"}
+    elsewhere = {"ruby", "webhook"}  # need a Ruby, or a server; their reasons are as javascript's
+    wanted = {same.get(kind, kind) for kind in table._CHECKS} - elsewhere
+    assert wanted <= types, wanted - types
+
+
+@pytest.mark.parametrize("why", CASES, ids=lambda why: why.name)
+def test_beside_the_turn_it_is_short(why: Why, judged: dict[str, Attempt]) -> None:
+    blocks = build(judged[why.name]).blocks
+    layouter = Layouter()
+    layouter.width = COLUMNS
+    layout = layouter.layout(blocks)
+    at = next(i for i, block in enumerate(blocks) if block.failing and block.kind == "verdict")
+    rows = [row for row in layout.rows if row.block == at]
+    assert 1 <= len(rows) <= 10, [plain(row.spans) for row in rows]
+
+
+def test_the_line_that_says_why_needs_no_other_beside_it(judged: dict[str, Attempt]) -> None:
+    def line(name: str) -> str:
+        return message_of(judged[name].message, judged[name].verdicts)
+
+    assert line("equals") == "the reply is not the expected text"
+    assert line("equals object") == 'not the expected JSON: $.total: 39.9  ≠ "39.90", and 2 more differ'
+    assert line("ns less") == "structure.price is 1725, expected less than 1500"
+    assert line("ns keywords") == "'refund policy' not found in the reply"
+    assert line("ns missing path") == "structure.order.total is not in the reply"
+    assert line("moderation") == "moderation: hate"
+    for name, attempt in judged.items():
+        if not any(about_rows(verdict) for verdict in attempt.verdicts):
+            assert "Thanks for asking! Our **Pro** plan costs €79 per month and is" not in line(name), name
+
+
+@pytest.mark.parametrize("name", ["should_contain", "ns gist", "equals", "trajectory:tool-args-match"])
+async def test_a_long_reply_and_its_verdict_are_seen_when_the_case_opens(
+    tmp_path: Path, judged: dict[str, Attempt], name: str
+) -> None:
+    app = host(tmp_path, judged[name])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await loaded(pilot)
+        await sees(pilot, "✗ failed   ", "Would you like me to set up a trial for you?")
+        assert screen_text(app).count("✗ failed") >= 2  # the head, and the verdict beside the turn
+
+
+def test_where_a_text_stands_that_the_reply_lacks() -> None:
+    verdict = Verdict("should_contain", False, "text", "48213", reason="not found")
+    attempt = Attempt("s::n", 1, "failed", verdicts=[verdict])
+    assert replied("Which order is it about?", verdict)[-1].endswith("nor anything like it")
+    attempt.transcript = [
+        Entry(1, "user", text="it's about order 48213"),
+        Entry(2, "tool_call", name="lookup_order", arguments={"order": "48213"}),
+        Entry(3, "assistant", text="Which order is it about?"),
+    ]
+    attempt.replies = [Reply(3, "Which order is it about?")]
+    said = [plain(line) for line in explained(verdict, attempt)]
+    assert said[-1] == "  it stands elsewhere: turn 1 (user), turn 2 (call of lookup_order)"
