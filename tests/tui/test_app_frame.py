@@ -15,10 +15,11 @@ from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen
 from tests.tui.settling import rested
 from tui_eval.guard import trust_store
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
+from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.help import PaperScreen
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.widgets.case_list import CaseList
 

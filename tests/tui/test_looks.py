@@ -12,8 +12,9 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.model import Suite
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.agent_question import AgentQuestion
-from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
+from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case_tree import Entry, View, build
 from tui_eval.tui.state.figures import Symbols
@@ -48,12 +49,18 @@ async def test_the_run_dialog_says_what_it_comes_to(tmp_path, size):
         await until(lambda: isinstance(app.screen, RunDialog), pilot)
         await until(lambda: "3 cases, 3 attempts" in screen_text(app), pilot)
         assert "enter runs" in screen_text(app) and "agents here: offline" in screen_text(app)
-        await pilot.press(*"offline,other", "tab", "tab", *"4")
+        assert "Run the 3 shown" in screen_text(app)
+        await pilot.press(*"zebra", "enter")
+        await until(lambda: "no agent zebra here" in screen_text(app), pilot)
+        assert isinstance(app.screen, RunDialog)
+        await pilot.press("ctrl+u", *"of")
+        await until(lambda: "offline" in screen_text(app).split("model")[0], pilot)  # what it may become
+        await pilot.press("right", *",echo", "tab", "tab", *"4")
         await until(lambda: "3 cases, 24 attempts" in screen_text(app), pilot)
         await pilot.press("enter")
         await until(lambda: app.engine.requests, pilot)
         request = app.engine.requests[0]
-        assert request.agents == ["offline", "other"] and request.attempts == 4
+        assert request.agents == ["offline", "echo"] and request.attempts == 4
 
 
 @SIZES

@@ -15,8 +15,9 @@ from tui_eval.store.runs import Store
 from tui_eval.tui import compare_loader
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare import CompareScreen
-from tui_eval.tui.screens.dialogs import AskScreen, RunDialog
+from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.screens.runs import RunsScreen
 from tui_eval.tui.screens.search import SearchScreen
 from tui_eval.tui.screens.sides import SidesScreen

@@ -157,7 +157,7 @@ KEYS: tuple[Key, ...] = (
     # -- the live run
     Key("stream.pin", "v", "pin", "pin the case's streaming pane", "run", "pin"),
     Key("stream.zoom", "z", "zoom", "zoom the pane", "run", "zoom"),
-    Key("stream.follow", "t", "follow", "follow the tail", "run"),
+    Key("stream.follow", "t", "follow", "follow the tail", "run", "follow"),
     # -- a case run step by step
     Key("step.send", "enter", "send", "send the turn as it stands", "step", "send"),
     Key("step.edit", "e", "edit", "edit the turn in place", "step", "edit"),

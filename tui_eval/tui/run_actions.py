@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tui_eval.tui.following import Following
-from tui_eval.tui.screens.dialogs import RunChoice, RunDialog
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_dialog import RunChoice, RunDialog
 from tui_eval.tui.state.entries import meant, not_passed
 
 
@@ -70,7 +70,10 @@ class RunActions(Following):
                 self.desk.send(self.desk.request(entries, choice), show=True)
 
         choice = RunChoice(**{name: getattr(self.desk.choice, name) for name in RunChoice.__slots__})
-        self.push_screen(RunDialog(choice, agents, lambda c: self.desk.estimate(entries, c)), answer)
+        what = (
+            f"the {len(entries):,} {'marked' if marked else 'shown'}" if len(entries) != 1 else "the one case"
+        )
+        self.push_screen(RunDialog(choice, agents, lambda c: self.desk.estimate(entries, c), what), answer)
 
     def action_pause(self) -> None:
         """Pause or resume the run."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.engine.request import RunRequest
 from tui_eval.tui.agent_asking import AgentAsking
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.dialogs import RunChoice
+from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state import figures, filtering
 from tui_eval.tui.state.case_tree import Entry
 from tui_eval.tui.state.entries import subject
@@ -75,6 +75,9 @@ class RunDesk:
             return str(error), False
         if not chosen:
             return "no case matches", False
+        for name in request.agents:
+            if self._is_unknown(name):
+                return f"no agent {name} here", False
         columns = max(1, len(request.agents)) * max(1, len(request.models))
         attempts = sum(request.attempts or (entry.case.attempts if entry.case else 1) for entry in chosen)
         attempts *= columns
@@ -88,6 +91,11 @@ class RunDesk:
             seconds = sum(times) / len(times) / 1000 * attempts / max(1, min(lanes, attempts))
             text += f" and {figures.clock(seconds)}"
         return text, True
+
+    def _is_unknown(self, agent: str) -> bool:
+        """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
+        config = self._app.config
+        return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
 
     def cost_of(self, entries: Sequence[Entry], request: RunRequest) -> float | None:
         """USD that these cases will probably cost, from their last results; None: unknown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tui_eval.engine.request import Recorded
 from tui_eval.tui.screens.case_parts import CasePart
-from tui_eval.tui.screens.dialogs import RunChoice
+from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state.entries import Entry
 
 

@@ -30,6 +30,12 @@ from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 
 EMPTY = RunGroup(())
+NO_RUN = (
+    *keys_of("run.all"),
+    *labelled(keys_of("place.suites"), "place.suites", "suites"),
+    *labelled(keys_of("place.runs"), "place.runs", "runs"),
+    *keys_of("help", "quit"),
+)
 FLUSH = 0.25
 """Seconds at least between two redraws of the list; more when many lines changed at once."""
 LINES_A_SECOND = 12
@@ -92,7 +98,9 @@ class RunScreen(RunStreams, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys, others while a run goes on than after it, and in the panes than in the list."""
         run = self.eval_app.state.run
-        if run is not None and run.active:
+        if run is None:
+            return NO_RUN
+        if run.active:
             if self.is_mounted and self.streams.has_focus:
                 ids = ("list.open", "pane.next", "stream.zoom", "stream.pin", "stream.follow", "help", "quit")
                 return labelled(keys_of(*ids), "pane.next", "next pane")
@@ -146,11 +154,11 @@ class RunScreen(RunStreams, inherit_bindings=False):
         self.case_list.empty = (
             ["Starting."]
             if run is None and self.eval_app.desk.starting
-            else ["No run yet.", "a runs all cases, r the one under the cursor; U goes to the suites."]
+            else ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
             if run is None
             else ["Nothing matches the filter.", "F clears it, f changes it."]
         )
-        self.streams.empty = ["Waiting for the first words."]
+        self.streams.empty = ["Waiting for the first words."] if run is not None else []
         group = self.eval_app.state.group
         root = group.root if group is not None else ""
         fresh = run is not None and root != self._root and not self._entries.keys() & (group or EMPTY).cases

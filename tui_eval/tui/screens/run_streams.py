@@ -122,13 +122,16 @@ class RunStreams(ListPlace, inherit_bindings=False):
             self.call_after_refresh(self.assign)
             return
         ref = self._chosen_ref()
-        if ref is not None and ref not in streams.slots.shown:
-            streams.slots.shown = [ref, *streams.slots.shown]
-        if ref is None:
-            ref = streams.panes[0].ref if streams.panes else None
+        if ref is None and streams.panes:
+            ref = streams.panes[0].ref
+        if ref is None:  # a small screen shows the list, and no pane has been asked for yet
+            run = self.eval_app.state.run
+            ref = next((row.id for row in run.running()), None) if run is not None else None
         if ref is None:
             self.eval_app.say("nothing to zoom: no case is running")
             return
+        if ref not in streams.slots.shown:
+            streams.slots.shown = [ref, *streams.slots.shown]
         self.set_class(True, "-streams")
         self.set_class(True, "-zoomed")
         streams.focus()
