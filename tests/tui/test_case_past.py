@@ -278,7 +278,7 @@ async def test_a_hundred_thousand_rows_scroll_and_the_modes_are_told(tmp_path: P
         tab = screen.tab
         assert isinstance(tab, DataTab)
         await until(pilot, lambda: tab.view is not None)
-        await sees(pilot, "100,000 rows expected", "aligned by id")
+        await sees(pilot, "of 100,000 rows", "key: id (given)")
         assert tab.view is not None and tab.grid.cursor == 99_993
         await pilot.press("v", "g")
         await sees(pilot, "value in row 1 ")

@@ -316,7 +316,7 @@ def test_data_counts_explains_and_finds_differences() -> None:
     attempt = wrong_cell()
     assert attempt.data is not None
     view = make(attempt.data)
-    assert "4 rows expected, 4 actual · ≠ 1 differs · aligned by region" in plain(view.summary())
+    assert plain(view.summary()) == "≠ 1 of 4 rows differs in revenue · key: region (given)"
     place = view.next_difference(-1, 1)
     assert place is not None and view.next_difference(place, 1) is None
     explained = [plain(line) for line in view.explain(place, view.first_bad_column(place))]
@@ -332,8 +332,11 @@ def test_data_says_what_was_not_kept_and_which_rows_moved() -> None:
     details.actual = list(reversed(details.expected))
     details.settings = {"key": ["region"], "ordered": True, "truncated": {"expected": 9000, "actual": 8000}}
     view = make(details)
-    assert "9,000 rows expected, 8,000 actual · only the first 4 are kept" in plain(view.summary())
-    assert view.mark(view.row(0)) == "↕" and "in another place" in plain(view.explain(0, 0)[0])
+    assert "↕ 3 in another place" in plain(view.summary())
+    assert "only the first 4 are kept: rows beyond may seem missing" in plain(view.summary())
+    place = view.next_difference(-1, 1)
+    assert place is not None and view.mark(view.row(place)) == "↕"
+    assert "in another place" in plain(view.explain(place, 0)[0])
 
 
 def test_data_says_missing_and_extra_rows() -> None:

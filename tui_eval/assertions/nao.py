@@ -198,6 +198,7 @@ def _fill(data: DataDetails, answer: RowsAnswer, result: SqlResult | None, compa
 
     if result is not None:
         data.columns, data.expected = list(result.columns), rows(result, DETAIL_ROWS)
+        data.settings["types"] = dict(result.types)  # JSON tells neither decimals nor nested values
         height = result.frame.height
     else:
         expected = answer.expected or []
@@ -227,7 +228,7 @@ def _frame(records: list[dict[str, Any]]) -> Any:
     """Rows as a frame; a column of mixed or nested values becomes JSON text."""
     import polars as pl
 
-    from tui_eval.frames.difference import cell_text
+    from tui_eval.frames.cells import cell_text
 
     names = dict.fromkeys(name for row in records for name in row)
     columns: dict[str, Any] = {}

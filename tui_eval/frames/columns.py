@@ -77,7 +77,21 @@ def column(side: Side, name: str, type_name: str = "") -> Column:
     """One column of a side; a key absent in a row is null."""
     if isinstance(side, pl.DataFrame):
         return from_series(side.get_column(name), type_name)
-    return from_cells([row.get(name) for row in side])
+    cells = [row.get(name) for row in side]
+    return _from_kept(cells, type_name) if type_name else from_cells(cells)
+
+
+def _from_kept(cells: list[Any], type_name: str) -> Column:
+    """A column of DuckDB's type that was kept as JSON values."""
+    upper = type_name.upper()
+    try:
+        if upper.startswith("DECIMAL"):
+            cells = [None if cell is None else Decimal(str(cell)) for cell in cells]
+        elif all(cell is None or isinstance(cell, str) for cell in cells) and upper not in BIG_TYPES:
+            return from_series(text_series(cells), type_name)
+    except ArithmeticError:
+        pass
+    return from_cells(cells)
 
 
 def from_series(series: pl.Series, type_name: str = "") -> Column:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tui_eval.frames.alignment import align_rows, find_key
-from tui_eval.frames.columns import column, column_names, from_cells
-from tui_eval.frames.numbers import read_number, shortest_text
+from tui_eval.frames.alignment import align_rows, find_key, moved_rows, unique_rows
+from tui_eval.frames.cells import Cell, cell_text, compared
+from tui_eval.frames.columns import Column, column, column_names, from_cells
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import Pair, pair_same
-from tui_eval.frames.settings import ATOL, RTOL, ComparisonSettings
+from tui_eval.frames.settings import ComparisonSettings
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
@@ -25,21 +24,10 @@ _CELL = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One aligned cell. A text is None where that side has no such row or column; `why` is empty
-    for equal cells."""
-
-    column: str
-    expected: str | None
-    actual: str | None
-    same: bool
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """One aligned row: row numbers from 0 on each side (None: no such row) and its cells."""
+    """One aligned row: its number, row numbers from 0 on each side (None: no such row) and its cells."""
 
+    number: int
     status: Status
     expected_index: int | None
     actual_index: int | None
@@ -50,7 +38,8 @@ class Difference:
     """The aligned rows of an expected and an actual frame.
 
     `columns` are the expected columns, `missing_columns` those the answer lacks, `key` the columns
-    that aligned the rows (empty: by content). Alignment is made when first asked for.
+    that aligned the rows (empty: by content), `lacking` the expected values of missing columns.
+    Alignment is made when first asked for.
     """
 
     def __init__(
@@ -62,6 +51,7 @@ class Difference:
         actual_rows: int,
         settings: ComparisonSettings,
         in_order: bool = False,
+        lacking: Mapping[str, Column] | None = None,
     ) -> None:
         self.columns = list(columns)
         self.missing_columns = list(missing_columns)
@@ -69,6 +59,7 @@ class Difference:
         self._pairs = {one.name: one for one in pairs}
         self._lengths = (expected_rows, actual_rows)
         self._in_order = in_order
+        self.lacking = dict(lacking or {})
         self._aligned: tuple[pl.Series, pl.Series] | None = None
         self._flags: pl.DataFrame | None = None
         self._different: pl.Series | None = None
@@ -79,6 +70,16 @@ class Difference:
         """The columns that aligned the rows; empty: by content."""
         self._align()
         return self._key
+
+    @property
+    def key_given(self) -> bool:
+        """Whether the key was asked for rather than found."""
+        return bool(self.key) and self.key == self.settings.key
+
+    @property
+    def key_unique(self) -> bool:
+        """Whether no two rows of a side share the key's values."""
+        return unique_rows([self._pairs[name] for name in self.key])
 
     def __len__(self) -> int:
         return len(self._align()[0])
@@ -111,6 +112,42 @@ class Difference:
             return False
         unequal = [one for one in pairs if not self._same().get_column(one.name).all()]
         return all(bool(pair_same(one, e_rows, a_rows).all()) for one in unequal)
+
+    def both_rows(self) -> tuple[pl.Series, pl.Series]:
+        """The row numbers of both sides, of aligned rows that both have."""
+        table = pl.DataFrame(dict(zip("ea", self._align(), strict=True))).drop_nulls()
+        return table.get_column("e"), table.get_column("a")
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Rows of the expected and of the actual side."""
+        return self._lengths
+
+    @property
+    def shared_columns(self) -> list[str]:
+        """The expected columns that the answer has."""
+        return [name for name in self.columns if name in self._pairs]
+
+    def differing_cells(self) -> dict[str, int]:
+        """How many rows that both sides have differ in each shared column, of those where some do."""
+        e_rows, a_rows = self._align()
+        both = e_rows.is_not_null() & a_rows.is_not_null()
+        counts = {name: int((self._same().get_column(name).not_() & both).sum()) for name in self._pairs}
+        return {name: count for name, count in counts.items() if count}
+
+    def moved(self) -> pl.Series:
+        """The numbers of the aligned rows that stand elsewhere in the answer, ascending: the fewest whose
+        moving would bring all into order."""
+        return moved_rows(*self._align())
+
+    @property
+    def rows_apart(self) -> pl.Series:
+        """The numbers of the aligned rows that differ in what both sides have: a column that the answer
+        lacks does not count, unless it has none of them."""
+        if not self.missing_columns or not self._pairs:
+            return self.different_rows
+        flags = self._same().drop(self.missing_columns)
+        return flags.select(pl.all_horizontal(pl.all()).not_().alias("d")).get_column("d").arg_true()
 
     @property
     def different_rows(self) -> pl.Series:
@@ -150,21 +187,21 @@ class Difference:
         if not 0 <= index < len(e_rows):
             raise IndexError(index)
         status, e_row, a_row = self.status(index), e_rows[index], a_rows[index]
-        return Row(status, e_row, a_row, [self._cell(name, index, e_row, a_row) for name in self.columns])
+        return Row(
+            index, status, e_row, a_row, [self._cell(name, index, e_row, a_row) for name in self.columns]
+        )
 
     def _cell(self, name: str, index: int, e_row: int | None, a_row: int | None) -> Cell:
         one = self._pairs.get(name)
         if one is None:
-            return Cell(name, None, None, False, "column missing")
-        expected = None if e_row is None else cell_text(one.expected.cell(e_row))
-        actual = None if a_row is None else cell_text(one.actual.cell(a_row))
+            there = self.lacking.get(name)
+            expected = cell_text(there.cell(e_row)) if there is not None and e_row is not None else None
+            return Cell(name, expected, None, False, "column missing")
         if e_row is None or a_row is None:
+            expected = None if e_row is None else cell_text(one.expected.cell(e_row))
+            actual = None if a_row is None else cell_text(one.actual.cell(a_row))
             return Cell(name, expected, actual, False, "extra row" if e_row is None else "missing row")
-        if self._same().get_column(name)[index]:
-            return Cell(name, expected, actual, True)
-        return Cell(
-            name, expected, actual, False, _why(one, one.expected.cell(e_row), one.actual.cell(a_row))
-        )
+        return compared(name, one, e_row, a_row, bool(self._same().get_column(name)[index]))
 
     def render(self, limit: int = _SHOWN) -> str:
         """The first differences as text: row, column, both values and how far apart they are."""
@@ -176,7 +213,7 @@ class Difference:
         rows = self.different_rows
         shown = 0
         whole = not self.missing_columns
-        for index in rows.head(limit * 4).to_list() if whole else self._shared_differences(limit * 4):
+        for index in (rows if whole else self.rows_apart).head(limit * 4).to_list():
             for line in self._lines(index):
                 if shown == limit:
                     break
@@ -187,16 +224,6 @@ class Difference:
         if whole and len(rows) > 1:
             lines.append(f"{len(rows)} of {len(self)} rows differ")
         return "\n".join(lines)
-
-    def _shared_differences(self, limit: int) -> list[int]:
-        flags = self._same().drop(self.missing_columns)
-        return (
-            flags.select(pl.all_horizontal(pl.all()).not_().alias("d"))
-            .get_column("d")
-            .arg_true()
-            .head(limit)
-            .to_list()
-        )
 
     def _lines(self, index: int) -> list[str]:
         found = self.row(index)
@@ -222,15 +249,21 @@ def align(
     actual: SqlResult | pl.DataFrame | Sequence[dict[str, Any]] | None,
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> Difference:
-    """Align two frames for the Data tab; also where they are equal or of different length."""
+    """Align two frames for the Data tab; also where they are equal or of different length.
+
+    Args:
+        types: DuckDB's types of the expected columns, where rows that were kept as JSON do not tell them.
+    """
     settings = settings or ComparisonSettings()
     sides: list[Any] = []
-    types: list[dict[str, str]] = []
+    kinds: list[Mapping[str, str]] = []
     for side in (expected, actual if actual is not None else []):
         frame = getattr(side, "frame", None)
         sides.append(side if frame is None else frame)
-        types.append(getattr(side, "types", {}) if frame is not None else {})
+        kinds.append(getattr(side, "types", {}) if frame is not None else {})
+    kinds[0] = kinds[0] or types or {}
     known = column_names(sides[0])
     names = list(dict.fromkeys(columns or known))
     given = set(column_names(sides[1]))
@@ -238,55 +271,14 @@ def align(
     for name in names:
         if name in given:
             wanted = (
-                column(sides[0], name, types[0].get(name, ""))
+                column(sides[0], name, kinds[0].get(name, ""))
                 if name in known
                 else from_cells([None] * len(sides[0]))
             )
-            pairs.append(pair(name, wanted, column(sides[1], name, types[1].get(name, "")), settings))
+            pairs.append(pair(name, wanted, column(sides[1], name, kinds[1].get(name, "")), settings))
+    lacking = {name: column(sides[0], name) for name in names if name not in given and name in known}
     missing = [name for name in names if name not in given]
-    return Difference(pairs, names, missing, len(sides[0]), len(sides[1]), settings)
-
-
-def cell_text(value: Any) -> str:
-    """A value as the Data tab prints it: null, numbers without loss, texts as they are."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, int):
-        return shortest_text(value)
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, pl.Series):
-        return str(value.to_list())
-    return str(value)
-
-
-def _why(one: Pair, expected: Any, actual: Any) -> str:
-    if (expected is None) != (actual is None):
-        return "null" if actual is None else "not null"
-    if isinstance(expected, bool) or isinstance(actual, bool):
-        return "value" if isinstance(expected, bool) and isinstance(actual, bool) else "type"
-    if isinstance(expected, str) and isinstance(actual, str):
-        return "value"
-    number = read_number(actual) if isinstance(actual, str) else actual
-    if not isinstance(expected, int | float | Decimal) or not isinstance(number, int | float | Decimal):
-        return "type"
-    try:
-        distance = abs(Decimal(str(number)) - Decimal(str(expected)))
-        size = abs(Decimal(str(expected)))
-        allowed = Decimal(str(one.atol)) + Decimal(str(one.rtol)) * size
-        reference = Decimal(str(ATOL)) + Decimal(str(RTOL)) * size
-    except ArithmeticError:
-        return "value"
-    if not distance.is_finite():
-        return "value"
-    text = f"off by {shortest_text(distance) if distance < 10**15 else str(distance)}"
-    if one.tolerant:
-        return f"{text}, allowed {float(allowed):.3g}"
-    return f"{text}, within nao's tolerance" if distance <= reference else text
+    return Difference(pairs, names, missing, len(sides[0]), len(sides[1]), settings, lacking=lacking)
 
 
 def _one(index: int | None) -> int:

@@ -66,10 +66,11 @@ class ComparisonSettings:
         )
 
     def shown(self) -> dict[str, Any]:
-        """The settings in force as the results file and the Data tab show them."""
+        """The settings in force as the results file and the Data tab show them; `of` reads them back."""
         return {
             "rtol": self.relative,
             "atol": self.absolute,
+            "exact_integers": not self.explicit,
             "decimals": self.decimals,
             "ordered": self.ordered,
             "key": list(self.key) if self.key else None,

@@ -80,6 +80,17 @@ def clip(text: str, limit: int) -> str:
     return text[: max(limit - 1, 0)] + "…" if limit > 0 else ""
 
 
+_PLAIN_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+
+
+def no_formula(text: str) -> str:
+    """The text as a cell of a CSV file that no spreadsheet runs: one that begins as a formula does (`=`,
+    `+`, `-`, `@`, a tab, a carriage return) and is no number gets an apostrophe before it."""
+    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _PLAIN_NUMBER.fullmatch(text):
+        return f"'{text}"
+    return text
+
+
 def storable_text(text: str) -> str:
     """The text as valid Unicode: lone surrogates become U+FFFD, pairs become their character."""
     if text.isascii():

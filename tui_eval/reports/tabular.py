@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_eval.guard.text import clip, storable, visible
+from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
 from tui_eval.store.reader import RunReader
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
@@ -40,8 +40,7 @@ def write_csv(reader: RunReader, path: Path) -> None:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
-        text = visible(value)
-        return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+        return no_formula(visible(value))
     return value
 
 

@@ -1,53 +1,62 @@
-"""Tab 4: expected and actual rows, the cell under the cursor explained, the SQL."""
+"""Tab 4: expected and actual rows, the cell under the cursor explained and in full, the SQL."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.timer import Timer
 
 from tui_eval.model import DataDetails
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.inspector.tab import InspectorTab, Said
+from tui_eval.tui.inspector.tab import REST, InspectorTab, Said
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.data_view import DataView, make
-from tui_eval.tui.state.lines import Line, Span, text_lines
+from tui_eval.tui.state.json_lines import parsed, value_lines
+from tui_eval.tui.state.lines import Line, Span, text_lines, wrap
 from tui_eval.tui.state.sql_lines import sql_lines
+from tui_eval.tui.state.text_difference import difference
 from tui_eval.tui.state.two_modes import disagreement
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.text_pane import TextPane
+from tui_eval.tui.widgets.text_pane import GUTTER, TextPane
 
 if TYPE_CHECKING:
-    from tui_eval.frames.difference import Cell
+    from tui_eval.frames.cells import Cell
 
 
+Below = Literal["room", "sql", "cell", "nothing"]
+"""What stands below the rows: the SQL where there is room for it, the SQL, the cell, nothing."""
 AT_ONCE = 1_000
 """Rows that are looked through before a search lets other keys in."""
+_LOW = 16
+"""Rows of a tab from which on lines above the rows may wrap."""
 SLICE = 500
 """Rows that it then takes at a time."""
 
 
 class DataTab(InspectorTab):
-    """Counts, titles, grid and explanation; the SQL and messages in a text pane of their own."""
+    """Counts, titles, grid and explanation; below them the SQL (where there is room, or where it is asked for)
+    or the cell under the cursor in full; messages where there are no rows."""
 
     DEFAULT_CSS = """
     DataTab Vertical { height: 1fr; }
     DataTab .titles { height: 2; }
     DataTab .modes { display: none; }
     DataTab .explained { height: 3; background: $surface; }
-    DataTab TextPane { display: none; height: 40%; }
-    DataTab.-words TextPane { height: 1fr; }
-    DataTab.-sql TextPane { display: block; }
-    DataTab.-words TextPane { display: block; }
+    DataTab TextPane { display: none; }
+    DataTab.-below TextPane { display: block; }
+    DataTab.-words TextPane { display: block; height: 1fr; }
     DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained { display: none; }
     DataTab.-zoomed TextPane { display: none; }
     """
+    turn_label = "next ≠"
+    foot = ("case.sql",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,11 +65,14 @@ class DataTab(InspectorTab):
         self._generation = 0
         self._query = ""
         self._search = 0
+        self._told: list[Line] = []
+        self._below: Below = "room"
+        self._resting: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Summary, titles, rows, explanation, SQL."""
         with Vertical():
-            yield LineLabel(classes="summary")
+            yield LineLabel(classes="summary", wrapped=True)
             yield LineLabel(classes="modes", wrapped=True)
             yield LineLabel(classes="titles")
             yield DataGrid()
@@ -96,6 +108,7 @@ class DataTab(InspectorTab):
         self._generation += 1
         self.view = None
         self.grid.set_view(None)
+        self._explain()
         self._modes(self._generation, [])
         self._words(content)
         if details is None or details.expected is None:
@@ -119,7 +132,15 @@ class DataTab(InspectorTab):
         )
 
     def _say(self, words: str) -> None:
-        self.query_one(".summary", LineLabel).set_lines([(Span(words, "muted"),)])
+        self._top(".summary", [(Span(words, "muted"),)], 1)
+
+    def _top(self, name: str, lines: list[Line], most: int) -> None:
+        """Lines above the rows, as many rows of the screen as they need."""
+        box = self.query_one(name, LineLabel)
+        rows = sum(len(wrap(line, max(self.size.width, 1))) for line in lines)
+        box.display = bool(lines)
+        box.styles.height = max(1, min(rows, most))
+        box.set_lines(lines)
 
     def _words(self, content: CaseContent) -> None:
         """Where there is nothing to put side by side, say why."""
@@ -139,7 +160,7 @@ class DataTab(InspectorTab):
         self.set_class(bool(words), "-words")
         if words:
             blocks.append(Block("words", "note", "", partial(text_lines, words, "muted")))
-        if details is not None:
+        if details is not None and words:
             blocks += sql_blocks(details)
         self.text.set_blocks(blocks, keep=False)
         self._say("")
@@ -161,10 +182,9 @@ class DataTab(InspectorTab):
         """Say that the two comparisons disagree."""
         if generation != self._generation or not stands(self):
             return
-        box = self.query_one(".modes", LineLabel)
-        box.display = bool(lines)
-        box.set_lines(lines)
-        box.styles.height = min(max(box.row_count, 1), 4)
+        self._told = lines
+        self._top(".modes", lines, 4 if self.size.height > _LOW else 2)
+        self._beneath()
 
     def toggle_freeze(self) -> str:
         """Let the columns up to the cursor's stay while one goes sideways; what to say."""
@@ -183,27 +203,75 @@ class DataTab(InspectorTab):
     def _draw(self) -> None:
         if self.view is None:
             return
-        self.query_one(".summary", LineLabel).set_lines([self.view.summary()])
+        self._top(".summary", [self.view.summary()], 2 if self.size.height > _LOW else 1)
         self._explain()
+        self._beneath()
 
     def _explain(self) -> None:
-        if self.view is None:
-            return
         self.query_one(".titles", LineLabel).set_lines(self.grid.titles())
         box = self.query_one(".explained", LineLabel)
-        box.set_lines(self.view.explain(self.grid.cursor, self.grid.column))
-        box.styles.height = max(3, min(box.row_count, max(4, self.size.height // 4)))
+        most = max(5 if self.size.height > _LOW else 3, self.size.height // 4)
+        room = max((most - 1) // 2 * self.size.width - 40, 40)  # each side gets half of the lines
+        lines = self.view.explain(self.grid.cursor, self.grid.column, room) if self.view is not None else []
+        box.set_lines(lines)
+        box.styles.height = max(3, min(box.row_count, most))
 
     def on_resize(self) -> None:
-        """Titles depend on the width."""
+        """Titles, and what there is room for, depend on the size."""
         super().on_resize()
-        self.call_after_refresh(self._explain)
+        self.call_after_refresh(self._resized)
+
+    def _resized(self) -> None:
+        if self.view is not None:
+            self._top(".modes", self._told, 4 if self.size.height > _LOW else 2)
+            self._draw()
+
+    # -- below the rows
+
+    def _beneath(self) -> None:
+        """Show the SQL or the cell below the rows, as high as it needs and the rows let it be."""
+        view, pane = self.view, self.text
+        if self.has_class("-words"):
+            return
+        blocks: list[Block] = []
+        if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
+            blocks = cell_blocks(cell, self.rendered)
+        elif view is not None and self._below in ("sql", "room") and self._details is not None:
+            blocks = sql_blocks(self._details, self.rendered)
+        lines = [line for block in blocks for line in block.head() if block.fold] or []
+        lines += [line for block in blocks if not block.fold for line in block.lines()]
+        width = max(self.size.width - GUTTER - 1, 8)
+        wanted = sum(len(wrap(line, width, most=40)) for line in lines)
+        boxes = [self.query_one(name, LineLabel) for name in (".summary", ".modes", ".titles", ".explained")]
+        free = self.size.height - sum(
+            int(box.styles.height.value) for box in boxes if box.display and box.styles.height
+        )
+        rows = len(view) if view is not None else 0
+        fits = bool(blocks) and rows + wanted < free
+        self.set_class(fits if self._below == "room" else bool(blocks), "-below")
+        pane.styles.height = max(min(wanted, max(free - rows - 1, free // 2)), 1)
+        pane.set_blocks(blocks, keep=False)
+
+    def open_cell(self) -> None:
+        """The cell under the cursor in full below the rows, or no more."""
+        self._below = "room" if self._below == "cell" else "cell"
+        self._beneath()
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        if isinstance(event.pane, DataGrid):
+            self.open_cell()
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
         event.stop()
         if isinstance(event.pane, DataGrid):
             self._explain()
+            if self._below == "cell":
+                if self._resting is not None:
+                    self._resting.stop()
+                self._resting = self.set_timer(REST, self._beneath)
 
     def cell(self) -> Cell | None:
         """The cell under the cursor."""
@@ -224,20 +292,17 @@ class DataTab(InspectorTab):
         view, grid = self.view, self.grid
         if view is None or not len(view):
             return "no rows here"
-        row = view.row(grid.cursor)
-        if row.status == "different":
-            order = range(grid.column + 1, len(row.cells)) if step > 0 else range(grid.column - 1, -1, -1)
-            column = next((i for i in order if not row.cells[i].same), None)
-            if column is not None:
-                grid.to_column(column)
-                return ""
+        bad = view.bad_columns(view.row(grid.cursor))
+        beside = [i for i in bad if i > grid.column] if step > 0 else [i for i in bad if i < grid.column]
+        if beside:
+            grid.to_column(beside[0 if step > 0 else -1])
+            return ""
         found = view.next_difference(grid.cursor, step)
         if found is None:
             return "no later difference" if step > 0 else "no earlier difference"
-        row = view.row(found)
-        bad = [i for i, cell in enumerate(row.cells) if not cell.same]
+        bad = view.bad_columns(view.row(found))
         grid.move_to(found)
-        if row.status == "different" and bad:
+        if bad:
             grid.to_column(bad[0 if step > 0 else -1])
         return ""
 
@@ -245,7 +310,11 @@ class DataTab(InspectorTab):
         """Show or hide the SQL below the rows."""
         if self._details is None or not (self._details.reference_sql or self._details.verification_sql):
             return "no SQL is kept with this attempt"
-        self.toggle_class("-sql")
+        shown = self.has_class("-below") and self._below != "cell"
+        self._below = "nothing" if shown else "sql"
+        if self.text.has_focus:
+            self.grid.focus()
+        self._beneath()
         return ""
 
     def find(self, query: str) -> int:
@@ -296,11 +365,17 @@ class DataTab(InspectorTab):
         return rows + "\n" + self.text.rows_text()
 
 
-def sql_blocks(details: DataDetails) -> list[Block]:
+def sql_blocks(details: DataDetails, rendered: bool = True) -> list[Block]:
     """The queries behind both sides, and the comparison in words."""
+    same = details.reference_sql == details.verification_sql
+    queries = (
+        [("both", details.reference_sql)]
+        if same
+        else [("expected", details.reference_sql), ("actual", details.verification_sql)]
+    )
     blocks = [
-        Block(label, "part", label, partial(sql_lines, sql), 0, "role-note")
-        for label, sql in (("expected", details.reference_sql), ("actual", details.verification_sql))
+        Block(label, "part", label, partial(sql_lines, sql, rendered=rendered), 0, "role-note")
+        for label, sql in queries
         if sql
     ]
     if details.comparison:
@@ -309,4 +384,25 @@ def sql_blocks(details: DataDetails) -> list[Block]:
                 "words", "part", "in words", partial(text_lines, details.comparison), 0, "role-note", fold=10
             )
         )
+    return blocks
+
+
+def cell_blocks(cell: Cell, rendered: bool = True) -> list[Block]:
+    """Both values of a cell in full; texts that are alike with the words that differ marked."""
+    expected, actual = cell.expected, cell.actual
+    sides: list[tuple[str, str | None, str]] = [("expected", expected, "muted"), ("actual", actual, "muted")]
+    marked: dict[str, list[Line]] = {}
+    if expected and actual and not cell.same and set(cell.kinds) == {"text"}:
+        marked["expected"], marked["actual"] = difference(expected, actual)
+    blocks: list[Block] = []
+    for label, text, style in sides:
+        if text is None:
+            continue
+        value = parsed(text) if rendered and label not in marked else text
+        source = (
+            partial(iter, marked[label])
+            if label in marked
+            else partial(value_lines, value, rendered=rendered)
+        )
+        blocks.append(Block(label, "part", label, source, 0, style, size=len(text)))
     return blocks

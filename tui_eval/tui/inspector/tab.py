@@ -32,6 +32,10 @@ class InspectorTab(Horizontal):
     """Only what matters is shown."""
     rendered = True
     """Texts are made readable rather than shown as they came."""
+    turn_label = "next turn"
+    """What `}` goes to here, for the footer."""
+    foot: tuple[str, ...] = ("case.difference",)
+    """Ids of keys that stand first in the footer while the tab is in front."""
 
     _waiting: tuple[CaseContent, bool] | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -95,9 +96,10 @@ class CaseScreen(
         self._load(keep=False)
 
     def hints(self) -> Sequence[Key]:
-        """Seven keys of a debugger."""
+        """Seven keys of a debugger, in the words of the tab in front."""
         own = {key.id: key for key in CASE_KEYS}
-        mine = [own[name] for name in ("case.difference", "turn.next", "attempt.next")]
+        turn = replace(own["turn.next"], label=self.tab.turn_label)
+        mine = [*(own[name] for name in self.tab.foot), turn, own["attempt.next"]]
         return [*mine, *keys_of("failure.next", "case.rerun", "case.edit", "help")]
 
     # -- what is shown
@@ -165,6 +167,7 @@ class CaseScreen(
 
     def _to_front(self) -> None:
         self.tab.add_class("-front")
+        self.query_one(CopyBar).show(self.hints())
         self.set_class(self._active == DATA, "-rows")  # notices then keep off the explained cell
 
     def action_pane(self, step: int) -> None:

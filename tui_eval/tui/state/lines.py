@@ -42,6 +42,16 @@ def one_line(text: object, limit: int = 0) -> str:
     return clip(shown, limit) if limit else shown
 
 
+def dotted(text: str) -> str:
+    """Foreign text on one line, blanks at its ends, which nobody would see, as dots."""
+    line = one_line(text)
+    bare = line.strip()
+    if len(bare) == len(line):
+        return line
+    before = len(line) - len(line.lstrip()) if bare else len(line)
+    return "·" * before + bare + "·" * (len(line) - before - len(bare))
+
+
 def text_lines(text: str, style: str = "") -> Iterator[Line]:
     """The lines of foreign text, controls made visible, tabs as four blanks."""
     for line in visible(text.replace("\r\n", "\n")).split("\n"):

@@ -1,17 +1,27 @@
 """Expected and actual rows side by side, a row of the screen for each aligned row.
 
 Line API: a row is asked for when it is drawn, so a million of them scroll. Both halves scroll
-sideways together by whole columns, those that are frozen stay. A differing cell carries `≠` and is bold; a missing row stands
-only at the left with `−`, an extra one only at the right with `+`.
+sideways together by whole columns, those that are frozen stay. A differing cell carries `≠` and is bold,
+one that is equal within the tolerance `≈`; a missing row stands only at the left with `−`, an extra one
+only at the right with `+`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from rich.cells import cell_len, set_cell_size
 
-from tui_eval.tui.state.data_view import Column, DataView
-from tui_eval.tui.state.lines import Line, Span, one_line
+from tui_eval.tui.state.amounts import count
+from tui_eval.tui.state.data_columns import Column, laid_out, placed, value_text
+from tui_eval.tui.state.data_view import DataView
+from tui_eval.tui.state.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
+
+if TYPE_CHECKING:
+    from tui_eval.frames.cells import Cell
 
 GAP = 2
 
@@ -29,6 +39,8 @@ class DataGrid(LinePane):
         """Show other rows."""
         self.view = view
         self.column = min(self.column, max(len(view.columns) - 1, 0)) if view else 0
+        if view and view.columns and self.column not in view.visible:
+            self.column = min(view.visible, key=lambda place: abs(place - self.column))
         self.relayout()
         if view is not None:
             self.cursor = min(cursor, max(len(view) - 1, 0))
@@ -51,86 +63,84 @@ class DataGrid(LinePane):
         """Columns of the screen for one side."""
         return max((self.text_width - 3) // 2, 8)
 
-    def shown_columns(self) -> list[tuple[int, Column]]:
-        """The columns that fit into a half: those that are frozen, then from the first one shown on."""
-        shown: list[tuple[int, Column]] = []
+    def shown_columns(self) -> list[tuple[int, Column, int]]:
+        """The columns that fit into a half, and how wide: those that are frozen, then from the first one
+        shown on."""
+        view = self.view
+        if view is None:
+            return []
         room = self._half - self._numbers - 3
-        frozen = self.view.frozen if self.view else 0
-        for index, column in enumerate(self.view.columns if self.view else ()):
-            if frozen <= index < self.first_column:
-                continue
-            if index < frozen and column.width + GAP > room // 2:
-                continue
-            if shown and column.width + GAP > room:
-                break
-            shown.append((index, column))
-            room -= column.width + GAP
-        return shown
+        columns = [(index, view.columns[index]) for index in view.visible]
+        return laid_out(columns, view.frozen, self.first_column, room, GAP)
 
     def titles(self) -> list[Line]:
-        """The two lines above the rows: whose side it is, and the columns' names."""
+        """The two lines above the rows: whose side it is and how many rows it has, and the columns' names,
+        those in which something differs with `≠`."""
         if self.view is None:
             return [(), ()]
-        half = self._half
-        shown = self.shown_columns()
-        frozen = self.view.frozen
-        left, right = (
-            max(self.first_column - frozen, 0),
-            len(self.view.columns) - (shown[-1][0] + 1 if shown else 0),
-        )
-        more = (f"  ← {left} more" if left else "") + (f"  {right} more →" if right else "")
-        sides = (
-            Span(set_cell_size(f"   expected{more}", half), "heading"),
-            Span(" │ ", "muted"),
-            Span(set_cell_size("   actual", half), "heading"),
-        )
-        names = [Span(" " * (self._numbers + 3))]
-        for index, column in shown:
-            title = ("−" if column.missing else "") + column.title
-            style = (
-                "strong"
-                + (" missing" if column.missing else "")
-                + (" hit-here" if index == self.column else "")
+        half, view, shown = self._half, self.view, self.shown_columns()
+        sides: list[Line] = []
+        for word, rows in (("expected", view.expected), ("actual", view.actual)):
+            left: Line = (
+                Span(f"   {word}", "heading"),
+                Span(f"  {count(view.truncated.get(word, rows), 'row')}", "muted"),
             )
-            names += [Span(_cell(title, column), style), Span(" " * GAP)]
-        line = _padded(names, half)
-        return [sides, (*line, Span(" │ ", "muted"), *line)]
+            more = self._beyond(shown) if word == "expected" else ()
+            gap = half - width_of(left) - width_of(more)
+            sides.append(_padded([*left, Span(" " * gap), *more] if gap > 0 else [*left], half))
+        names: list[list[Span]] = []
+        for answer in (False, True):
+            spans = [Span(" " * (self._numbers + 3))]
+            for index, column, width in shown:
+                lacks = answer and column.missing
+                style = (
+                    "strong" + (" missing" if lacks else "") + (" hit-here" if index == self.column else "")
+                )
+                title = ("−" if lacks else "") + column.title
+                spans += [Span(placed(title, width, right=column.right), style)]
+                spans += [Span("≠" + " " * (GAP - 1) if column.apart else " " * GAP, "differs")]
+            names.append(spans)
+        bar = Span(" │ ", "muted")
+        return [(*sides[0], bar, *sides[1]), (*_padded(names[0], half), bar, *_padded(names[1], half))]
+
+    def _beyond(self, shown: Sequence[tuple[int, Column, int]]) -> Line:
+        """How many columns there are at the left and right of those shown, and whether they differ."""
+        assert self.view is not None
+        here = {index for index, _, _ in shown}
+        last = max(here, default=-1)
+        left = [i for i in self.view.visible if i not in here and i < last]
+        right = [i for i in self.view.visible if i > last]
+        spans: list[Span] = []
+        for columns, words in ((left, "← {} more"), (right, "{} more →")):
+            if columns:
+                bad = any(self.view.columns[i].apart for i in columns)
+                spans += [
+                    Span("  "),
+                    Span(words.format(len(columns)), "muted"),
+                    Span(" ≠" if bad else "", "differs"),
+                ]
+        return tuple(spans)
 
     def row_line(self, row: int) -> Line:
         """One aligned row."""
         assert self.view is not None
         shown = self.view.row(row)
         columns = self.shown_columns()
-        half = self._half
         mark = self.view.mark(shown)
-        style = {"same": "note", "different": "differs", "missing": "missing", "extra": "extra"}.get(
-            shown.status, "muted"
-        )
+        style = {"≠": "differs", "−": "missing", "+": "extra"}.get(mark, "note")
         sides: list[Line] = []
-        for index, present in ((shown.expected_index, "expected"), (shown.actual_index, "actual")):
+        for answer, index in ((False, shown.expected_index), (True, shown.actual_index)):
             number = f"{index + 1:,}" if index is not None else ""
             spans = [Span(f"{mark} ", style), Span(f"{number:>{self._numbers}} ", "muted")]
             if index is None:
                 spans.append(Span("no such row", style))
-            for at, column in columns if index is not None else ():
-                cell = shown.cells[at]
-                value = getattr(cell, present)
-                bad = shown.status == "different" and not cell.same
-                word = (
-                    "differs"
-                    if bad
-                    else style
-                    if shown.status in ("missing", "extra")
-                    else "muted"
-                    if value == "null"
-                    else ""
-                )
-                here = at == self.column and row == self.cursor
-                spans.append(
-                    Span(_cell(one_line((value or "")[:200]), column), f"{word} hit-here" if here else word)
-                )
-                spans.append(Span("≠" + " " * (GAP - 1) if bad else " " * GAP, "differs"))
-            sides.append(_padded(spans, half))
+            else:
+                for at, column, width in columns:
+                    here = at == self.column and row == self.cursor
+                    spans += _cell(
+                        shown.cells[at], column, width, answer, style if mark in "−+" else "", here
+                    )
+            sides.append(_padded(spans, self._half))
         return (*sides[0], Span(" │ ", "muted"), *sides[1])
 
     # -- moving
@@ -156,12 +166,9 @@ class DataGrid(LinePane):
 
     def to_column(self, column: int) -> None:
         """Put the cursor on a column and bring it into view."""
-        self._sideways(column - self.column)
-
-    def _sideways(self, step: int) -> None:
         if self.view is None or not self.view.columns:
             return
-        column = max(0, min(self.column + step, len(self.view.columns) - 1))
+        column = max(0, min(column, len(self.view.columns) - 1))
         if column == self.column:
             return
         self.column = column
@@ -169,6 +176,16 @@ class DataGrid(LinePane):
             self.refresh()
         self.refresh_row(self.cursor)
         self.post_message(self.Moved(self, self.cursor))
+
+    def _sideways(self, step: int) -> None:
+        """To the next or previous of the columns shown."""
+        places = list(self.view.visible) if self.view is not None else []
+        if not places:
+            return
+        at = bisect_left(places, self.column)
+        if step < 0 or (at < len(places) and places[at] == self.column):
+            at += step
+        self.to_column(places[max(0, min(at, len(places) - 1))])
 
     def _reveal(self) -> bool:
         """Scroll sideways until the cursor's column is shown; whether that was needed."""
@@ -179,19 +196,30 @@ class DataGrid(LinePane):
         if self.column < self.first_column:
             self.first_column = self.column
         while self.view is not None and self.first_column < self.column:
-            if any(index == self.column for index, _ in self.shown_columns()):
+            if any(index == self.column for index, _, _ in self.shown_columns()):
                 break
             self.first_column += 1
         return before != self.first_column
 
 
-def _cell(text: str, column: Column) -> str:
-    """A value cut or filled to its column's width; numbers stand at the right."""
-    length = cell_len(text)
-    if length > column.width:
-        return set_cell_size(text, column.width - 1) + "…"
-    pad = " " * (column.width - length)
-    return pad + text if column.right else text + pad
+def _cell(cell: Cell, column: Column, width: int, answer: bool, row_style: str, here: bool) -> list[Span]:
+    """One side's value and its mark: `≠` where it differs, `≈` where it is equal but not the same text."""
+    value = cell.actual if answer else cell.expected
+    style, mark = row_style, " "
+    if column.missing and not row_style:
+        style, value = ("missing", "−") if answer else ("muted", value)
+    elif not row_style:
+        style = "muted" if value == "null" else ""
+        if not cell.same:
+            style = mark = "differs"
+        elif cell.why:
+            mark = "near"
+    signs = {"differs": "≠", "near": "≈"}
+    text = column.filled(value_text(value), width)
+    return [
+        Span(text, f"{style} hit-here" if here else style),
+        Span(signs.get(mark, " ") + " " * (GAP - 1), "muted" if mark == "near" else "differs"),
+    ]
 
 
 def _padded(spans: list[Span], width: int) -> Line:

@@ -116,6 +116,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     def set_row_count(self, count: int, width: int | None = None) -> None:
         """Say how many rows there are, keeping the cursor within them, and repaint."""
         self.row_count = count
+        self._laid_out_to = self.text_width  # rows made while a pane was hidden are made again when it is not
         self.virtual_size = Size(width or self.text_width, count)
         self.cursor = min(self.cursor, max(count - 1, 0))
         self.refresh()

@@ -1,0 +1,186 @@
+"""One aligned cell in words: its text, what kind of value it is, and why two of them differ."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from tui_eval.frames.numbers import read_number, shortest_text
+from tui_eval.frames.pairs import Pair
+from tui_eval.frames.settings import ATOL, RTOL
+from tui_eval.frames.value_texts import instant, plain
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One aligned cell. A text is None where that side has no such row or column. `why` says why the
+    cells differ; of equal ones that are written otherwise, how they do. `kinds` are the kinds of the
+    expected and the actual value (`integer`, `text`; empty: there is none)."""
+
+    column: str
+    expected: str | None
+    actual: str | None
+    same: bool
+    why: str = ""
+    kinds: tuple[str, str] = ("", "")
+
+
+def cell_text(value: Any) -> str:
+    """A value as the Data tab prints it: null, numbers without loss, texts as they are, lists and
+    objects as JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, int):
+        return shortest_text(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, pl.Series | list | tuple | dict):
+        return json.dumps(plain(value), ensure_ascii=False, default=str)
+    return str(value)
+
+
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (type(None), "null"),
+    (bool, "boolean"),
+    (int, "integer"),
+    (Decimal, "decimal"),
+    (float, "number"),
+    (str, "text"),
+    (datetime.datetime, "timestamp"),
+    (datetime.date, "date"),
+    (datetime.time, "time"),
+    (dict, "object"),
+    ((list, tuple, pl.Series), "list"),
+)
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in one word."""
+    return next((word for types, word in _KINDS if isinstance(value, types)), type(value).__name__)
+
+
+def compared(name: str, one: Pair, e_row: int, a_row: int, same: bool) -> Cell:
+    """The cell of two rows that belong together."""
+    expected, actual = one.expected.cell(e_row), one.actual.cell(a_row)
+    texts = cell_text(expected), cell_text(actual)
+    kinds = kind_of(expected), kind_of(actual)
+    if same:
+        return Cell(name, *texts, True, _near(one, expected, actual) if texts[0] != texts[1] else "", kinds)
+    return Cell(name, *texts, False, _why(one, expected, actual), kinds)
+
+
+def _near(one: Pair, expected: Any, actual: Any) -> str:
+    """How equal cells that are written otherwise stand to each other."""
+    found = _distance(one, expected, actual)
+    if found is None or not found[0].is_finite() or not found[0]:
+        return "the same, written otherwise"
+    return f"off by {_short(found[0])}, allowed {float(found[1]):.3g}"
+
+
+def _why(one: Pair, expected: Any, actual: Any) -> str:
+    if (expected is None) != (actual is None):
+        return "null" if actual is None else "not null"
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return "value" if isinstance(expected, bool) and isinstance(actual, bool) else "type"
+    if one.expected.kind == "time" or one.actual.kind == "time":
+        return _apart(expected, actual)
+    if isinstance(expected, str) and isinstance(actual, str):
+        return _apart(expected, actual)
+    if isinstance(expected, dict | list | tuple) and isinstance(actual, dict | list | tuple):
+        return _inside(expected, actual, "") or "value"
+    if one.expected.kind == "nested":
+        return "value"
+    found = _distance(one, expected, actual)
+    if found is None:
+        return "type"
+    distance, allowed = found
+    if not distance.is_finite():
+        return "value"
+    text = f"off by {_short(distance)}"
+    if one.tolerant:
+        return f"{text}, allowed {float(allowed):.3g}"
+    reference = Decimal(str(ATOL)) + Decimal(str(RTOL)) * abs(Decimal(str(expected)))
+    return f"{text}, within nao's tolerance" if distance <= reference else text
+
+
+def _short(distance: Decimal) -> str:
+    return shortest_text(distance) if distance < 10**15 else str(distance)
+
+
+def _distance(one: Pair, expected: Any, actual: Any) -> tuple[Decimal, Decimal] | None:
+    """How far two numbers are apart and how far they might be; None where one of them is none."""
+    number = read_number(actual) if isinstance(actual, str) else actual
+    numbers = int | float | Decimal
+    if not isinstance(expected, numbers) or not isinstance(number, numbers) or isinstance(number, bool):
+        return None
+    try:
+        distance = abs(Decimal(str(number)) - Decimal(str(expected)))
+        allowed = Decimal(str(one.atol)) + Decimal(str(one.rtol)) * abs(Decimal(str(expected)))
+    except ArithmeticError:
+        return Decimal("NaN"), Decimal(0)
+    return distance, allowed
+
+
+def _apart(expected: Any, actual: Any) -> str:
+    """How far two dates or timestamps are apart; `value` of anything else."""
+    moments = [_moment(value) for value in (expected, actual)]
+    if moments[0] is None or moments[1] is None:
+        return "value" if isinstance(actual, str) or isinstance(expected, str) else "type"
+    try:
+        gap = moments[1] - moments[0]
+    except TypeError:  # one with a time zone, one without
+        return "value"
+    if not gap:
+        return "value"
+    days, rest = divmod(abs(gap), datetime.timedelta(days=1))
+    words = [f"{days} day{'' if days == 1 else 's'}"] if days else []
+    if rest:
+        words.append(str(rest))
+    return " ".join(words) + (" later" if gap > datetime.timedelta() else " earlier")
+
+
+def _moment(value: Any) -> datetime.datetime | None:
+    text = instant(value if isinstance(value, str) else str(plain(value)))
+    if text is None:
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _inside(expected: Any, actual: Any, path: str) -> str:
+    """The first place within lists and objects where they differ; empty where there is none."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for name in [*expected, *(name for name in actual if name not in expected)]:
+            place = f"{path}.{name}" if path else str(name)
+            if name not in actual or name not in expected:
+                return f"{place[:_SHOWN]} is {'missing' if name in expected else 'too many'}"
+            found = _inside(expected[name], actual[name], place)
+            if found:
+                return found
+        return ""
+    if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
+        for number in range(max(len(expected), len(actual))):
+            place = f"{path}[{number}]"
+            if number >= len(actual) or number >= len(expected):
+                return f"{place[:_SHOWN]} is {'missing' if number < len(expected) else 'too many'}"
+            found = _inside(expected[number], actual[number], place)
+            if found:
+                return found
+        return ""
+    if expected == actual and isinstance(expected, bool) == isinstance(actual, bool):
+        return ""
+    e, a = cell_text(expected)[:_SHOWN], cell_text(actual)[:_SHOWN]
+    return f"{path[:_SHOWN]}: expected {e}, actual {a}" if path else "type"
