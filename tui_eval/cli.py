@@ -120,7 +120,7 @@ def check_command(paths: tuple[str, ...], vacuous: bool, config_file: str | None
 @click.option("--json", "as_json", is_flag=True)
 def runs_command(as_json: bool) -> int:
     """Runs with state, counts and cost."""
-    from tui_eval.commands.runs import list_runs
+    from tui_eval.commands.runs_table import list_runs
 
     return list_runs(as_json)
 
@@ -300,6 +300,11 @@ def _run(arguments: list[str] | None) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else _EXIT_INTERNAL
     except Exception as error:
+        from tui_eval.store.runs import StoreError
+
+        if isinstance(error, StoreError):  # a run that cannot be read, noticed in the middle
+            warn_line(str(error))
+            return _EXIT_USAGE
         return _internal_error(error)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,6 +23,10 @@ from tui_eval.reports.comparison import CHANGES, CaseChange, Comparison, Pair, c
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.runs import StoreError
 from tui_eval.store.summary import CaseSummary
+
+LISTED = 10
+"""Cases that only one run has, as many as are listed."""
+_GLYPHS = {"regressed": "✗ ", "fixed": "✓ ", "flaky": "≈ "}
 
 
 def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json: bool) -> int:
@@ -92,6 +95,7 @@ def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[
 
 def _text(result: Comparison) -> str:
     lines: list[str] = [] if result.common else ["no case in common: nothing can be said of a change"]
+    suites = len({case.suite for case in result.cases}) > 1
     for change in CHANGES:
         members = [case for case in result.cases if case.change == change]
         if not members:
@@ -100,8 +104,11 @@ def _text(result: Comparison) -> str:
             other = f", {result.other_answers:,} of them with another answer" if result.other_answers else ""
             lines.append(f"unchanged: {len(members):,}{other}")
             continue
-        lines.append(f"{change}: {len(members):,}")
-        lines.extend(f"  {_line(case)}" for case in members)
+        lines.append(f"{_GLYPHS.get(change, '')}{change}: {len(members):,}")
+        shown = members if change in _GLYPHS else members[:LISTED]
+        lines.extend(f"  {_line(case, suites)}" for case in shown)
+        if len(members) > len(shown):
+            lines.append(f"  and {len(members) - len(shown):,} more; --json lists them all")
     (was, low, high), (now, now_low, now_high) = result.pass_rates
     lines.append(
         f"passed before {was:.0%} ({low:.0%}–{high:.0%}), after {now:.0%} ({now_low:.0%}–{now_high:.0%}), "
@@ -128,15 +135,18 @@ def _usual(result: Comparison) -> str:
     )
 
 
-def _line(case: CaseChange) -> str:
+def _line(case: CaseChange, suites: bool) -> str:
+    """A case: what became of it, its name, its suite where there are several; below it why it fails now."""
     name = f"{case.name} ({case.mark})" if case.mark else case.name
-    shown: list[Any] = [visible(name, newlines=False), f"[{visible(case.suite, newlines=False)}]"]
+    shown = [visible(name, newlines=False)]
     if case.before is not None and case.after is not None:
-        shown.append(f"{_ratio(case.before)} → {_ratio(case.after)}")
+        shown.insert(0, f"{_ratio(case.before)} → {_ratio(case.after)}")
         if case.p_value is not None:
             shown.append(f"p = {case.p_value:.2g}")
+    if suites:
+        shown.append(f"[{visible(case.suite, newlines=False)}]")
     message = case.after.message if case.after is not None and case.change == "regressed" else ""
-    return "  ".join(shown) + (f"  {clip(visible(message, newlines=False), 120)}" if message else "")
+    return "  ".join(shown) + (f"\n      {clip(visible(message, newlines=False), 120)}" if message else "")
 
 
 def _ratio(item: CaseSummary) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -16,6 +18,14 @@ from tui_eval.model import Problem
 from tui_eval.reports.table import plain_letters
 
 EXIT_OK, EXIT_FAILED, EXIT_INTERNAL, EXIT_USAGE, EXIT_NOTHING = 0, 1, 3, 4, 5
+
+
+_COLOURS = {"✓": 32, "✗": 31, "!": 33, "⊘": 90, "◌": 90, "≈": 33}
+"""SGR numbers of the colours of outcomes and changes, by glyph."""
+_TOKENS = re.compile(
+    r"(?<!\S)(?:[✓✗] (?:passed|failed|regressed|fixed)|! error|⊘ cancelled|◌ not run|≈ flaky)(?!\w)"
+)
+"""Outcomes as they are printed, glyph and word; nothing else is coloured."""
 
 
 class CommandError(Exception):
@@ -33,6 +43,8 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     if "utf" not in encoding:
         text = plain_letters(text).encode(encoding, "replace").decode(encoding)
+    if _coloured(stream):
+        text = _TOKENS.sub(lambda found: f"\x1b[{_COLOURS[found[0][0]]}m{found[0]}\x1b[0m", text)
     try:
         stream.write(text + end)
         stream.flush()
@@ -40,6 +52,17 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
         # The pipe's reader (head, less) has enough.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _coloured(stream: TextIO) -> bool:
+    """Whether what this stream goes to shows colours, and nobody asked for none."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return not plain and stream.isatty()
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout goes to; None where it is none (a pipe, a file)."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def warn(text: str) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, CommandError, say, warn
+from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, CommandError, counted, say, warn
 from tui_eval.config import find_root
 from tui_eval.store.index import Index
-from tui_eval.store.runs import Store, is_alive
+from tui_eval.store.runs import DATABASE, Store, is_alive
+from tui_eval.store.schema import RunSummary
+
+_ALL = 1_000_000
 
 
 def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool) -> int:
@@ -24,17 +28,18 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
     if older_than_days is None and larger_than_mb is None:
         raise CommandError("say what to delete: --older-than DAYS, --keep-size MB, or both")
     root, _ = find_root([Path.cwd()])
-    store = Store(root)
-    doomed = _doomed(store, older_than_days, larger_than_mb)
+    store, index = Store(root), Index(root)
+    runs = {run.id: run for run in index.runs(_ALL)}
+    doomed = _doomed(store, runs, older_than_days, larger_than_mb)
     if not doomed:
         say("no run to delete")
         return EXIT_NOTHING
-    size = sum(_size(folder) for folder in doomed)
-    say("\n".join(folder.name for folder in doomed))
-    question = f"delete these {len(doomed)} runs ({size / 1e6:.1f} MB)?"
-    if not yes and not click.confirm(question, err=True):
+    sizes = {folder: _size(folder) for folder in doomed}
+    many = f"{counted(len(doomed), 'run')}, {sum(sizes.values()) / 1e6:.1f} MB"
+    say("\n".join(_line(runs.get(folder.name), folder, size) for folder, size in sizes.items()))
+    if not yes and not _confirmed(f"delete these ({many})?"):
+        say("nothing deleted")
         return EXIT_OK
-    index = Index(root)
     for folder in doomed:
         try:
             shutil.rmtree(folder)
@@ -42,16 +47,38 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
             warn(f"{folder}: {error.strerror or error}")
             continue
         index.forget(folder.name)
-    say(f"deleted {len(doomed)} runs, {size / 1e6:.1f} MB")
+    say(f"deleted {many}")
     return EXIT_OK
 
 
-def _doomed(store: Store, days: float | None, megabytes: float | None) -> list[Path]:
+def _confirmed(question: str) -> bool:
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        warn("")
+        raise CommandError("nobody answered, so nothing is deleted; --yes deletes without asking") from None
+
+
+def _line(run: RunSummary | None, folder: Path, size: int) -> str:
+    """A run that would go: when it ran, what it was, how much room it takes."""
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(_at(run, folder)))
+    return f"{folder.name}  {when}  {size / 1e6:>7.1f} MB  {run.what if run is not None else ''}".rstrip()
+
+
+def _at(run: RunSummary | None, folder: Path) -> float:
+    """When a run ended (or began, or was written): a copy of its folder is no younger than it."""
+    told = (run.finished_at or run.started_at) if run is not None else 0.0
+    return told or (folder / DATABASE).stat().st_mtime
+
+
+def _doomed(
+    store: Store, runs: Mapping[str, RunSummary], days: float | None, megabytes: float | None
+) -> list[Path]:
     folders = [folder for folder in store.run_folders() if not is_alive(folder)]
     doomed: list[Path] = []
     if days is not None:
         limit = time.time() - days * 86400
-        doomed = [folder for folder in folders if (folder / "run.db").stat().st_mtime < limit]
+        doomed = [folder for folder in folders if _at(runs.get(folder.name), folder) < limit]
     if megabytes is not None:
         room = megabytes * 1e6
         for folder in folders:

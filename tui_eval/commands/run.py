@@ -23,6 +23,7 @@ from tui_eval.commands.output import (
     CommandError,
     report_problems,
     say,
+    terminal_width,
     warn,
 )
 from tui_eval.commands.progress import Progress
@@ -231,7 +232,20 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
     summaries = summarise_run(cases, attempts)
     if display != "plain":
         return summaries
-    say(table.table(cases, attempts, summaries))
+    say(table.table(cases, attempts, summaries, terminal_width()))
+    text = failures_of(reader, active.config.root, _again(active.request))
+    if text:
+        say(f"\n{text}")
+    if active.request.assess:
+        say(f"\n{failure_modes.text(reader.assessment())}")
+    stopped = active.runner.stopped_because
+    say(f"\n{table.totals(summaries, attempts, f'stopped: {stopped}' if stopped else '')}")
+    return summaries
+
+
+def failures_of(reader: RunReader, root: Path | None, arguments: str = "") -> str:
+    """What did not pass in a run and why; with `root`, the project's, the commands that run it again."""
+    cases, attempts = reader.cases(), reader.attempts()
     first_bad: dict[int, int] = {}
     for row in attempts:
         if row.state == "done" and row.outcome != "passed":
@@ -241,14 +255,7 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
         attempt = reader.attempt(first_bad[case.id]) if case.id in first_bad else None
         return reasons_of(attempt) if attempt is not None else []
 
-    text = table.failures(cases, summaries, reasons, active.config.root, _again(active.request))
-    if text:
-        say(f"\n{text}")
-    if active.request.assess:
-        say(f"\n{failure_modes.text(reader.assessment())}")
-    stopped = active.runner.stopped_because
-    say(f"\n{table.totals(summaries, attempts, f'stopped: {stopped}' if stopped else '')}")
-    return summaries
+    return table.failures(cases, summarise_run(cases, attempts), reasons, root, arguments)
 
 
 def reasons_of(attempt: Attempt) -> list[str]:

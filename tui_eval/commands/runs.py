@@ -1,4 +1,4 @@
-"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
+"""`tui-eval show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from tui_eval.commands.output import (
     EXIT_FAILED,
-    EXIT_NOTHING,
     EXIT_OK,
     CommandError,
     counted,
     say,
-    say_json,
+    terminal_width,
     warn,
 )
-from tui_eval.commands.run import code_of, find_run, reasons_of
+from tui_eval.commands.run import code_of, failures_of, find_run, reasons_of
 from tui_eval.config import find_root
 from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.guard.text import clip, visible
@@ -38,24 +35,6 @@ _BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tok
 _ENDED = ("finished", "cancelled", "interrupted")
 
 
-def list_runs(as_json: bool) -> int:
-    """The runs of this project, newest first."""
-    root, _ = find_root([Path.cwd()])
-    found = Index(root).runs()
-    if as_json:
-        say_json([msgspec.to_builtins(item) for item in found])
-        return EXIT_OK if found else EXIT_NOTHING
-    if not found:
-        say(f"no runs yet in {root}; start one with `tui-eval run PATH`")
-        return EXIT_NOTHING
-    for item in found:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(item.started_at))
-        cost = "" if item.cost is None else f"  ${item.cost:.4f}"
-        counts = f"{item.passed}/{item.total} passed, {item.failed} failed, {counted(item.errors, 'error')}"
-        say(f"{item.id}  {when}  {item.state:<11}  {counts}{cost}  {item.agents}  {item.what}")
-    return EXIT_OK
-
-
 def show(reference: str, case_name: str | None) -> int:
     """One run as a table, or one case of it with transcript and verdicts."""
     with_reader = _reader(reference)
@@ -65,8 +44,10 @@ def show(reference: str, case_name: str | None) -> int:
         if case_name is None:
             info = with_reader.info()
             say(f"run {info.id}: {info.state}, {', '.join(info.agents)}")
-            say(table.table(cases, attempts, summaries))
-            say(table.totals(summaries, attempts, info.note))
+            say(table.table(cases, attempts, summaries, terminal_width()))
+            if text := failures_of(with_reader, _project_of(with_reader.folder)):
+                say(f"\n{text}")
+            say(f"\n{table.totals(summaries, attempts, info.note)}")
             return code_of(summaries, None)
         meant = [
             case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
@@ -83,6 +64,13 @@ def show(reference: str, case_name: str | None) -> int:
         return EXIT_OK
     finally:
         with_reader.close()
+
+
+def _project_of(folder: Path) -> Path | None:
+    """The root of the project that a run's folder is in; None where that is not the current one, so that its
+    suites may be elsewhere."""
+    root, _ = find_root([Path.cwd()])
+    return root if folder.parent.resolve() == Store(root).runs_folder.resolve() else None
 
 
 def _usual_tokens(case: CaseRow) -> dict[str, str]:

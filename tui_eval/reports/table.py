@@ -12,14 +12,21 @@ from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.store.summary import CaseSummary
 
 _WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
+_LEAST = {"Message": 20, "Model": 12, "Test": 20}
+"""Cells that these columns keep on a narrow terminal, cut in this order."""
 _WORDS = {"passed": "✓ passed", "failed": "✗ failed", "error": "! error", "cancelled": "⊘ cancelled",
           "skipped": "– skipped", None: "◌ not run"}  # fmt: skip
 _ASCII = str.maketrans({"✓": "P", "✗": "F", "⊘": "C", "–": "-", "◌": ".", "─": "-", "…": "."})
 
 
-def table(cases: Sequence[CaseRow], attempts: Sequence[AttemptRow], summaries: Sequence[CaseSummary]) -> str:
+def table(
+    cases: Sequence[CaseRow],
+    attempts: Sequence[AttemptRow],
+    summaries: Sequence[CaseSummary],
+    width: int | None = None,
+) -> str:
     """nao's table (Test, Model, Status, Message, Tokens, Cost, Time (s), Tools), one line a case and
-    agent, with a totals line."""
+    agent, with a totals line. In `width` columns texts are cut, then messages and models left out."""
     tools: dict[int, int] = {}
     tokens: dict[int, int | None] = {}
     seconds: dict[int, float] = {}
@@ -55,7 +62,7 @@ def table(cases: Sequence[CaseRow], attempts: Sequence[AttemptRow], summaries: S
         "Total", "", f"{passed}/{len(summaries)} passed", "", f"{sum(known):,}" if known else "",
         f"{sum(costs):.4f}" if costs else "", f"{sum(seconds.values()):.2f}", str(sum(tools.values())),
     ]  # fmt: skip
-    return _grid(header, lines, total)
+    return _grid(header, lines, total, width)
 
 
 def _told_apart(cases: Sequence[CaseRow]) -> dict[int, tuple[str, str]]:
@@ -85,10 +92,41 @@ def _fitting(name: str, mark: str) -> str:
     return set_cell_size(name, room - 1) + "…" + mark
 
 
-def _grid(header: list[str], lines: list[list[str]], total: list[str]) -> str:
+def _limits(
+    header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None
+) -> tuple[list[str], dict[str, int]]:
+    """The columns that are shown, and at how many cells the texts are cut."""
+    from rich.cells import cell_len
+
+    widths = {
+        name: min(max(cell_len(cell) for cell in column), _WIDTHS.get(name, 1_000))
+        for name, column in zip(header, zip(header, *rows, strict=True), strict=True)
+    }
+    shown = list(header)
+    for dropped in ("", "Message", "Model"):
+        shown = [name for name in shown if name != dropped]
+        limits = {name: widths[name] for name in shown if name in _WIDTHS}
+        over = sum(widths[name] + 2 for name in shown) - 2 - (width or 1_000_000)
+        for name, least in _LEAST.items():
+            if over > 0 and name in limits:
+                cut = min(over, max(limits[name] - least, 0))
+                limits[name] -= cut
+                over -= cut
+        if over <= 0:
+            break
+    return shown, limits
+
+
+def _grid(
+    header: Sequence[str], lines: Sequence[Sequence[str]], total: Sequence[str], width: int | None
+) -> str:
     from rich.cells import cell_len, set_cell_size
 
-    limits = [_WIDTHS.get(name) for name in header]
+    names, cuts = _limits(header, [*lines, total], width)
+    kept = [i for i, name in enumerate(header) if name in names]
+    header, total = names, [total[i] for i in kept]
+    lines = [[line[i] for i in kept] for line in lines]
+    limits = [cuts.get(name) for name in header]
     shown = [
         [
             cell if limit is None or cell_len(cell) <= limit else set_cell_size(cell, limit - 1) + "…"
@@ -99,7 +137,7 @@ def _grid(header: list[str], lines: list[list[str]], total: list[str]) -> str:
     widths = [max(cell_len(cell) for cell in column) for column in zip(header, *shown, total, strict=True)]
     right = {"Tokens", "Cost", "Time (s)", "Tools"}
 
-    def row(cells: list[str]) -> str:
+    def row(cells: Sequence[str]) -> str:
         parts = []
         for name, cell, width in zip(header, cells, widths, strict=True):
             gap = " " * (width - cell_len(cell))
@@ -114,12 +152,12 @@ def failures(
     cases: Sequence[CaseRow],
     summaries: Sequence[CaseSummary],
     reasons: Callable[[CaseRow], list[str]],
-    root: Path,
+    root: Path | None,
     arguments: str = "",
 ) -> str:
     """What did not pass, why, and the command that runs it again. `reasons` gives the lines of a
-    case's first attempt that did not pass; `root` is the project's, `arguments` those of this run that
-    the command needs."""
+    case's first attempt that did not pass; `root` is the project's (None: no command), `arguments` those of
+    this run that the command needs."""
     parts: list[str] = []
     names = _told_apart(cases)
     for case, item in zip(cases, summaries, strict=True):
@@ -132,7 +170,8 @@ def failures(
         for reason in reasons(case) or [item.message]:
             text = visible(clip(reason, 1000))
             lines.extend(f"    {line}" for line in text.splitlines() or [""])
-        lines.append(f"    again: {rerun_command(case, root, arguments)}")
+        if root is not None:
+            lines.append(f"    again: {rerun_command(case, root, arguments)}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 

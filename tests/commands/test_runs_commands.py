@@ -1,0 +1,180 @@
+"""`runs`, `show`, `attach`, `export`, `prune`, `cancel`, `resume`, `rescore` on good runs and bad ones; tables on terminals."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from tests.commands.conftest import Cli
+from tests.tui.app_host import LiveRun
+from tests.tui.test_runs_screen import write_runs, write_suite_run
+from tui_eval.commands import output
+from tui_eval.commands.runs_table import runs_text
+from tui_eval.reports import table
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store
+from tui_eval.store.summary import summarise_run
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def damaged(root: Path) -> str:
+    """A run whose pages are garbage from the second on."""
+    run = LiveRun(root, ["x"])
+    run.all_done(["passed"])
+    path = run.folder / "run.db"
+    path.write_bytes(path.read_bytes()[:4096] + os.urandom(len(path.read_bytes()) - 4096))
+    for more in run.folder.glob("run.db-*"):
+        more.unlink()
+    return run.info.id
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["show"], ["attach"], ["export", "-o", "x.json"], ["export", "-o", "x.html"], ["rescore"], ["resume"],
+     ["compare"], ["assess"], ["cancel"]],
+    ids=lambda command: " ".join(command),
+)  # fmt: skip
+def test_a_damaged_run_is_one_clear_line(cli: Cli, root: Path, command: list[str]) -> None:
+    write_runs(root, ["passed"] * 3)
+    run = damaged(root)
+    done = cli(command[0], run, *command[1:])
+    assert done.code == 4 and len(done.err.splitlines()) == 1, done.err
+    assert run in done.err and "internal error" not in done.err
+    listed = cli("runs")
+    assert listed.code == 0 and f"{run}  " in listed.out and "damaged" in listed.out
+
+
+@pytest.mark.parametrize("command", ["show", "attach", "resume", "rescore", "cancel", "compare", "assess"])
+def test_a_run_that_is_not_there_is_one_clear_line(cli: Cli, root: Path, command: str) -> None:
+    nothing = cli(command, *(["last"] if command == "compare" else []))
+    assert nothing.code == 4 and "no runs yet" in nothing.err and "tui-eval run PATH" in nothing.err
+    write_runs(root, ["passed"] * 3, ["passed"] * 3)
+    done = cli(command, "nosuch")
+    assert done.code == 4 and done.err.strip().endswith("`tui-eval runs` lists them")
+    vague = cli(command, "2026")
+    assert vague.code == 4 and "is not unique" in vague.err and "write more of its id" in vague.err
+
+
+def test_runs_are_a_table_that_a_pipe_has_whole(cli: Cli, root: Path) -> None:
+    assert cli("runs").code == 5
+    first, last = write_runs(root, ["passed"] * 3, ["failed", "error", "passed"])
+    lines = cli("runs").out.splitlines()
+    assert lines[0].split() == ["Run", "When", "State", "Passed", "Failed", "Errors", "Cost", "What"]
+    assert lines[1].startswith(last.name) and lines[2].startswith(first.name)
+    assert " 1/3 " in lines[1] and " 3/3 " in lines[2] and "finished" in lines[1]
+    assert lines[1].index("1/3") + 3 == lines[0].index("Passed") + len("Passed")
+    assert [run["id"] for run in cli("runs", "--json").json] == [last.name, first.name]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 130, 200])
+def test_runs_fit_a_terminal(root: Path, width: int) -> None:
+    write_runs(root, ["passed"] * 3, ["failed", "error", "passed"])
+    runs = Index(root).runs()
+    wide = [msgspec.structs.replace(run, what="日本語のスイート/" * 12, state="interrupted") for run in runs]
+    for line in runs_text(wide, width).splitlines():
+        assert cell_len(line) <= max(width, 78), line
+    assert "interrupted" in runs_text(wide, width)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_the_table_of_cases_fits_a_terminal_and_keeps_what_counts(root: Path, width: int) -> None:
+    names = ["a long name that is far longer than any column that it could have", "short"]
+    (folder,) = write_runs(root, ["failed", "passed"], names=names)
+    reader = RunReader(folder)
+    cases, attempts = reader.cases(), reader.attempts()
+    reader.close()
+    cases = [msgspec.structs.replace(case, model="provider:a-model-with-a-long-name-2026") for case in cases]
+    attempts = [msgspec.structs.replace(row, message=f"{row.message} and much more " * 4) for row in attempts]
+    summaries = summarise_run(cases, attempts)
+    lines = table.table(cases, attempts, summaries, width).splitlines()
+    assert all(cell_len(line) <= width for line in lines), lines
+    for word in ("Test", "Status", "Tokens", "Cost", "Time (s)", "Tools"):
+        assert word in lines[0]
+    assert "✗ failed" in lines[2] and "a long name" in lines[2] and "Total" in lines[-1]
+    whole = table.table(cases, attempts, summaries).splitlines()[0].split("  ")
+    assert [name.strip() for name in whole if name.strip()] == [
+        "Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools",
+    ]  # fmt: skip
+
+
+def test_show_says_why_each_case_failed(cli: Cli, root: Path) -> None:
+    (folder,) = write_runs(root, ["failed", "passed", "error"])
+    done = cli("show")
+    assert done.code == 1 and "✗ failed: refund is approved" in done.out and "case 0 went wrong" in done.out
+    assert "again: tui-eval run" in done.out and "1 passed, 1 failed, 1 error" in done.out
+    copied = root.parent / "elsewhere"
+    shutil.copytree(folder, copied)
+    done = cli("show", str(copied))
+    assert "case 0 went wrong" in done.out and "again:" not in done.out
+
+
+class _Screen(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+                                                       ({"TERM": "dumb"}, False)])  # fmt: skip
+def test_outcomes_are_coloured_on_a_terminal_only(monkeypatch, environment, coloured) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    screen = _Screen()
+    output.say("✗ failed: x ✓ passed 1/3 \x1b[31mraw passed-through ✓ passedx", screen)
+    text = screen.getvalue()
+    assert ("\x1b[31m✗ failed\x1b[0m" in text and "\x1b[32m✓ passed\x1b[0m 1/3" in text) == coloured
+    assert "␛[31mraw" in text and "✓ passedx" in text
+    pipe = _Screen()
+    monkeypatch.setattr(pipe, "isatty", lambda: False)
+    output.say("✗ failed", pipe)
+    assert pipe.getvalue() == "✗ failed\n"
+
+
+def test_prune_goes_by_when_a_run_was_not_when_its_folder_was_written(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = write_suite_run(root, "20251009-085320-old0", "old.yaml")  # its folder is of this minute
+    (new,) = write_runs(root, ["passed"] * 3)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    days = (time.time() - 1_760_000_060) / 86400
+    assert cli("prune", "--older-than", str(days + 1), "-y").code == 5
+    asked = cli("prune", "--older-than", str(days - 1))
+    assert asked.code == 4 and "nobody answered, so nothing is deleted; --yes" in asked.err
+    assert asked.out.splitlines() == [line for line in asked.out.splitlines() if old.name in line]
+    assert " MB  old.yaml (1 case)" in asked.out and old.exists()
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    kept = cli("prune", "--older-than", str(days - 1))
+    assert kept.code == 0 and "nothing deleted" in kept.out and old.exists()
+    done = cli("prune", "--older-than", str(days - 1), "-y")
+    assert done.code == 0 and "deleted 1 run, 0." in done.out and not old.exists() and new.exists()
+    assert "say what to delete" in cli("prune").err
+    assert cli("prune", "--keep-size", "0", "--yes").code == 0 and not list(Store(root).run_folders())
+
+
+def test_a_run_without_the_cases_of_another_is_no_wall_of_names(cli: Cli, root: Path) -> None:
+    first, last = LiveRun(root, [f"old {i}" for i in range(30)]), LiveRun(root, ["new"])
+    first.all_done(["passed"] * 30)
+    last.all_done(["passed"])
+    done = cli("compare", first.info.id, last.info.id)
+    assert done.code == 0 and "no case in common" in done.out
+    assert "gone: 30" in done.out and "and 20 more; --json lists them all" in done.out
+    assert (
+        len(done.out.splitlines()) < 20 and len(cli("compare", first.info.id, "--json").json["cases"]) == 31
+    )
