@@ -19,6 +19,7 @@ from tui_eval.commands.options import (
     FormatChoice,
     again_options,
     config_option,
+    promptfoo_config_option,
     run_options,
     suite_paths,
     trust_option,
@@ -70,7 +71,7 @@ def run_command(
     report: str | None,
     no_store: bool,
     failed: bool,
-    more_paths: tuple[str, ...],
+    configs: tuple[str, ...],
     env_files: tuple[str, ...],
     delay: float | None,
     **options: Any,
@@ -87,33 +88,39 @@ def run_command(
 
         read_env_files(env_files)
     options["delay"] = None if delay is None else delay / 1000
-    named = [str(Path(path)) for path in (*paths, *more_paths)]
-    request = RunRequest(paths=named, failed_only=failed, **options)
+    options["configs"] = [str(Path(path).absolute()) for path in configs]
+    request = RunRequest(paths=[str(Path(path)) for path in paths], failed_only=failed, **options)
     return run(request, display, outputs, keep=not no_store, report=report)
 
 
 @cli.command(name="list")
 @suite_paths
 @click.option("--json", "as_json", is_flag=True, help="one object per case")
+@promptfoo_config_option
 @config_option
 @trust_option
-def list_command(paths: tuple[str, ...], as_json: bool, config_file: str | None, trust: bool) -> int:
+def list_command(
+    paths: tuple[str, ...], as_json: bool, configs: tuple[str, ...], config_file: str | None, trust: bool
+) -> int:
     """What would run."""
     from tui_eval.commands.listing import list_cases
 
-    return list_cases(paths, config_file, as_json, trust)
+    return list_cases(paths, config_file, as_json, trust, configs)
 
 
 @cli.command(name="check")
 @suite_paths
 @click.option("--vacuous", is_flag=True, help="also cases that pass against an agent that answers nothing")
+@promptfoo_config_option
 @config_option
 @trust_option
-def check_command(paths: tuple[str, ...], vacuous: bool, config_file: str | None, trust: bool) -> int:
+def check_command(
+    paths: tuple[str, ...], vacuous: bool, configs: tuple[str, ...], config_file: str | None, trust: bool
+) -> int:
     """Every problem in the files, with line and cure."""
     from tui_eval.commands.listing import check
 
-    return check(paths, config_file, trust, vacuous)
+    return check(paths, config_file, trust, vacuous, configs)
 
 
 @cli.command(name="runs")

@@ -80,13 +80,17 @@ def copied(name: str, root: Path, port: int) -> Path:
 def request_of(root: Path, args: list[str], first: Path) -> RunRequest:
     values: dict[str, Any] = {}
     for option, value in zip(args[::2], args[1::2], strict=True):
+        if option == "-c":
+            values["configs"] = [*values.get("configs", []), str(root / value)]
+            continue
         given: Any = str(first) if value == "@FIRST" else value
         if option == "--repeat":
             given = int(value)
         if option == "-r":
             given = [value]
         values[OPTIONS[option]] = given
-    return RunRequest(paths=[str(root)], trust=True, compat="reference", **values)
+    paths = [] if "configs" in values else [str(root)]
+    return RunRequest(paths=paths, trust=True, compat="reference", **values)
 
 
 async def executed(request: RunRequest) -> tuple[dict[str, Any], dict[str, Any]]:

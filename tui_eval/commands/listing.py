@@ -27,19 +27,29 @@ from tui_eval.model import Assertion, Case, Problem, Suite
 
 
 def load_paths(
-    paths: Sequence[str], config_file: str | None, trust: bool = False
+    paths: Sequence[str], config_file: str | None, trust: bool = False, configs: Sequence[str] = ()
 ) -> tuple[Config, list[Suite], list[Problem]]:
-    """The configuration, every suite of the paths, and all problems of both."""
+    """The configuration, every suite of the paths, and all problems of both; `configs` are read as one."""
+    typed: dict[str, Any] = {}
     named = [Path(path).absolute() for path in paths or ["."]]
+    if configs:
+        from tui_eval.engine.request import RunRequest
+        from tui_eval.engine.runs import paths_of, typed_options
+
+        request = RunRequest(paths=list(paths), configs=[str(Path(path).absolute()) for path in configs])
+        named, typed = paths_of(request), typed_options(request)
     config = load(named, config_file)
+    config.typed = typed
     loaded = suites.load_all(named, config, trust_for(config.root, trust))
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
     return config, loaded, problems
 
 
-def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, trust: bool) -> int:
+def list_cases(
+    paths: Sequence[str], config_file: str | None, as_json: bool, trust: bool, configs: Sequence[str] = ()
+) -> int:
     """Print the cases; problems go to stderr, and readable cases print whatever the others are."""
-    _, loaded, problems = load_paths(paths, config_file, trust)
+    _, loaded, problems = load_paths(paths, config_file, trust, configs)
     cases = suites.all_cases(loaded)
     errors = report_problems(problems)
     if as_json:
@@ -59,10 +69,16 @@ def list_cases(paths: Sequence[str], config_file: str | None, as_json: bool, tru
     return EXIT_OK if cases else EXIT_NOTHING
 
 
-def check(paths: Sequence[str], config_file: str | None, trust: bool, without_answer: bool = False) -> int:
+def check(
+    paths: Sequence[str],
+    config_file: str | None,
+    trust: bool,
+    without_answer: bool = False,
+    configs: Sequence[str] = (),
+) -> int:
     """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
     cases that pass against an agent that answers nothing."""
-    config, loaded, problems = load_paths(paths, config_file, trust)
+    config, loaded, problems = load_paths(paths, config_file, trust, configs)
     trusted = trust_for(config.root, trust)
     expected = ExpectedSql(config, trusted)
     problems += unjudgeable(loaded, expected)

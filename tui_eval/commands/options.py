@@ -41,6 +41,14 @@ def suite_paths(function: Any) -> Any:
     return click.argument("paths", nargs=-1, type=click.Path(readable=False))(function)
 
 
+def promptfoo_config_option(function: Any) -> Any:
+    """`-c`, as promptfoo has it."""
+    return click.option(
+        "-c", "configs", multiple=True, metavar="CONFIG",
+        help="a promptfoo configuration; several -c are read as one, as promptfoo does",
+    )(function)  # fmt: skip
+
+
 def config_option(function: Any) -> Any:
     """`--config`."""
     return click.option("--config", "config_file", metavar="FILE", help="the tui_eval.yaml to use")(function)
@@ -87,7 +95,7 @@ def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 def _promptfoo_options(function: Any) -> Any:
     """Options of `promptfoo eval` by their long names."""
     options = [
-        click.option("-c", "more_paths", multiple=True, metavar="PATH", hidden=True, help="one more PATH"),
+        promptfoo_config_option,
         click.option("--filter-range", metavar="A:B", help="tests A up to B, counted from 0"),
         click.option("--filter-sample", type=click.IntRange(1), metavar="N", help="N tests drawn at random"),
         click.option("--filter-sample-seed", metavar="SEED", help="draw the same ones again"),

@@ -55,7 +55,9 @@ def finished(
         response_text=judged.response_text
         if judged.response_text is not None
         else (response.text if response else ""),
-        output=judged.output if judged.output is not None else (response.output if response else None),
+        output=judged.output
+        if judged.output is not None or judged.response_text is not None
+        else (response.output if response else None),
         vars=conversation.own_vars if conversation else job.case.vars,
         prompt_sent=conversation.prompt if conversation else None,
         stdout=collector.stdout,

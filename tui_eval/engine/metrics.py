@@ -78,8 +78,8 @@ async def derive(
     that cannot be computed is 0, as in promptfoo, and said in `derived_errors`.
 
     promptfoo computes them again after every row, into the sums themselves. That shows only where one is
-    called like a metric, or names itself or one that comes later; there `rows`, what each row adds, are
-    gone through one by one.
+    called like a metric, cannot be computed, or names itself or one that comes later; there `rows`, what each
+    row adds, are gone through one by one.
     """
     for index, column in enumerate(found):
         wanted = settings.get(column["suite"], {}).get("derivedMetrics")
@@ -91,14 +91,17 @@ async def derive(
             if isinstance(metric, dict) and metric.get("name")
         ]
         adding: Sequence[dict[str, float]] = rows[index] if index < len(rows) else ()
-        if not adding or not _looks_back(metrics, column["named_scores"]):
-            adding = [column["named_scores"]]
+        before = dict(column["named_scores"])
+        if not adding or not _looks_back(metrics, before):
+            await _derive_row(column, metrics, dict(before), column["count"], javascript)
+            if not column.get("derived_errors") or len(adding) < 2:
+                continue
         sums: dict[str, float] = {}
-        for count, added in enumerate(adding, column["count"] - len(adding) + 1):
+        for count, added in enumerate(adding, 1):
             for name, value in added.items():
                 sums[name] = sums.get(name, 0.0) + value
             await _derive_row(column, metrics, sums, count, javascript)
-        column["named_scores"].update((name, sums[name]) for name in column["named_scores"])
+        column["named_scores"].update((name, sums[name]) for name in before)
 
 
 def _looks_back(metrics: Sequence[tuple[str, str]], sums: Mapping[str, float]) -> bool:

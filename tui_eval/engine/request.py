@@ -27,10 +27,11 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `rescores`
     is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
-    `delay` is in seconds.
+    `delay` is in seconds. `configs` are promptfoo's `-c`: configurations that are read as one.
     """
 
     paths: list[str] = []
+    configs: list[str] = []
     case_ids: list[str] | None = None
     pairs: list[tuple[str, str]] | None = None
     agents: list[str] = []

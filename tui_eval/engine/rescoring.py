@@ -105,6 +105,7 @@ def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
     given = msgspec.convert(info.options, RunRequest)
     return RunRequest(
         paths=given.paths,
+        configs=given.configs,
         agents=given.agents,
         models=given.models,
         compat=given.compat,

@@ -13,7 +13,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import NothingToRun, mark_failed, recall, with_hooks
+from tui_eval.engine.runs import NothingToRun, mark_failed, recall, typed_options, with_hooks
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case
@@ -60,6 +60,7 @@ def resume(
         request.trust = overrides.trust
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
+    config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust)
     whole = msgspec.structs.replace(
         request, case_ids=None, pairs=None, select=[], filter_pattern=None, filter_metadata=[],

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import __version__
-from tui_eval.config import Config, ConfigError, SuiteRule, load
+from tui_eval.config import Config, ConfigError, SuiteRule, find_root, load
 from tui_eval.engine import continuing
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.candidates import candidates
@@ -27,6 +27,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import RunWriter
+from tui_eval.suites.promptfoo.combined import chosen
 
 
 class NothingToRun(Exception):
@@ -54,7 +55,8 @@ def prepare(
         NothingToRun: there is no case at all.
         SelectionError, ConfigError, StoreError: one clear line each.
     """
-    paths = [Path(path).absolute() for path in request.paths or ["."]]
+    request = _as_before(request)
+    paths = paths_of(request)
     if config is None:
         config = load(paths, request.config_file)
     if request.compat is not None:
@@ -62,12 +64,7 @@ def prepare(
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
             SuiteRule(path="*", compat=request.compat),
         ]
-    typed = {
-        "vars": request.vars,
-        "promptPrefix": request.prompt_prefix,
-        "promptSuffix": request.prompt_suffix,
-    }
-    config.typed = {name: value for name, value in typed.items() if value}
+    config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
@@ -96,6 +93,53 @@ def prepare(
     active.tickets = active.runner.plan()
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def typed_options(request: RunRequest) -> dict[str, Any]:
+    """What was typed for promptfoo's suites, by promptfoo's names."""
+    configs = chosen(request.configs)
+    typed = {
+        "vars": request.vars,
+        "promptPrefix": request.prompt_prefix,
+        "promptSuffix": request.prompt_suffix,
+        "configs": [str(path) for path in configs] if len(configs) > 1 else None,
+    }
+    return {name: value for name, value in typed.items() if value}
+
+
+def paths_of(request: RunRequest) -> list[Path]:
+    """What is to be read: of several configurations that are read as one, the first stands for all."""
+    paths = [Path(path).absolute() for path in request.paths]
+    configs = chosen(request.configs)
+    if len(configs) > 1:
+        paths = [configs[0], *(path for path in paths if path not in configs)]
+    else:
+        paths += configs or [Path(path).absolute() for path in request.configs]
+    return paths or [Path.cwd()]
+
+
+def _as_before(request: RunRequest) -> RunRequest:
+    """A part of a run that is run again is read as it was read there."""
+    if request.linked_to is None or request.rescores or request.configs:
+        return request
+    root = find_root([Path(path) for path in request.paths or ["."]], request.config_file)[0]
+    try:
+        reader = RunReader(Store(root).find(request.linked_to))
+    except StoreError:
+        return request
+    try:
+        given = msgspec.convert(reader.info().options, RunRequest)
+    except msgspec.ValidationError:
+        return request
+    finally:
+        reader.close()
+    return msgspec.structs.replace(
+        request,
+        configs=given.configs,
+        vars=request.vars or given.vars,
+        prompt_prefix=request.prompt_prefix or given.prompt_prefix,
+        prompt_suffix=request.prompt_suffix or given.prompt_suffix,
+    )
 
 
 def recall(environment: Environment, config: Config, run: str | Path, jobs: Sequence[Job]) -> list[Ended]:
@@ -160,7 +204,7 @@ def new_writer(
         id=run_id,
         version=__version__,
         started_at=time.time(),
-        paths=[_relative(path, config.root) for path in request.paths or ["."]],
+        paths=[_relative(path, config.root) for path in [*request.paths, *request.configs] or ["."]],
         options=environment.masker.value(msgspec.to_builtins(request)),
         agents=list(dict.fromkeys(job.agent for job in jobs)),
         linked_to=request.linked_to,

@@ -93,8 +93,9 @@ def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) ->
     else:
         metrics["testPassCount" if result["success"] else "testFailCount"] += 1
     metrics["score"] += result["score"]
-    for component in (result["gradingResult"] or {}).get("componentResults", ()):
-        metrics["assertPassCount" if component["pass"] else "assertFailCount"] += 1
+    if result["failureReason"] != 2:  # whose verdicts promptfoo does not have
+        for component in (result["gradingResult"] or {}).get("componentResults", ()):
+            metrics["assertPassCount" if component["pass"] else "assertFailCount"] += 1
     named = [verdict.metric for verdict in attempt.verdicts if verdict.type != "assert-set"]
     for name, value in attempt.named_scores.items():
         weight = attempt.named_weights.get(name, 1.0)

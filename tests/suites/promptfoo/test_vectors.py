@@ -28,7 +28,7 @@ NOT_YET = {
     if line and not line.startswith("#")
 }
 FOLDERS = sorted(p for p in (VECTORS / "promptfoo_csv").iterdir() if p.is_dir())
-SUITES = sorted(p for p in (VECTORS / "promptfoo_suites").iterdir() if p.is_dir())
+SUITES = sorted(p.parent for p in (VECTORS / "promptfoo_suites").glob("*/promptfooconfig.yaml"))
 
 
 def as_tool(assertion: Assertion) -> dict[str, Any]:

@@ -223,6 +223,7 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
     if reference and tally.error:
         # promptfoo keeps nothing of a row in which an assertion threw.
         outcome, judgement.score = "error", 0.0
+        judgement.named_scores, judgement.named_weights = {}, {}
     judgement.outcome = outcome
     if reference:
         judged = [verdict for verdict in judgement.verdicts if verdict.reason != OPEN]

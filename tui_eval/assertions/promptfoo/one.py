@@ -15,6 +15,7 @@ from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.case_output import case_output
 from tui_eval.model import Assertion, Reply, Verdict
 
+_LISTS = (".yaml", ".yml")
 _SCRIPTS = ("javascript", "python", "ruby")
 
 
@@ -39,6 +40,8 @@ async def judge_output(assertion: Assertion, evidence: Evidence, output: Any) ->
     if assertion.transform:
         output = await values.transformed(assertion.transform, output, evidence)
     value, from_script = assertion.value, False
+    if evidence.reference and (evidence.case.file or "").endswith(_LISTS):
+        value = await values.loaded_early(value, evidence)
     if value is not UNSET:
         if values.is_file(value) and "{{" in value:
             value = values.rendered(value, evidence)

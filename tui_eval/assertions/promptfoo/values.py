@@ -12,6 +12,7 @@ from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import code, js
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed
+from tui_eval.guard import yaml_lines
 from tui_eval.guard.paths import confine
 from tui_eval.scripting.templates import TemplateError, is_partial, render_value
 
@@ -66,6 +67,24 @@ async def from_file(reference: str, evidence: Evidence, output: Any, config: Any
     return parsed(path, target.suffix, await asyncio.to_thread(read, target)), False
 
 
+async def loaded_early(value: Any, evidence: Evidence) -> Any:
+    """A value in a list of tests of a file of its own, as promptfoo reads it before anything else: its
+    `file://` replaced by the whole text, in which templates then count. Scripts are left standing.
+
+    Raises:
+        CannotJudge, NeedsTrust: as `from_file`.
+    """
+    if isinstance(value, list):
+        return [await loaded_early(item, evidence) for item in value]
+    if not is_file(value):
+        return value
+    path, _ = split_reference(value)
+    target = place(path, evidence)
+    if target.suffix in _OUR_SCRIPTS:
+        return value
+    return parsed(path, target.suffix, await asyncio.to_thread(read, target), whole=True)
+
+
 async def with_files(listed: list[Any], evidence: Evidence) -> list[Any]:
     """A list with each `file://…` in it replaced by what the file holds; scripts are not run there.
 
@@ -83,8 +102,8 @@ async def _content(reference: str, evidence: Evidence) -> Any:
     return parsed(path, target.suffix, await asyncio.to_thread(read, target))
 
 
-def parsed(path: str, suffix: str, text: str) -> Any:
-    """What a file's text stands for: `.json` and `.yaml` are parsed, any other is trimmed.
+def parsed(path: str, suffix: str, text: str, *, whole: bool = False) -> Any:
+    """What a file's text stands for: `.json` and `.yaml` are parsed, any other is trimmed unless `whole`.
 
     Raises:
         CannotJudge: it is not JSON, or not YAML.
@@ -95,13 +114,11 @@ def parsed(path: str, suffix: str, text: str) -> Any:
         except ValueError as error:
             raise CannotJudge(f"{path}: not JSON: {error}") from error
     if suffix in (".yaml", ".yml"):
-        import yaml
-
-        try:
-            return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except yaml.YAMLError as error:
-            raise CannotJudge(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    return text.strip()
+        document = yaml_lines.load(text, path, core=True)
+        if document.problems:
+            raise CannotJudge(f"{path}: not YAML: {document.problems[0].message}")
+        return document.value
+    return text if whole else text.strip()
 
 
 def split_reference(reference: str) -> tuple[str, str | None]:

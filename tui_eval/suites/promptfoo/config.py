@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tui_eval.config import Config, rule_for
@@ -12,6 +13,7 @@ from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
 from tui_eval.suites.promptfoo import narrowing, prompts, providers, scenarios, tracing, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
+from tui_eval.suites.promptfoo.combined import combined
 from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
@@ -61,6 +63,7 @@ class ConfigReader:
         self.reading = reading
         self.suite = suite
         self.line_of: LineOf = lambda *_: 0
+        self.others: list[tuple[Reading, dict[str, Any], LineOf]] = []
 
     def read(self, text: str) -> None:
         """Parse, dereference, fill in the environment, then read key by key."""
@@ -74,6 +77,7 @@ class ConfigReader:
             return
         known = types.TOP_KEYS | references.used
         reading.check_keys(data, known, reading.name, self.line_of)
+        data = self._combined(data)
         typed = data.get("commandLineOptions")
         named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
         reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
@@ -83,6 +87,29 @@ class ConfigReader:
         suite.description = description if isinstance(description, str) else ""
         self._settings(data)
         suite.cases = self._cases(data)
+
+    def _combined(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The configuration with the others that were given with `-c` after it."""
+        reading = self.reading
+        given = [Path(path) for path in reading.config.typed.get("configs", ())]
+        if not given or given[0] != reading.path:
+            return data
+        for path in given[1:]:
+            other = reading.beside(path)
+            part = ConfigReader(other, self.suite)
+            try:
+                whole = part._document(other.text(path))
+            except Missing as error:
+                reading.problem(other.name, 0, "", str(error))
+                continue
+            if whole is None:
+                continue
+            references = References(other, whole)
+            found = references.resolve(whole)
+            if isinstance(found, dict):
+                reading.check_keys(found, types.TOP_KEYS | references.used, other.name, part.line_of)
+                self.others.append((other, found, part.line_of))
+        return combined([data, *(found for _, found, _ in self.others)])
 
     def _document(self, text: str) -> dict[str, Any] | None:
         """The configuration as a mapping; None, with a problem, where it is none."""
@@ -142,7 +169,7 @@ class ConfigReader:
         reading, settings = self.reading, self.suite.settings
         evaluate = self._mapping(data, "evaluateOptions")
         typed = self._mapping(data, "commandLineOptions")
-        asked = reading.config.typed
+        asked = {key: value for key, value in reading.config.typed.items() if key != "configs"}
         if asked:
             given = typed.get("vars")
             values = {**(given if isinstance(given, dict) else {}), **asked.get("vars", {})}
@@ -221,14 +248,23 @@ class ConfigReader:
         reading = self.reading
         named = "providers" if data.get("providers") is not None else "targets"
         found = providers.read(reading, data.get(named), (named,), self.line_of)
-        if data.get("prompts") in (None, []):
+        around = Environment(reading.env, reading.trust)
+        parts = [(reading, data, self.line_of)]
+        parts += [(other, fill_all(more, around), line_of) for other, more, line_of in self.others]
+        asked: list[prompts.Prompt] = []
+        for part, given, line_of in parts:
+            if given.get("prompts") not in (None, []):
+                asked += (p for p in prompts.read(part, given["prompts"], line_of) if p not in asked)
+        if all(given.get("prompts") in (None, []) for _, given, _ in parts):
             asked = [prompts.Prompt("{{prompt}}", "{{prompt}}")]
-        else:
-            asked = prompts.read(reading, data["prompts"], self.line_of)
         default = self._default(data)
         sources = Sources(reading, self.line_of)
-        chunks: Sequence[Sequence[Test]] = sources.chunks(data.get("tests"), ("tests",))
-        if data.get("tests") in (None, []) and not data.get("scenarios"):
+        chunks: Sequence[Sequence[Test]] = [
+            chunk
+            for part, given, line_of in parts
+            for chunk in Sources(part, line_of).chunks(given.get("tests"), ("tests",))
+        ]
+        if all(given.get("tests") in (None, []) for _, given, _ in parts) and not data.get("scenarios"):
             chunks = [[Test(reading.name, self.line_of())]]
         chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
         chunks = narrowing.narrowed(chunks, self.suite.settings, reading, self.line_of)

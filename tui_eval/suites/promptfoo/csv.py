@@ -162,10 +162,7 @@ class Plan:
 
     def _configure(self, row: list[str], line: int, test: Test) -> None:
         for place, index in self.config:
-            cell = row[index].strip()
-            if not cell:
-                continue
-            value = _number(cell)
+            value = _number(row[index])
             if value is None:
                 self._row_problem(
                     test, line, self.header[index], "Invalid numeric value for threshold", "give a number"
@@ -221,7 +218,7 @@ class Rows(Sequence[Test]):
         for index in self.plan.expected:
             suspects.update(i for i, row in enumerate(self.cells) if '"' in row[index])
         for _, index in self.plan.config:
-            suspects.update(i for i, row in enumerate(self.cells) if row[index])
+            suspects.update(i for i, row in enumerate(self.cells) if _number(row[index]) is None)
         return [problem for i in sorted(suspects) for problem in self[i].problems]
 
     def mentions_files(self) -> bool:
@@ -258,8 +255,6 @@ def read(reading: Reading, path: str, text: str) -> Sequence[Test]:
     delimiter = os.environ.get("PROMPTFOO_CSV_DELIMITER") or ","
     strict = os.environ.get("PROMPTFOO_CSV_STRICT", "").lower() in ("1", "true", "yes")
     try:
-        if len(delimiter) != 1:
-            raise CsvError("PROMPTFOO_CSV_DELIMITER must be one character", 0)
         found, lines = records(text.removeprefix("\ufeff"), delimiter, strict=strict)
         return table(reading, path, found, lines)
     except CsvError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import glob as globbing
 import json
 import os
@@ -56,6 +57,14 @@ class Reading:
         self._node: NodeHost | None = None
         self._javascript: JavaScriptHost | None = None
         self.saw(self.path)
+
+    def beside(self, path: Path) -> Reading:
+        """The reading of another configuration that is part of the same suite: problems, files and
+        processes are shared."""
+        other = copy.copy(self)
+        other.name, other.path, other.base = self.relative(path), path, path.parent
+        other.saw(path)
+        return other
 
     @property
     def reference(self) -> bool:

@@ -34,7 +34,8 @@ def records(
     Raises:
         CsvError: a quote where none may stand (strict), or one that is never closed.
     """
-    if not strict:
+    ends = _record_end(text)
+    if not strict and len(delimiter) == 1 and not _lone_breaks(text, ends):
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         try:
             found = list(reader)
@@ -42,7 +43,7 @@ def records(
         except csv.Error:
             pass
     lines, found = [], []
-    for line, record in _by_hand(text, delimiter, relaxed=not strict):
+    for line, record in _by_hand(text, delimiter, ends, relaxed=not strict):
         lines.append(line)
         found.append(record)
     return found, lines
@@ -67,7 +68,25 @@ def _lines_of(found: list[list[str]]) -> list[int]:
     return lines
 
 
-def _by_hand(text: str, delimiter: str, *, relaxed: bool) -> Iterator[tuple[int, list[str]]]:
+def _record_end(text: str) -> str:
+    """What ends a record: the first line break that stands outside quotes, as csv-parse finds it out."""
+    for found in _BREAK.finditer(text):
+        if text.count('"', 0, found.start()) % 2 == 0:
+            return found.group()
+    return "\n"
+
+
+def _lone_breaks(text: str, ends: str) -> bool:
+    """Whether other line breaks than those that end records stand outside quotes, where they are text."""
+    if ends != "\r\n" and ("\r" if ends == "\n" else "\n") not in text:
+        return False
+    if ends == "\r\n" and text.count("\n") == text.count("\r") == text.count("\r\n"):
+        return False
+    outside = "".join(piece.replace(ends, "") for piece in text.split('"')[::2])
+    return "\n" in outside or "\r" in outside
+
+
+def _by_hand(text: str, delimiter: str, ends: str, *, relaxed: bool) -> Iterator[tuple[int, list[str]]]:
     """csv-parse's states: in a quoted field or not. Relaxed, a stray quote is an ordinary character."""
     record: list[str] = []
     field: list[str] = []
@@ -80,11 +99,12 @@ def _by_hand(text: str, delimiter: str, *, relaxed: bool) -> Iterator[tuple[int,
         if quoting:
             if c == '"':
                 after = text[at + 1 : at + 2]
+                closed = not after or text.startswith((delimiter, ends), at + 1)
                 if after == '"':
                     field.append('"')
                     at += 2
                     continue
-                if after in ("", delimiter, "\n", "\r"):
+                if closed:
                     quoting, was_quoted = False, True
                     at += 1
                     continue
@@ -112,19 +132,20 @@ def _by_hand(text: str, delimiter: str, *, relaxed: bool) -> Iterator[tuple[int,
                     f'value is "{"".join(field)}"',
                     line,
                 )
-        if c == delimiter:
+        if text.startswith(delimiter, at):
+            at += len(delimiter) - 1
             record.append("".join(field))
             field, was_quoted = [], False
-        elif c in "\r\n":
+        elif text.startswith(ends, at):
             record.append("".join(field))
             yield start, record
             header = header or record
             record, field, was_quoted = [], [], False
-            if text.startswith("\r\n", at):
-                at += 1
+            at += len(ends) - 1
             line += 1
             start = line
         else:
+            line += c == "\n"
             field.append(c)
         at += 1
     if quoting:

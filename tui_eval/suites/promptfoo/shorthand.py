@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -21,12 +22,14 @@ _SIMPLE = frozenset(
 )
 """Types whose cell is the type, a colon and a trimmed value: most cells, and no pattern is needed."""
 
-_GRAMMAR = re.compile(
-    r"(not-)?("
-    + "|".join(re.escape(name) for name in sorted(BASE_TYPES, key=len, reverse=True))
-    + r")(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?\Z",
-    re.DOTALL | re.ASCII,
-)
+
+def _grammar(names: Iterable[str]) -> re.Pattern[str]:
+    types = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(not-)?({types})(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?\Z", re.DOTALL | re.ASCII)
+
+
+_GRAMMAR = _grammar(BASE_TYPES)
+_REFERENCE = _grammar(name for name in BASE_TYPES if not name.startswith("similar:"))
 _SCRIPT = re.compile(r"file://.*\.(?:js|cjs|mjs|ts|cts|mts)\Z")
 _PYTHON = re.compile(r"file://.*\.py(?::\w+)?\Z")
 _CODE = ("javascript:", "fn:", "eval:")
@@ -42,7 +45,8 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
     Args:
         cell: trimmed and not empty.
         reference: as the tool does it: the value of a `file://….py` cell loses its `file://` (and so
-            becomes inline code that never works). By default the file is kept.
+            becomes inline code that never works), and `similar:cosine: x` is `similar` with `cosine: x`.
+            By default the file is kept, and so is the type.
 
     Raises:
         ListError: the value of `contains-any` and its like cannot be split.
@@ -63,7 +67,7 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
                 return Assertion("javascript", cell, line=line)
             if _PYTHON.match(cell):
                 return Assertion("python", cell[len("file://") :] if reference else cell, line=line)
-    found = _GRAMMAR.match(cell)
+    found = (_REFERENCE if reference else _GRAMMAR).match(cell)
     if found is None:
         return Assertion("equals", cell, line=line)
     negation, base, number, value = found.groups()
