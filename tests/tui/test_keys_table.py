@@ -6,16 +6,18 @@ from collections import Counter
 
 import pytest
 
-from tests.tui.app_host import project, running_app, screen_text, until
+from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.keys import KEYS, bindings, remap, written
 from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.help import help_paragraphs
+from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.settings_place import SettingsScreen
 from tui_eval.tui.screens.step import StepScreen
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
+from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.stream_grid import StreamGrid
@@ -26,6 +28,7 @@ OWNERS = {
     "list": [CaseList],
     "screen": [SuitesScreen, RunScreen],
     "run": [RunScreen],
+    "settings": [SettingsScreen],
     "step": [StepScreen],
 }
 
@@ -53,12 +56,45 @@ def test_no_key_needs_what_ssh_and_tmux_swallow():
             assert not part.startswith(("alt+", "ctrl+b", "f1", "f2")) and "ctrl+enter" not in part
 
 
-def test_the_footer_has_at_most_seven_keys_that_fit_80_columns():
-    for screen in (SuitesScreen, RunScreen):
-        places = [section for section, _ in screen.KEY_SECTIONS]
-        assert places
-    shown = [key for key in KEYS if key.label]
-    assert all(len(key.shown) <= 5 and len(key.label) <= 12 for key in shown)
+def footer(app, width: int) -> str:
+    """The keys at the bottom, after a look at whether they are as promised."""
+    hints = app.screen.query_one(KeyHints)
+    assert all(key.label for key in hints._keys) and len(hints._keys) <= 7
+    shown = screen_text(app).splitlines()[-1]
+    if width >= 80:
+        for key in hints._keys:
+            assert f"{key.shown} {key.label}" in shown
+    assert "? help" in shown or isinstance(app.screen, PaperScreen)
+    return shown
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
+    root = project(tmp_path)
+    async with running_app(root, size) as (app, pilot):
+        assert "r run" in footer(app, size[0])
+        await pilot.press("L")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        assert "a run all" in footer(app, size[0]) and "H runs" in footer(app, size[0])
+        run = LiveRun(root, ["refund is approved", "greets by name"])
+        app.follow(run.folder)
+        run.writer.live(run.start(0), "assistant", "words")
+        await until(lambda: "tab panes" in footer(app, size[0]), pilot)
+        await pilot.press("tab")
+        await until(lambda: "tab next pane" in footer(app, size[0]), pilot)
+        assert "z zoom" in footer(app, size[0]) and "v pin" in footer(app, size[0])
+        await pilot.press("escape")
+        await until(lambda: "tab panes" in footer(app, size[0]), pilot)
+        run.done(0, "failed")
+        run.done(1)
+        run.finish()
+        await until(lambda: "R rerun failed" in footer(app, size[0]), pilot)
+        for key in ("comma", "question_mark", "l"):
+            await pilot.press(key)
+            await until(lambda: isinstance(app.screen, PaperScreen), pilot)
+            assert "esc back" in footer(app, size[0])
+            await pilot.press("escape")
+            await until(lambda: isinstance(app.screen, RunScreen), pilot)
 
 
 def test_help_lists_every_key_of_the_place():

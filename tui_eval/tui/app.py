@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +24,7 @@ from tui_eval.tui.run_actions import RunActions
 from tui_eval.tui.running import RunDesk
 from tui_eval.tui.runs_actions import RunsActions
 from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.case_tree import SORTS
 from tui_eval.tui.terminal_guard import on_signals, terminal_problem
 from tui_eval.tui.typing_ahead import TypingAhead
@@ -47,8 +47,25 @@ class EvalApp(
         self.desk = RunDesk(self)
         # Before anything is styled: a theme set later styles everything a second time.
         remembered = self.settings.theme or str(self._memory.get("theme", ""))
-        with suppress(InvalidThemeError):
-            self.theme = themes.first_theme(remembered, no_color=self._no_colours is not None)
+        self._take_theme(remembered)
+
+    def _take_theme(self, name: str) -> None:
+        try:
+            self.theme = themes.first_theme(name, no_color=self._no_colours is not None)
+        except InvalidThemeError:
+            there = ", ".join(sorted(self.available_themes))
+            self.settings.problems.append(f"theme: there is no {name}; there are {there}")
+
+    def take_settings(self) -> None:
+        """The settings file has changed: what it says holds from now on."""
+        before = self.settings.theme
+        self.settings = read_settings()
+        if self.settings.theme != before:
+            self._take_theme(self.settings.theme)
+        self.set_keymap(self.settings.keymap)
+        remap(self.settings.keymap)
+        for problem in self.settings.problems:
+            self.problem(problem)
 
     def get_css_variables(self) -> dict[str, str]:
         """Textual's; what is raised over a surface (the line of the cursor) is lighter than it, which over a

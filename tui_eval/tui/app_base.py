@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual.app import SystemCommand
+from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 
 from tui_eval.config import find_root
 from tui_eval.guard import trust_store
@@ -46,6 +46,12 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     CSS = """
     Toast { padding: 0 1; max-width: 60; }
+    CommandPalette SearchIcon { display: none; }
+    CommandPalette > Vertical { margin-top: 2; max-width: 90; }
+    CommandPalette #--input { border: none; padding: 0 1; }
+    CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; height: 1; padding: 0 1; }
+    CommandPalette CommandList { border: none; }
+    CommandPalette CommandList > .option-list--option { text-style: none; }
     """
 
     loader: Loader
@@ -113,9 +119,10 @@ class AppBase(ThriftyApp, inherit_bindings=False):
             filters = [self._no_colours if isinstance(item, Monochrome) else item for item in filters]
         return [*filters, self._guard]
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the palette offers besides our actions."""
-        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
+    def action_command_palette(self) -> None:
+        """Actions, cases and places by name."""
+        if not CommandPalette.is_open(self):  # type: ignore[arg-type]
+            self.push_screen(CommandPalette(placeholder="an action, a place, or a case by its name"))
 
     @property
     def shown_root(self) -> str:

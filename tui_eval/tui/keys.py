@@ -2,7 +2,7 @@
 
 A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
 `moving` (every list and pane), `list` (lists of cases), `screen` (both screens with a
-list), `run` (the live run), `step` (a case run step by step). The Case screen's rows are in `keys_case`,
+list), `run` (the live run), `settings`, `step` (a case run step by step). The Case screen's rows are in `keys_case`,
 those of Runs, Compare and the grid in `keys_runs`.
 """
 
@@ -65,6 +65,7 @@ _WRITTEN = {
     "colon": ":",
     "asterisk": "*",
     "full_stop": ".",
+    "comma": ",",
     "exclamation_mark": "!",
     "escape": "esc",
     "backspace": "bksp",
@@ -121,6 +122,7 @@ KEYS: tuple[Key, ...] = (
         "compare",
     ),
     Key("place.grid", "M", "show_grid", "grid: tests by prompts and agents", "everywhere", "list"),
+    Key("place.settings", "comma", "show_settings", "your settings: theme, keys, filters", "everywhere"),
     Key("log", "l", "show_log", "log: errors with details", "everywhere"),
     Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
     Key("redraw", "ctrl+l", "redraw", "paint the screen anew, where something wrote over it", "everywhere"),
@@ -158,6 +160,9 @@ KEYS: tuple[Key, ...] = (
     Key("stream.pin", "v", "pin", "pin the case's streaming pane", "run", "pin"),
     Key("stream.zoom", "z", "zoom", "zoom the pane", "run", "zoom"),
     Key("stream.follow", "t", "follow", "follow the tail", "run", "follow"),
+    # -- the settings
+    Key("settings.edit", "e", "edit_settings", "the settings file in $EDITOR", "settings", "edit file"),
+    Key("settings.theme", "t", "other_theme", "the theme: other colours", "settings", "theme"),
     # -- a case run step by step
     Key("step.send", "enter", "send", "send the turn as it stands", "step", "send"),
     Key("step.edit", "e", "edit", "edit the turn in place", "step", "edit"),

@@ -13,6 +13,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.settings_place import SettingsScreen
 from tui_eval.tui.screens.suites import SuitesScreen
 
 
@@ -97,7 +98,7 @@ class Navigation(AppBase):
     def action_show_help(self) -> None:
         """Keys of this place."""
         screen = self.screen
-        if isinstance(screen, PaperScreen):
+        if isinstance(screen, PaperScreen) and not isinstance(screen, SettingsScreen):
             self.pop_screen()
             return
         sections = getattr(screen, "KEY_SECTIONS", None) or getattr(screen, "HELP", None) or ()
@@ -110,6 +111,15 @@ class Navigation(AppBase):
         """Errors with details."""
         if not isinstance(self.screen, PaperScreen):
             self.push_screen(PaperScreen("Log", self._log_paragraphs))
+
+    def action_show_settings(self) -> None:
+        """The person's settings."""
+        if not isinstance(self.screen, SettingsScreen):
+            self.push_screen(SettingsScreen())
+
+    def action_other_theme(self) -> None:
+        """The themes by name; the one chosen comes back the next time."""
+        self.search_themes()
 
     def _log_paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []

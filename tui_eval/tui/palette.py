@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.keys import KEYS, Key
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp
 
 MOST_CASES = 50
-UNLISTED = ("list.down", "list.up", "palette", "back", "copy_or_quit")
+UNLISTED = ("palette", "back", "copy_or_quit", "settings.edit")
+KEY_WIDTH = 8
+"""Cells of the key before an action's words."""
 
 
 class Actions(Provider):
@@ -25,7 +28,7 @@ class Actions(Provider):
     async def discover(self) -> Hits:
         """All of them, before anything is typed."""
         for key in _listed():
-            yield DiscoveryHit(_title(key), partial(self._do, key), help=f"key {key.shown}")
+            yield DiscoveryHit(_shown(key, Content(_title(key))), partial(self._do, key), text=_title(key))
 
     async def search(self, query: str) -> Hits:
         """Those that match."""
@@ -33,9 +36,8 @@ class Actions(Provider):
         for key in _listed():
             score = matcher.match(_title(key))
             if score > 0:
-                yield Hit(
-                    score, matcher.highlight(_title(key)), partial(self._do, key), help=f"key {key.shown}"
-                )
+                shown = _shown(key, matcher.highlight(_title(key)))
+                yield Hit(score, shown, partial(self._do, key), text=_title(key))
 
     async def _do(self, key: Key) -> None:
         app = cast("EvalApp", self.app)
@@ -50,15 +52,14 @@ class Cases(Provider):
         app = cast("EvalApp", self.app)
         needle = query.lower()
         found = 0
-        for item in app.state.rows:
-            name = item.name.lower()
-            if needle in name or needle in item.case_id.lower():
+        for entry in app.suites_screen.all_entries():
+            name = entry.name.lower()
+            if needle in name or needle in entry.case_id.lower():
                 score = 0.9 if name.startswith(needle) else 0.6 if needle in name else 0.4
-                title = Text(clip(visible(item.name, newlines=False), 120))
-                place = Text(clip(visible(item.suite, newlines=False), 120))
-                yield Hit(
-                    score, title, partial(app.open_case_id, item.case_id), text=item.name, help=str(place)
-                )
+                title = Text(clip(visible(entry.name, newlines=False), 120))
+                for beside in filter(None, (entry.variant, entry.suite)):
+                    title.append(f"{app.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
+                yield Hit(score, title, partial(app.open_case_id, entry.case_id), text=entry.name)
                 found += 1
                 if found >= MOST_CASES:
                     return
@@ -66,6 +67,11 @@ class Cases(Provider):
 
 def _listed() -> Iterator[Key]:
     return (key for key in KEYS if key.id not in UNLISTED and key.place not in ("moving", "step"))
+
+
+def _shown(key: Key, words: Content) -> Content:
+    """An action on one line: its key in a column, then its words."""
+    return Content.assemble((f"{key.shown:<{KEY_WIDTH}}", "$accent"), words)
 
 
 def _title(key: Key) -> str:

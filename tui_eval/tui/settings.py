@@ -35,6 +35,7 @@ _TOGETHER = (
     frozenset({"everywhere", "moving", "compare"}),
     frozenset({"everywhere", "moving", "sides"}),
     frozenset({"everywhere", "moving", "grid"}),
+    frozenset({"moving", "settings"}),
 )
 """Places whose keys work at the same time."""
 

@@ -31,6 +31,7 @@ class PaperScreen(Place):
     """A title and paragraphs."""
 
     KEY_SECTIONS = (("Moving", keys_in("moving")),)
+    FOOTER = keys_of("back", "quit")
 
     def __init__(self, title: str, paragraphs: Callable[[], Paragraphs]) -> None:
         super().__init__()
@@ -41,7 +42,7 @@ class PaperScreen(Place):
         """Title, text, keys."""
         yield FactsBar()
         yield LinesPane()
-        yield KeyHints(keys_of("back", "quit"))
+        yield KeyHints(self.FOOTER)
 
     def on_mount(self) -> None:
         """Show it."""
@@ -57,10 +58,12 @@ class PaperScreen(Place):
 def help_paragraphs(
     place: str, sections: Sequence[tuple[str, Sequence[Key]]], symbols: Symbols | None = None
 ) -> Paragraphs:
-    """The keys of a place, those that work everywhere at the end."""
+    """The keys of a place, then those that work everywhere, how to move at last."""
     symbols = symbols or Symbols()
     shown: Paragraphs = []
-    for heading, keys in [*sections, ("Everywhere", keys_in("everywhere"))]:
+    moving = [section for section in sections if section[0] == "Moving"]
+    own = [section for section in sections if section[0] != "Moving"]
+    for heading, keys in [*own, ("Everywhere", keys_in("everywhere")), *moving]:
         if not keys:
             continue
         if shown:
@@ -78,11 +81,12 @@ def help_paragraphs(
             f"{symbols.marked} marked  {symbols.star} starred  right, wrong: your verdict on the answer",
         ),
         ("text", f"{symbols.trend((0, 0.5, 1), 3)} the share that passed in its last runs, oldest first"),
+        ("text", "12s/30s  how long it runs, of its time limit; with ! that is nearly over"),
         ("text", ""),
         ("dim", f"This is the help for: {place}. Select text with the mouse as in any terminal."),
         ("text", ""),
         ("title", "Names for keymap: in your settings.yaml"),
     ]
     every = [key for _, keys in [*sections, ("", keys_in("everywhere"))] for key in keys]
-    shown.extend(("dim", f"{key.id}  {key.all_shown}") for key in every)
+    shown.extend(("key", f"{key.all_shown}\x00{key.id}") for key in every)
     return shown

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
 from tui_eval.tui.state.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import ink, line
+from tui_eval.tui.widgets.painting import fit, ink, line
 
 STYLES = ("title", "text", "dim", "label", "code", "good", "bad", "warn", "item", "key")
+
+
+KEY_COLUMN = 14
+"""Cells of the column of keys, where each is shorter."""
 
 
 class LinesPane(LineView):
@@ -72,7 +77,7 @@ class LinesPane(LineView):
                     lines.extend((style, f"  {text}") for text in rest)
                 elif style == "key":
                     key, _, words = paragraph.partition("\x00")
-                    lines.append(("key", f"{key:<14}\x00{words}"))
+                    lines.extend(_keys(key, words, self._width))
                 else:
                     lines.extend((style, text) for text in wrap(paragraph, self._width))
             if len(lines) > self.LIMIT:
@@ -93,3 +98,13 @@ class LinesPane(LineView):
             )
         own = Style() if style in ("text", "item") else ink(self.get_component_rich_style(f"lines--{style}"))
         return line([(text, own)], width, base)
+
+
+def _keys(key: str, words: str, width: int) -> list[tuple[str, str]]:
+    """A key in a column of its own, its words beside it, also where they take several lines."""
+    column = max(KEY_COLUMN, cell_len(key) + 1)
+    first, *rest = wrap(words, max(10, width - column))
+    return [
+        ("key", f"{fit(key, column)}\x00{first}"),
+        *(("key", f"{' ' * column}\x00{more}") for more in rest),
+    ]

@@ -1,0 +1,60 @@
+"""The person's settings: what is in force, and the file they are in."""
+
+from __future__ import annotations
+
+import os
+
+from textual.constants import MAX_FPS
+
+from tui_eval.tui.keys import KEYS, bindings
+from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.keys_runs import RUN_PLACES
+from tui_eval.tui.screens.help import PaperScreen, Paragraphs
+from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.settings import settings_file
+from tui_eval.tui.state.settings_view import EXAMPLE, InForce, settings_paragraphs
+
+
+class SettingsScreen(PaperScreen, inherit_bindings=False):
+    """Paragraphs as of help and log; `e` opens the file, `t` shows the themes."""
+
+    TITLE = "Settings"
+    BINDINGS = bindings("settings")
+    KEY_SECTIONS = (("Settings", keys_in("settings")), ("Moving", keys_in("moving")))
+    FOOTER = keys_of("settings.edit", "settings.theme", "back", "help", "quit")
+
+    def __init__(self) -> None:
+        super().__init__("Settings", self._paragraphs)
+
+    def on_mount(self) -> None:
+        """Tell when the theme changes under it."""
+        super().on_mount()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.renew())
+
+    def _paragraphs(self) -> Paragraphs:
+        app = self.eval_app
+        fast = bool(os.environ.get("TUI_EVAL_LOCAL"))
+        now = InForce(app.theme, MAX_FPS, fast, app.saved_filters)
+        return settings_paragraphs(app.settings, settings_file(), now, (*KEYS, *CASE_KEYS, *RUN_PLACES))
+
+    def action_edit_settings(self) -> None:
+        """The file in the editor, made where there is none; what is changed in it holds at once."""
+        from tui_eval.tui.editing import edit
+
+        app, file = self.eval_app, settings_file()
+        try:
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(EXAMPLE, "utf-8")
+        except OSError as error:
+            app.problem(f"{file}: cannot be written: {error}")
+            return
+        trouble = edit(app, file)
+        if trouble:
+            app.problem(trouble)
+        app.take_settings()
+        self.renew()
+
+    def action_other_theme(self) -> None:
+        """The themes by name."""
+        self.eval_app.action_other_theme()

@@ -1,0 +1,78 @@
+"""What the place of the person's settings says, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui.keys import Key, written
+from tui_eval.tui.settings import Settings
+
+EXAMPLE = """\
+# Your own settings of tui-eval; all of it is optional. `tui-eval help settings` explains each key.
+#
+# theme: tui-eval-light
+# notify: notify-send "tui-eval" "$TUI_EVAL_SUMMARY"
+# filters:
+#   slow: failed duration:>5s
+# keymap:
+#   case.rerun: [r, f5]
+"""
+"""What a settings file that is not there yet begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What holds now: the theme, frames a second, filters saved in this project."""
+
+    theme: str
+    frames: int
+    fast: bool
+    filters: Mapping[str, str]
+
+
+def settings_paragraphs(
+    settings: Settings, file: Path, now: InForce, table: Iterable[Key]
+) -> list[tuple[str, str]]:
+    """Every setting as it is in force, where it comes from, and what is wrong."""
+    shown: list[tuple[str, str]] = [
+        ("key", f"file\x00{_one_line(str(file))}{'' if file.exists() else ' (none yet: e begins one)'}"),
+    ]
+    shown += [("bad", visible(problem)) for problem in settings.problems]
+    by_file = "from the file" if settings.theme == now.theme else "t shows others, and remembers yours"
+    profile = (
+        "a fast terminal: Textual's own frame rate and animations"
+        if now.fast
+        else "a slow line (SSH): no animation; tui-eval --local leaves it"
+    )
+    shown += [
+        ("text", ""),
+        ("key", f"theme\x00{_one_line(now.theme)} ({by_file})"),
+        ("key", f"profile\x00{now.frames} frames a second, {profile}"),
+        (
+            "key",
+            f"notify\x00{_one_line(settings.notify) or 'the bell only; a command here runs when a run ends'}",
+        ),
+        ("text", ""),
+        ("title", "Filters with names"),
+    ]
+    filters = {**{name: (text, "file") for name, text in settings.filters.items()}}
+    filters |= {name: (text, "this project") for name, text in now.filters.items()}
+    shown += [
+        ("key", f"@{_one_line(name)}\x00{_one_line(text)} ({origin})")
+        for name, (text, origin) in filters.items()
+    ] or [("dim", "none; f then slow=failed duration:>5s keeps one")]
+    shown += [("text", ""), ("title", "Keys that are yours")]
+    rows = {key.id: key for key in table}
+    shown += [
+        ("key", f"{' '.join(map(written, keys.split(',')))}\x00{name}: {rows[name].words}")
+        for name, keys in settings.keymap.items()
+        if name in rows
+    ] or [("dim", "none; ? lists every key with the name that keymap: knows it by")]
+    return shown
+
+
+def _one_line(text: str) -> str:
+    return visible(clip(text, 400), newlines=False)
