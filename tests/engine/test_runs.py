@@ -136,6 +136,27 @@ async def test_the_nearest_limit_is_told_and_waiting_for_the_rate_puts_it_off() 
     assert told == [40, 45, 10, 45]
 
 
+async def test_what_was_said_before_it_was_cancelled_is_kept(project) -> None:
+    suite = "agent: helper\ntest_cases: [{name: talks, messages: [first, slow, third]}]\n"
+    active = prepare(RunRequest(paths=[str(project(suite=suite, script=SLOW))]))
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    running = asyncio.create_task(active.execute())
+    await until(lambda: any("begin" in row.text for row in reader.live(0)))
+    await active.runner.cancel({active.tickets[0].attempt_ref})
+    await running
+    attempt = reader.attempt(active.tickets[0].attempt_ref)
+    assert attempt is not None and (attempt.outcome, attempt.message) == ("cancelled", "cancelled")
+    said = [(entry.turn, entry.kind, entry.text) for entry in attempt.transcript]
+    assert said == [
+        (1, "user", "first"),
+        (1, "assistant", "ok"),
+        (2, "user", "slow"),
+        (2, "assistant", "begin"),
+    ]
+    assert attempt.usage is not None and attempt.usage.input_tokens, "what was paid for counts"
+
+
 async def test_cancelling_one_attempt_and_the_rest(project) -> None:
     root = project(suite=suite_of("slow 1", "slow 2", "slow 3"), script=SLOW)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=2))

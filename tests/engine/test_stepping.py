@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.waiting import until
@@ -64,6 +66,56 @@ async def test_what_was_changed_by_hand_is_no_result(stepped) -> None:
     assert [verdict.passed for verdict in attempt.verdicts] == [True]
 
 
+async def test_a_persons_time_is_not_the_agents(stepped) -> None:
+    client, run, ref, waits, ended = stepped
+    began = time.monotonic()
+    for turn, text in enumerate(("one", "two", "three"), 1):
+        await waits(turn, text)
+        await until(lambda turn=turn: time.monotonic() - began > turn * 0.7)  # the person looks at it
+        await client.step(run, ref)
+    attempt = await ended()
+    assert attempt.duration_ms < 1500, "of more than two seconds, the waiting does not count"
+
+
+async def test_after_each_turn_stands_what_the_assertions_say_so_far(project) -> None:
+    suite = """
+    {agent: helper, connections: http, interactions: [
+      {text: one, response: {text: {keywords: one}}},
+      {text: two, response: {text: {keywords: never}}}]}
+    """
+    guide = SUITE.replace('["three"]', '["three", "one"]')
+    config = "agents:\n  helper: {type: scripted, script: agent.script.yaml}\n"
+    root = project(suite=guide, script=SCRIPT, config=config, **{"net.hocon": suite})
+
+    async def step_through(path: str, turns: int) -> list[str]:
+        client = EngineClient(root)
+        started = await client.run(RunRequest(paths=[str(root / path)], step=True, agents=["helper"]))
+        reader = RunReader(started.folder)
+        ref = reader.attempts()[0].id
+        told: list[str] = []
+        for turn in range(1, turns + 1):
+            await until(lambda turn=turn: reader.attempts()[0].detail.endswith(f"turn {turn}"))
+            await until(
+                lambda turn=turn: any(r.kind == "step" and r.name == str(turn) for r in reader.live(0))
+            )
+            told = [line for row in reader.live(0) if row.kind == "verdict" for line in row.text.split("\n")]
+            await client.step(started.run_id, ref)
+        await until(lambda: reader.attempts()[0].state == "done")
+        reader.close()
+        await client.shutdown()
+        await client.close()
+        return told
+
+    # Of the first two turns; the third is told with the end.
+    assert await step_through("suite.yaml", 3) == [
+        'later: not yet: should_contain "three"',
+        'later: so far yes: should_contain "one"',
+        'later: not yet: should_contain "three"',
+        'later: not yet: should_contain "one"',
+    ]
+    assert await step_through("net.hocon", 2) == ['passed: turn 1: keywords "one"']
+
+
 async def test_stopping(stepped) -> None:
     client, run, ref, waits, ended = stepped
     await waits(1, "one")
@@ -71,5 +123,5 @@ async def test_stopping(stepped) -> None:
     await waits(2, "two")
     await client.step(run, ref, "stop")
     attempt = await ended()
-    assert (attempt.outcome, attempt.message) == ("error", "stopped by hand before turn 2")
+    assert (attempt.outcome, attempt.message) == ("cancelled", "stopped by hand before turn 2")
     assert [entry.kind for entry in attempt.transcript] == ["user", "assistant"]

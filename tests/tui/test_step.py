@@ -63,7 +63,7 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
         await waiting(app, pilot, 1)
-        assert app.screen.query_one(Message).text == "one" and "turn 1 would be sent" in screen_text(app)
+        assert app.screen.query_one(Message).text == "one" and "turn 1 of 3 would be sent" in screen_text(app)
         await pilot.press("enter")
         await waiting(app, pilot, 2)
         assert "you said one" in screen_text(app)
@@ -99,6 +99,76 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         await pilot.press("y")
         await until(lambda: not app.state.run.active, pilot)
         assert next(iter(app.state.run.attempts.values())).message == "stopped by hand before turn 1"
+
+
+async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Path) -> None:
+    async with app_on(tmp_path, SUITE.replace('"three"]', '"three [slow]"]')) as (app, pilot):
+        script = 'default: {say: "you said {{message}}"}\nrate: 5000\nrules:\n  - match: slow\n'
+        (tmp_path / "agent.script.yaml").write_text(script + "    steps: [{say: begin}, {wait: 60}]\n")
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        assert "expected" not in screen_text(app)  # of the conversation as a whole
+        await pilot.press("e")
+        foot = screen_text(app).splitlines()[-1]
+        assert "esc done" in foot and "ctrl+s send" in foot and "skip" not in foot
+        await pilot.press("x", "ctrl+s")
+        await waiting(app, pilot, 2)
+        assert "you said xone" in screen_text(app) and 'not yet: should_contain "said thee"' in screen_text(
+            app
+        )
+        await pilot.press("enter")
+        await waiting(app, pilot, 3)
+        assert "what is expected of the reply:" in screen_text(app)
+        assert screen_text(app).count('contains "said thee"') == 1
+        await pilot.press("enter")
+        await until(lambda: "begin" in screen_text(app), pilot)
+        foot = screen_text(app).splitlines()[-1]
+        assert "x cancel it" in foot and "send" not in foot
+        # In the middle of a turn: what was said until then is kept.
+        await pilot.press("x")
+        await until(lambda: app.screen._attempt is not None, pilot)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "ended: cancelled" in text and "you said two" in text and "begin" in text
+
+
+async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
+    lines = "".join(f"    line {number}\n" for number in range(60))
+    async with app_on(tmp_path, size=(60, 16)) as (app, pilot):
+        (tmp_path / "agent.script.yaml").write_text(f"rate: 50000\ndefault:\n  say: |\n{lines}    end\n")
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        assert 'not yet: should_contain "said thee"' in screen_text(app)  # the last line, above the message
+        await pilot.press("g")
+        assert "line 0" in screen_text(app)
+        await pilot.press("enter")
+        await waiting(app, pilot, 3)
+        assert "line 0" in screen_text(app), "who has gone up stays there"
+        await pilot.press("G", "enter")
+        await until(lambda: app.screen._attempt is not None, pilot)
+        await pilot.pause()
+        assert "failed: should_contain" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [("{error: fell over}", "fell over"), ("{error: gone, status: 503}", "gone")]
+)
+async def test_an_agent_that_fails_in_the_second_turn(tmp_path: Path, step: str, words: str) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        (tmp_path / "agent.script.yaml").write_text(
+            f"rate: 5000\nrules: [{{match: two, steps: [{{say: begin}}, {step}]}}]\ndefault: fine\n"
+        )
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        await pilot.press("enter")
+        await until(lambda: app.screen._attempt is not None, pilot)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "ended: error" in text and words in text and "fine" in text and "begin" in text
 
 
 async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_path: Path) -> None:

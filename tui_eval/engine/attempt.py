@@ -29,8 +29,10 @@ async def execute(
     job: Job, number: int, attempt_ref: int, environment: Environment, writer: RunWriter | None,
     deadline: float | None = None,
     stepper: Stepper | None = None,
+    left: dict[int, Attempt] | None = None,
 ) -> Attempt:  # fmt: skip
-    """Run one attempt to its end. Cancelling the task closes the connection and raises.
+    """Run one attempt to its end. Cancelling the task closes the connection and raises; what there was of the
+    attempt is then in `left`, by its reference.
 
     `deadline` (loop time) ends it earlier than its own time limit would. With a `stepper` a person
     decides on each turn, without a time limit but the turns' own; what was changed by hand is no result.
@@ -46,10 +48,14 @@ async def execute(
     listening = printed.set(collector.printed)
     error: str | None = None
     judgement: Judgement | None = None
+    cancelled = False
     try:
         if job.problem or job.spec is None:
             raise AttemptFailed(job.problem or "no agent")
         judgement = await run.go()
+    except asyncio.CancelledError:
+        cancelled = True
+        raise
     except AttemptFailed as failure:
         error = str(failure)
     except (AgentError, ConfigError, NeedsTrust, ScriptError) as failure:
@@ -64,6 +70,11 @@ async def execute(
         printed.reset(listening)
         collector.close()
         run.close()
+        if cancelled and left is not None:
+            attempt = finished(job, number, run.conversation, collector, None, None)
+            attempt.outcome, attempt.message, attempt.started_at = "cancelled", "cancelled", started
+            attempt.duration_ms = round((time.perf_counter() - clock) * 1000 - run.uncounted_ms, 1)
+            left[attempt_ref] = mask(attempt, environment)
     duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
@@ -74,6 +85,8 @@ async def execute(
         attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"
     attempt.started_at = started
     attempt.duration_ms = round(duration, 1)
+    if by_hand.stopped:
+        attempt.outcome = "cancelled"  # by a person: no fault of the agent's
     if job.judges_only:
         attempt.cost = 0.0  # it was paid for when it was asked
         if judgement is not None and job.recorded is not None:

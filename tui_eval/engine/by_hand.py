@@ -14,8 +14,13 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation
 from tui_eval.engine.stepping import Stepper
 from tui_eval.events import Note
+from tui_eval.guard.text import clip, storable
+from tui_eval.model import Verdict
+from tui_eval.store.encoding import encode_json
 
 _WORDS = {True: "passed", False: "failed", None: "later"}
+_SO_FAR = {True: "so far yes", False: "not yet", None: "at the end"}
+_LONGEST = 80
 
 
 class ByHand:
@@ -24,6 +29,7 @@ class ByHand:
 
     def __init__(self, attempt_ref: int, collector: Collector, stepper: Stepper | None) -> None:
         self.changes: list[str] = []
+        self.stopped = False
         self.stepper = stepper
         self._ref = attempt_ref
         self._collector = collector
@@ -39,6 +45,7 @@ class ByHand:
         shown = conversation.shown(request)
         decision = await self.stepper.before(self._ref, request.turn, shown)
         if decision.action == "stop":
+            self.stopped = True
             raise AttemptFailed(f"stopped by hand before turn {request.turn}")
         if decision.action == "skip":
             self.changes.append(f"turn {request.turn} was left out")
@@ -63,9 +70,12 @@ class ByHand:
             self.stepper.told(self._ref, turn, await self._verdicts_so_far(turn, job, environment))
 
     async def _verdicts_so_far(self, turn: int, job: Job, environment: Environment) -> list[str]:
-        """What the assertions of the turns up to here say, a line each; those that need the agent or a
-        judge again are left for the end."""
-        known = msgspec.structs.replace(job.case, turns=job.case.turns[:turn], assertions=[])
+        """What the assertions say of the turns up to here, a line each; those that need the agent or a
+        judge again are left for the end, where those on the whole conversation are decided."""
+        last = turn >= len(job.case.turns)
+        known = msgspec.structs.replace(
+            job.case, turns=job.case.turns[:turn], assertions=[] if last else job.case.assertions
+        )
         evidence = Evidence(
             case=known,
             replies=list(self._collector.replies),
@@ -76,7 +86,17 @@ class ByHand:
             services=JudgeServices(trust=environment.trust, root=environment.config.root, base=job.base),
         )
         judgement = await assertions.judge(evidence)
-        return [
-            f"{_WORDS[verdict.passed]}: turn {verdict.turn}: {verdict.reason or verdict.type}"
-            for verdict in judgement.verdicts
-        ]
+        return [_line(verdict) for verdict in judgement.verdicts]
+
+
+def _line(verdict: Verdict) -> str:
+    """A verdict in words; one on the whole conversation may still change."""
+    what = verdict.type
+    if isinstance(verdict.expected, str):
+        what = f'{what} "{clip(verdict.expected, _LONGEST)}"'
+    elif verdict.expected is not None:
+        what = f"{what} {clip(encode_json(storable(verdict.expected)).decode(), _LONGEST)}"
+    if verdict.turn is None:
+        return f"{_WORDS[None]}: {_SO_FAR[verdict.passed]}: {what}"
+    why = verdict.reason if not verdict.passed and verdict.reason else what
+    return f"{_WORDS[verdict.passed]}: turn {verdict.turn}: {why}"

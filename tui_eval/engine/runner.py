@@ -54,6 +54,7 @@ class Runner:
         self._on_done = on_done
         self._tasks: dict[int, asyncio.Task[Attempt]] = {}
         self._cancelled: set[int] = set()
+        self._left: dict[int, Attempt] = {}
         self._interrupted = False
         self._cost = 0.0
         self._deadlines: dict[int | str, float] = {}
@@ -144,6 +145,7 @@ class Runner:
             self.writer,
             self._deadline(job),
             self.stepper,
+            self._left,
         )
         task = asyncio.ensure_future(work)
         self._tasks[ticket.attempt_ref] = task
@@ -156,9 +158,11 @@ class Runner:
                 return
             if ticket.attempt_ref not in self._cancelled:
                 raise
-            attempt = _cancelled(job, ticket.number, started, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            attempt = self._left.get(ticket.attempt_ref) or _cancelled(job, ticket.number, started, seconds)
         finally:
             self._tasks.pop(ticket.attempt_ref, None)
+            self._left.pop(ticket.attempt_ref, None)
         self._ended(ticket, attempt)
 
     def _ended(self, ticket: Ticket, attempt: Attempt) -> None:

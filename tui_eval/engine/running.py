@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ from tui_eval.store.encoding import encode_json
 
 if TYPE_CHECKING:
     from tui_eval.engine.otlp.tracing import Tracer
+
+T = TypeVar("T")
 
 
 class Running:
@@ -208,7 +210,7 @@ class Running:
         whole = agent.takes_whole_conversation and conversation.whole and self.by_hand.stepper is None
         whole = whole and len(left) == len(conversation.requests)
         for request in [conversation.as_one()] if whole else left:
-            if not await self.by_hand.sends(request, conversation):
+            if not await self._not_counted(self.by_hand.sends(request, conversation)):
                 continue
             await self._keep_pace(agent)
             if whole:
@@ -221,7 +223,16 @@ class Running:
                 await self._send(session, request)
             if not request.continue_conversation:
                 session.restart()
-            await self.by_hand.told(request.turn, self.job, self.environment)
+            await self._not_counted(self.by_hand.told(request.turn, self.job, self.environment))
+
+    async def _not_counted(self, waiting: Awaitable[T]) -> T:
+        """Wait for a person; that is not the agent's time."""
+        before = time.perf_counter()
+        result = await waiting
+        seconds = time.perf_counter() - before
+        self._clock += seconds
+        self.uncounted_ms += seconds * 1000
+        return result
 
     async def _send(self, session: Session, request: Request) -> Reply:
         spec, tracer = self.job.spec, self.tracer

@@ -8,9 +8,10 @@ from typing import Any
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.edited import Edited
 from tui_eval.tui.state.python_imports import Imports
-from tui_eval.tui.watching import Watcher
+from tui_eval.tui.watching import Watcher, stamps
 
 
 class WatchActions(DebuggingActions):
@@ -37,9 +38,11 @@ class WatchActions(DebuggingActions):
         if not self.watch_mode:
             self.say("watching no more")
         else:
-            # An agent's imports are looked for in its files: not while a key waits.
+            # What an agent imports is looked for in its files: not while a key waits.
+            seen = stamps(self._plain_files())
             began = partial(self._began_watching, pointer, self.watch_mode)
-            run_in_thread(self, lambda: Watcher(self.watched_files, self._saved), began, name="watch")
+            work = partial(Watcher, self.watched_files, self._saved, seen=seen)
+            run_in_thread(self, work, began, name="watch")
         self._show_watch()
 
     def _began_watching(self, pointer: CasePointer, mode: str, watcher: Watcher) -> None:
@@ -67,21 +70,31 @@ class WatchActions(DebuggingActions):
     def watched_files(self) -> list[str]:
         """The suite's files; for a rerun also those of the agent, and tui_eval.yaml. None while nothing is
         watched."""
+        files = self._plain_files()
+        if self.watch_mode == "rerun" and self._watched is not None:
+            found, _ = self.files_of_agent(self._watched)
+            files.update(map(str, self._imports.of(found, self.state.root)))
+        return sorted(files)
+
+    def _plain_files(self) -> set[str]:
+        """Without what the agent's files import."""
         pointer = self._watched
-        if pointer is None:
-            return []
-        item = self.state.by_id.get(pointer.case_id) or self.state.gone.get(pointer.case_id)
-        if item is None:
-            return []
+        item = self._known_item(pointer)
+        if pointer is None or item is None:
+            return set()
         suite = next((suite for suite in self.state.suites if suite.path == item.suite), None)
         files = {str(self.state.root / item.suite), *(suite.files if suite is not None else ())}
         if self.watch_mode == "rerun":
-            found, _ = self.files_of_agent(pointer)
-            files.update(map(str, found))
-            files.update(map(str, self._imports.of(found, self.state.root)))
+            files.update(map(str, self.files_of_agent(pointer)[0]))
             if self.config is not None and self.config.file is not None:
                 files.add(str(self.config.file))
-        return sorted(files)
+        return files
+
+    def _known_item(self, pointer: CasePointer | None) -> CaseItem | None:
+        """Also one that its file has lost for now."""
+        if pointer is None:
+            return None
+        return self.state.by_id.get(pointer.case_id) or self.state.gone.get(pointer.case_id)
 
     def _saved(self, files: list[str]) -> None:
         """In the watcher's thread."""

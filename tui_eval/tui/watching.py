@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 INTERVAL = 0.5
 """Seconds between two looks."""
@@ -36,13 +36,14 @@ class Watcher:
         files: Callable[[], Iterable[str]],
         on_change: Callable[[list[str]], None],
         interval: float = INTERVAL,
+        seen: Mapping[str, Stamp] | None = None,
     ) -> None:
-        """`files` is asked at each look."""
+        """`files` is asked at each look; `seen` are files as they were before this one."""
         self._files = files
         self._on_change = on_change
         self._interval = interval
         self._ended = threading.Event()
-        self._seen = stamps(files())
+        self._seen = {**stamps(files()), **(seen or {})}
         self._thread = threading.Thread(target=self._watch, name="tui-watch", daemon=True)
 
     def start(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -24,9 +25,12 @@ from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.state.step_view import StepView, step_view
+from tui_eval.tui.state.step_view import StepView, expected, step_view
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
 from tui_eval.tui.widgets.lines_pane import LinesPane
+
+SEND_EDITED = Key("step.send_edited", "ctrl+s", "send", "send what was edited", "step", "send")
+"""While a message is edited enter is a line break."""
 
 
 class Message(TextArea):
@@ -44,6 +48,34 @@ class Message(TextArea):
             screen.editing_done()
 
 
+class Conversation(LinesPane):
+    """Stays at its end while more is said, unless the person has gone up."""
+
+    _at_end = True
+
+    def show(self, paragraphs: Sequence[tuple[str, str]]) -> None:
+        """Show other paragraphs."""
+        at_end, top = self._at_end, self.top
+        super().show(paragraphs)
+        self._stay(at_end, top)
+
+    def on_resize(self) -> None:
+        """The message below comes and goes."""
+        at_end, top = self._at_end, self.top
+        super().on_resize()
+        self._stay(at_end, top)
+
+    def moved(self) -> None:
+        """Look whether this is the end."""
+        self._at_end = self.top + self.size.height >= self.line_count
+
+    def _stay(self, at_end: bool, top: int) -> None:
+        most = max(0, self.line_count - self.size.height)
+        self.top = most if at_end else min(top, most)
+        self._at_end = at_end
+        self.repaint()
+
+
 class StepScreen(Place, inherit_bindings=False):
     """Follows one stepped attempt and hands the person's decisions to the engine."""
 
@@ -51,7 +83,7 @@ class StepScreen(Place, inherit_bindings=False):
     BINDINGS = bindings("step")
     KEY_SECTIONS = (("Before a turn", keys_in("step")), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
-    StepScreen LinesPane { height: 1fr; }
+    StepScreen Conversation { height: 1fr; }
     StepScreen Message { height: auto; max-height: 8; min-height: 3; border: round $primary; padding: 0 1; background: $surface; }
     StepScreen Message.-hidden { display: none; }
     StepScreen.-editing Message { border: round $warning; }
@@ -71,7 +103,7 @@ class StepScreen(Place, inherit_bindings=False):
     def compose(self) -> ComposeResult:
         """What was said, what would be sent, keys."""
         yield FactsBar()
-        yield LinesPane()
+        yield Conversation()
         box = Message("", soft_wrap=True, show_line_numbers=False, read_only=True, classes="-hidden")
         box.cursor_blink = False
         box.can_focus = False
@@ -80,7 +112,7 @@ class StepScreen(Place, inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Show what is known already."""
-        self.query_one(LinesPane).focus()
+        self.query_one(Conversation).focus()
         self._renew()
 
     def current(self) -> CasePointer | None:
@@ -121,12 +153,10 @@ class StepScreen(Place, inherit_bindings=False):
         if row.state == "done" and self._attempt is None and self._view.paragraphs:
             return
         self._view = view = step_view(row, run.live.get(row.id), self._attempt)
-        lines = self.query_one(LinesPane)
-        before = lines.line_count
-        lines.show(view.paragraphs)
-        if lines.line_count != before:
-            lines.action_end(1)
         waits = view.waits if view.waits != self._decided else 0
+        item = self.eval_app.state.by_id.get(self.pointer.case_id)
+        asked = expected(item.case if item is not None else None, waits)
+        self.query_one(Conversation).show([*view.paragraphs, *asked])
         box = self.query_one(Message)
         if waits and waits != self._shown_turn:
             self._shown_turn = waits
@@ -134,13 +164,19 @@ class StepScreen(Place, inherit_bindings=False):
             box.border_title = None
         box.set_class(not waits, "-hidden")
         if waits:
-            state = ("warn", f"  turn {waits} would be sent: enter sends")
+            state = ("warn", f"  turn {waits}{self._of} would be sent")
         elif view.done:
             state = ("title", f"  ended: {view.outcome}")
         else:
-            state = ("running", f"  turn {row.turn or 1} runs")
+            state = ("running", f"  turn {row.turn or 1}{self._of} runs")
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), state])
         self.query_one(KeyHints).show(self._keys())
+
+    @property
+    def _of(self) -> str:
+        item = self.eval_app.state.by_id.get(self.pointer.case_id)
+        turns = len(item.case.turns) if item is not None and item.case is not None else 0
+        return f" of {turns}" if turns > 1 and self._view.waits <= turns else ""
 
     @property
     def _shown_name(self) -> str:
@@ -149,9 +185,15 @@ class StepScreen(Place, inherit_bindings=False):
         )
 
     def _keys(self) -> list[Key]:
+        table = {key.id: key for key in KEYS}
+        if self.has_class("-editing"):
+            return [replace(table["back"], label="done"), SEND_EDITED]
         if self._view.done:
             labels = {"step.send": "open", "case.save": "save as a case", "back": "back", "help": "help"}
             return [replace(key, label=labels[key.id]) for key in KEYS if key.id in labels]
+        if not self._waits:
+            return [replace(table["case.cancel"], label="cancel it"), replace(table["back"], label="leave"),
+                    table["help"]]  # fmt: skip
         return [*(key for key in KEYS if key.place == "step"), *keys_of("help")]
 
     def _read(self, run: RunView, row: AttemptRow) -> None:
@@ -217,9 +259,10 @@ class StepScreen(Place, inherit_bindings=False):
         box.read_only = not editing
         box.can_focus = editing
         self.set_class(editing, "-editing")
-        (box if editing else self.query_one(LinesPane)).focus()
-        facts = "  editing: esc ends it, ctrl+s sends" if editing else "  enter sends"
+        (box if editing else self.query_one(Conversation)).focus()
+        facts = "  editing what would be sent" if editing else f"  turn {self._view.waits} would be sent"
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
+        self.query_one(KeyHints).show(self._keys())
 
     def action_edit_outside(self) -> None:
         """Edit it in $EDITOR."""

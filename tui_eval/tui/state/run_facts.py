@@ -126,8 +126,9 @@ def summary(run: RunView) -> str:
         for name, number in (
             ("passed", counts.passed),
             ("failed", counts.failed),
-            ("errors", counts.errors),
+            ("error" if counts.errors == 1 else "errors", counts.errors),
             ("cancelled", counts.cancelled),
+            ("skipped", counts.skipped),
         )
         if number
     ]

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state.describing import assertion_text
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.stream_text import pieces_of
+from tui_eval.tui.state.verdict_lines import title
 
 WAITS = "step:"
 LONGEST = 20_000
+MOST = 60_000
+"""Characters of the conversation that are shown, the last ones."""
+EXPECTED = 6
+"""Assertions that are named before a turn."""
 _STYLES = {"user": "label", "error": "bad", "reasoning": "dim", "note": "warn", "retry": "warn"}
 
 Paragraph = tuple[str, str]
@@ -38,14 +44,10 @@ def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt
         view.done, view.outcome = True, attempt.outcome
     elif row is not None and row.state == "done":
         view.done, view.outcome = True, row.outcome or ""
-    for piece in pieces:
-        view.paragraphs += _paragraphs(piece)
+    view.paragraphs = _last(pieces)
     if attempt is not None:
         view.paragraphs.append(("text", ""))
-        for verdict in attempt.verdicts:
-            mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("!", "bad")}[verdict.passed]
-            words = verdict.reason or verdict.type
-            view.paragraphs.append((style, f"{mark} {_one(words)}"))
+        view.paragraphs += [_final(verdict) for verdict in attempt.verdicts]
         view.paragraphs.append(("title", f"{attempt.outcome}: {_one(attempt.message)}"))
         return view
     if row is not None and row.state != "done" and row.detail.startswith(WAITS):
@@ -54,6 +56,41 @@ def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt
         if last is not None and last.name == turn and turn.isdecimal():
             view.waits, view.text = int(turn), last.text
     return view
+
+
+def expected(case: Case | None, turn: int) -> list[Paragraph]:
+    """What the case expects of the reply to a turn, and of the whole once that is the last one."""
+    if case is None or not 1 <= turn <= len(case.turns):
+        return []
+    asserted = [*case.turns[turn - 1].assertions, *(case.assertions if turn == len(case.turns) else ())]
+    if not asserted:
+        return []
+    shown = [("dim", f"  ◌ {assertion_text(assertion)}") for assertion in asserted[:EXPECTED]]
+    if len(asserted) > EXPECTED:
+        shown.append(("dim", f"  ◌ and {len(asserted) - EXPECTED} more"))
+    return [("text", ""), ("dim", "what is expected of the reply:"), *shown]
+
+
+def _last(pieces: list[LivePiece]) -> list[Paragraph]:
+    """The end of a conversation: a long one is read on the Case screen."""
+    shown: list[list[Paragraph]] = []
+    room = MOST
+    for piece in reversed(pieces):
+        if room <= 0:
+            shown.append([("dim", "what was said before is in the transcript")])
+            break
+        shown.append(_paragraphs(piece))
+        room -= sum(len(text) + 80 for _, text in shown[-1])
+    return [paragraph for paragraphs in reversed(shown) for paragraph in paragraphs]
+
+
+def _final(verdict: Verdict) -> Paragraph:
+    mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("!", "bad")}[verdict.passed]
+    words = "".join(span.text for span in title(verdict))
+    if not verdict.passed and verdict.reason:
+        words = _one(verdict.reason)
+    turn = f"turn {verdict.turn}: " if verdict.turn is not None else ""
+    return style, f"{mark} {turn}{words}"
 
 
 def _paragraphs(piece: LivePiece) -> list[Paragraph]:
