@@ -1,0 +1,89 @@
+"""What a thread has read: given to whoever asked for it, unless that is being taken away."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from textual.css.query import NoMatches
+from textual.widgets import Static
+
+from tests.tui.app_host import project, running_app, until
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.screens.place import Place
+
+
+class Paper(Place):
+    """A screen with one widget, into which what was read is put."""
+
+    def compose(self):
+        yield Static("nothing", id="words")
+
+    def take(self, words: str) -> None:
+        self.query_one("#words", Static).update(words)
+
+    def take_wrongly(self, words: str) -> None:
+        self.query_one("#nowhere", Static).update(words)
+
+
+async def test_an_answer_reaches_the_screen_that_asked(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        paper = Paper()
+        await app.push_screen(paper)
+        seen: list[str] = []
+        run_in_thread(app, lambda: "words", lambda words: (paper.take(words), seen.append(words)))
+        await until(lambda: seen, pilot)
+        assert str(paper.query_one(Static).render()) == "words"
+
+
+async def test_an_answer_for_a_screen_that_is_being_taken_away_is_for_nobody(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        paper, may, tried = Paper(), threading.Event(), []
+        await app.push_screen(paper)
+
+        def take(words: str) -> None:
+            tried.append((paper.is_mounted, stands(paper), len(paper.children)))
+            paper.take(words)
+
+        run_in_thread(app, lambda: may.wait(60) and "late", take)
+        # As a screen is while it is popped: out of the stack and without its widgets, itself still mounted.
+        app._screen_stacks[app.current_mode].remove(paper)
+        await paper.query("*").remove()
+        may.set()
+        await until(lambda: tried, pilot)
+        assert tried == [(True, False, 0)]
+        await pilot.pause()
+        assert app.is_running and not app.log_lines and app.crash is None
+
+
+async def test_a_widget_missing_on_a_screen_that_stands_is_no_secret(tmp_path):
+    with pytest.raises(NoMatches):
+        async with running_app(project(tmp_path)) as (app, pilot):
+            paper = Paper()
+            await app.push_screen(paper)
+            run_in_thread(app, lambda: "words", paper.take_wrongly)
+            await until(lambda: app.crash is not None, pilot)
+
+
+async def test_an_exception_is_said_or_given_on(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+
+        def fails() -> str:
+            raise ValueError("broken disk")
+
+        given: list[Exception] = []
+        run_in_thread(app, fails, on_error=given.append)
+        await until(lambda: given, pilot)
+        assert not app.log_lines
+        run_in_thread(app, fails)
+        await until(lambda: any("ValueError: broken disk" in text for _, _, text in app.log_lines), pilot)
+
+
+async def test_keys_typed_ahead_wait_for_what_a_thread_opens(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        may, opened = threading.Event(), []
+        app._handling, app._openings = True, 0
+        run_in_thread(app, lambda: may.wait(60), opened.append, opens=True)
+        assert app._openings == 1
+        may.set()
+        await until(lambda: opened and app._openings == 0, pilot)
