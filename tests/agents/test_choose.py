@@ -66,7 +66,10 @@ def test_for_provider(config: Config, tmp_path: Path) -> None:
     assert given({"anthropic:messages:claude-x": {"config": {"max_tokens": 5}}}).options["parameters"] == {
         "max_tokens": 5
     }
-    assert given("ollama:chat:llama3").options["base_url"] == "http://localhost:11434/v1"
+    assert (given("ollama:chat:llama3").type, given("ollama:chat:llama3").options) == (
+        "ollama",
+        {"parameters": {}},
+    )
     assert given("file://p.py").options["function"] == "p.py:call_api"
     assert given("python:p.py:other").options["function"] == "p.py:other"
     assert given("exec: ./run.sh a").options["command"] == "./run.sh a"

@@ -345,7 +345,7 @@ async def test_responses(server: AnyServer) -> None:
     await agent.close()
     body = server.requests[0].body
     assert server.requests[0].path == "/v1/responses"
-    assert body["input"] == [{"role": "user", "content": "hi"}] and body["max_output_tokens"] == 5
+    assert body["input"] == "hi" and body["instructions"] == "brief" and body["max_output_tokens"] == 1024
     assert of(events, ToolCall)[0].arguments == {"a": 1}
     assert replies[0].text.endswith("hello") and replies[0].usage is not None
     assert replies[0].finish_reason == "stop"

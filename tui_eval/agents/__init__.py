@@ -27,6 +27,7 @@ TYPES: dict[str, str] = {
     "scripted": "tui_eval.agents.scripted:ScriptedAgent",
     "replay": "tui_eval.agents.replay:ReplayAgent",
     "promptfoo-http": "tui_eval.agents.promptfoo_http:PromptfooHttpAgent",
+    "ollama": "tui_eval.agents.ollama:OllamaAgent",
     "webhook": "tui_eval.agents.promptfoo_webhook:WebhookAgent",
     "javascript": "tui_eval.agents.javascript:JavaScriptAgent",
     "sequence": "tui_eval.agents.relay:SequenceAgent",

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from tui_eval.agents import prices
+from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
 from tui_eval.agents.anthropic_stream import Answer
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
@@ -52,6 +52,10 @@ class AnthropicAgent(Agent):
         api_key = options.text("api_key", os.environ.get("ANTHROPIC_API_KEY"))
         guard_secret(spec, services.trust, base_url, {"ANTHROPIC_API_KEY": api_key})
         headers = {"anthropic-version": VERSION, **options.headers()}
+        if self.promptfoo and (
+            named := promptfoo_models.betas(self.parameters, headers.get("anthropic-beta", ""))
+        ):
+            headers["anthropic-beta"] = named
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key
         self.client = HttpClient(base_url, headers=headers, retries=spec.retries, pace=self.pace)
@@ -63,7 +67,15 @@ class AnthropicAgent(Agent):
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         await self.toolbox.load()
-        return AnthropicSession(self, model.removeprefix("anthropic:"), context.model_headers)
+        return AnthropicSession(
+            self, model.removeprefix("anthropic:"), context.model_headers, tested=context.test is not None
+        )
+
+    def asked_for(self, model: str, request: Request) -> dict[str, Any]:
+        """The parameters of a request."""
+        if not self.promptfoo:
+            return self.parameters
+        return promptfoo_models.messages(model, promptfoo_models.filled_in(self.parameters, request.vars))
 
     async def close(self) -> None:
         """Close connections and the tools' process."""
@@ -74,8 +86,11 @@ class AnthropicAgent(Agent):
 class AnthropicSession(Session):
     """The messages so far; each turn adds to them."""
 
-    def __init__(self, agent: AnthropicAgent, model: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, agent: AnthropicAgent, model: str, headers: dict[str, str], tested: bool = False
+    ) -> None:
         self.agent = agent
+        self.tested = tested
         self.model = model
         self.headers = headers
         self.system: Any = agent.system
@@ -94,8 +109,9 @@ class AnthropicSession(Session):
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""
         agent = self.agent
-        if request.messages is not None:
-            self._take(request.messages)
+        dialogue = promptfoo_models.spoken(request.text or "") if agent.promptfoo and self.tested else None
+        if request.messages is not None or dialogue:
+            self._take(request.messages or dialogue or [])
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
         began = time.monotonic()
@@ -139,8 +155,12 @@ class AnthropicSession(Session):
             metadata = carried
             if agent.metadata == "json":
                 text, metadata = split_metadata(text)
-            if agent.promptfoo and calls:
-                text = "\n\n".join([*([text] if text else []), *(text_of(block) for block in calls)])
+            reason, output = answer.stop_reason, None
+            if agent.promptfoo:
+                reason = promptfoo_outputs.finish_reason(reason)
+                if request.schema is None and (self.tested or calls):
+                    text = promptfoo_outputs.of_blocks(answer.blocks, agent.parameters)
+                    output = promptfoo_outputs.structured(text, agent.parameters.get("output_format"))
             yield Finished(
                 Reply(
                     turn=request.turn,
@@ -149,8 +169,10 @@ class AnthropicSession(Session):
                     usage=total,
                     cost=cost,
                     latency_ms=round((time.monotonic() - began) * 1000, 1),
-                    finish_reason=answer.stop_reason,
+                    finish_reason=reason,
                     model=answer.model or self.model,
+                    output=output,
+                    guardrails={"flagged": True} if agent.promptfoo and reason == "content_filter" else None,
                 )
             )
             return
@@ -177,7 +199,7 @@ class AnthropicSession(Session):
             body["system"] = self.system
         if agent.stream:
             body["stream"] = True
-        body.update(agent.parameters)
+        body.update(agent.asked_for(self.model, request))
         tools = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
             for tool in agent.toolbox.tools.values()

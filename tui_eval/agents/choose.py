@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tui_eval.agents.options import module_file
+from tui_eval.agents.promptfoo_models import KEYS, OLLAMA_KEYS
 from tui_eval.agents.promptfoo_providers import RELAYS, other_provider
 from tui_eval.config import AgentSpec, Config, ConfigError
 
@@ -161,13 +162,20 @@ def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
         model = rest.removeprefix("messages:") or settings.get("model")
         if not model or ":" in model:
             return None
-        return AgentSpec(provider_id, "anthropic", _model_options(settings), model=model, base=base)
+        return AgentSpec(provider_id, "anthropic", _asked_options(settings), model=model, base=base)
     if kind == "ollama":
         model = rest.removeprefix("chat:").removeprefix("completion:")
         if not model or rest.startswith("embeddings"):
             return None
-        options = {**_model_options(settings), **_ollama(settings.get("apiBaseUrl"))}
-        return AgentSpec(provider_id, "openai", options, model=model, base=base)
+        parameters = {
+            key: value for key, value in settings.items() if key in OLLAMA_KEYS and value is not None
+        }
+        options: dict[str, Any] = {"parameters": parameters}
+        if base_url := settings.get("apiBaseUrl") or os.environ.get("OLLAMA_BASE_URL"):
+            options["base_url"] = str(base_url)
+        if not rest.startswith("chat:"):
+            options["completion"] = True
+        return AgentSpec(provider_id, "ollama", options, model=model, base=base)
     if kind == "exec":
         return AgentSpec(
             provider_id,
@@ -186,18 +194,25 @@ def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
         family, model = "chat", rest if rest != "chat" else str(settings.get("model") or "")
     if family not in ("chat", "responses") or not model:
         return None
-    options = _model_options(settings)
-    own = (
-        settings.get("apiBaseUrl")
-        or os.environ.get("OPENAI_BASE_URL")
-        or os.environ.get("OPENAI_API_BASE_URL")
-    )
-    if settings.get("apiHost") and not settings.get("apiBaseUrl"):
-        own = f"https://{settings['apiHost']}/v1"
-    if own:
+    options = _asked_options(settings)
+    hosts = (settings.get("apiHost"), settings.get("apiBaseUrl"), os.environ.get("OPENAI_API_HOST"))
+    host, url, named = hosts
+    if host or (named and not url):
+        options["base_url"] = f"https://{host or named}/v1"
+    elif own := url or os.environ.get("OPENAI_API_BASE_URL") or os.environ.get("OPENAI_BASE_URL"):
         options["base_url"] = own
+    organization = settings.get("organization") or os.environ.get("OPENAI_ORGANIZATION")
+    if organization:
+        options["headers"] = {"OpenAI-Organization": str(organization), **options.get("headers", {})}
     kind = "openai" if family == "chat" else "openai-responses"
     return AgentSpec(rest, kind, options, model=model, base=base)
+
+
+def _asked_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same, with the parameters as promptfoo's own providers make them of the settings."""
+    options = _model_options(settings)
+    parameters = {key: value for key, value in settings.items() if key in KEYS and value is not None}
+    return {**options, "parameters": parameters}
 
 
 def _model_options(settings: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from tui_eval.agents import prices
+from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.model_call import asked
@@ -51,7 +51,8 @@ KNOWN = frozenset(
 class OpenAIAgent(Agent):
     """One model behind one base URL.
 
-    With `promptfoo: true` a reply that consists of tool calls has promptfoo's shape in `output`.
+    With `promptfoo: true` `parameters` are the settings of a promptfoo provider, and outputs have promptfoo's
+    shapes.
     """
 
     capabilities = Capabilities(tokens=True, tools=True)
@@ -90,7 +91,15 @@ class OpenAIAgent(Agent):
                 raise AgentError(f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}")
             model = self.model = served[0]
         await self.toolbox.load()
-        return OpenAISession(self, model.removeprefix("openai:"), context.model_headers)
+        return OpenAISession(
+            self, model.removeprefix("openai:"), context.model_headers, tested=context.test is not None
+        )
+
+    def asked_for(self, model: str, request: Request) -> dict[str, Any]:
+        """The parameters of a request."""
+        if not self.promptfoo:
+            return self.parameters
+        return promptfoo_models.chat(model, promptfoo_models.filled_in(self.parameters, request.vars))
 
     async def _served(self) -> list[str]:
         """The models of a server of one's own; local ones often serve exactly one.
@@ -142,12 +151,14 @@ class OpenAIAgent(Agent):
 
 
 class OpenAISession(Session):
-    """The messages so far; each turn adds to them."""
+    """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run (not a judge asked),
+    whose output has the model's thoughts in it."""
 
-    def __init__(self, agent: OpenAIAgent, model: str, headers: dict[str, str]) -> None:
+    def __init__(self, agent: OpenAIAgent, model: str, headers: dict[str, str], tested: bool = False) -> None:
         self.agent = agent
         self.model = model
         self.headers = headers
+        self.tested = tested
         self.messages: list[dict[str, Any]] = []
         self.restart()
 
@@ -218,15 +229,34 @@ class OpenAISession(Session):
             )
             if completion.refused:
                 reply.guardrails = {"flagged": True}
-            if completion.calls and agent.promptfoo:
-                raw = completion.message()
-                reply.output = raw if completion.text else raw["tool_calls"]
-                reply.text = text_of(reply.output)
+            if agent.promptfoo:
+                self._as_promptfoo(reply, completion)
             yield Finished(reply)
             return
         raise AgentError(
             f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=completion.text
         )
+
+    def _as_promptfoo(self, reply: Reply, completion: Completion) -> None:
+        """Give the reply promptfoo's output, in place."""
+        settings, raw = self.agent.parameters, completion.message()
+        reply.finish_reason = promptfoo_outputs.finish_reason(reply.finish_reason)
+        if completion.refused:
+            return
+        if reply.finish_reason == "content_filter":
+            reply.text = reply.text or promptfoo_outputs.FILTERED
+            reply.guardrails = {"flagged": True}
+        elif completion.calls or completion.old_call:
+            own = raw["tool_calls"] if completion.calls else completion.old_call
+            if completion.text and completion.old_call:
+                raw["function_call"] = completion.old_call
+            reply.output = raw if completion.text else own
+            reply.text = text_of(reply.output)
+        elif (value := promptfoo_outputs.structured(reply.text, settings.get("response_format"))) is not None:
+            reply.output = value
+        elif self.tested:
+            thoughts = "".join(completion.thoughts)
+            reply.text = promptfoo_outputs.with_thoughts(reply.text, thoughts, settings)
 
     def _take(self, messages: list[Any]) -> None:
         """A conversation given at once: it replaces the one so far."""
@@ -245,7 +275,7 @@ class OpenAISession(Session):
         if agent.stream:
             body["stream"] = True
             body["stream_options"] = {"include_usage": True}
-        body.update(agent.parameters)
+        body.update(agent.asked_for(self.model, request))
         if agent.toolbox.tools:
             body["tools"] = [
                 {

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-from tui_eval.agents import prices
+from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
+from tui_eval.agents.http_answers import explain
 from tui_eval.agents.openai import OpenAIAgent
 from tui_eval.agents.options import place
 from tui_eval.agents.wire import decode, encode, text_of
@@ -25,6 +26,10 @@ class OpenAIResponsesAgent(OpenAIAgent):
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         return ResponsesSession(self, model, context.model_headers)
+
+    def asked_for(self, model: str, request: Request) -> dict[str, Any]:
+        """The parameters of a request."""
+        return promptfoo_models.responses(model, promptfoo_models.filled_in(self.parameters, request.vars))
 
 
 class ResponsesSession(Session):
@@ -48,11 +53,11 @@ class ResponsesSession(Session):
             self.messages = list(request.messages)
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
-        body: dict[str, Any] = {"model": self.model, "input": self.messages, **agent.parameters}
+        alone = request.messages is None and len(self.messages) == 1
+        body: dict[str, Any] = {"model": self.model, "input": request.text or "" if alone else self.messages}
+        body.update(agent.asked_for(self.model, request))
         if agent.system:
             body.setdefault("instructions", agent.system)
-        if "max_tokens" in body:
-            body["max_output_tokens"] = body.pop("max_tokens")
         if request.schema is not None:
             body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": request.schema}}
         call = agent.client.call(
@@ -68,61 +73,59 @@ class ResponsesSession(Session):
             if call.unreported and call.status is not None:
                 yield call.exchanged()
             await call.close()
-        if not isinstance(answer, dict) or not isinstance(answer.get("output"), list):
+        if isinstance(answer, dict) and answer.get("error"):
+            said = explain(text_of({"error": answer["error"]}))
+            raise AgentError(f"{agent.base_url}/responses reported an error: {said}")
+        if not isinstance(answer, dict) or not isinstance(answer.get("output"), list) or not answer["output"]:
             raise AgentError(f"{agent.base_url}/responses answered without output")
         events, text = _read(answer["output"])
+        refusal = next(filter(None, map(_refusal, answer["output"])), None)
+        text = refusal or text
         for event in events:
             yield event
         self.messages.append({"role": "assistant", "content": text})
         usage = _usage(answer.get("usage"))
         model = str(answer.get("model") or self.model)
         cost = prices.cost(model, usage, agent.services.prices) if usage else None
-        yield Finished(
-            Reply(
-                turn=request.turn,
-                text=text,
-                usage=usage,
-                cost=cost,
-                latency_ms=round((time.monotonic() - began) * 1000, 1),
-                finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
-                model=model,
-            )
+        reply = Reply(
+            turn=request.turn,
+            text=text,
+            usage=usage,
+            cost=cost,
+            latency_ms=round((time.monotonic() - began) * 1000, 1),
+            finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
+            model=model,
         )
+        if refusal:
+            reply.guardrails = {"flagged": True}
+        else:
+            reply.output = promptfoo_outputs.structured(text, agent.parameters.get("response_format"))
+        yield Finished(reply)
 
 
 def _read(items: list[Any]) -> tuple[list[Event], str]:
-    """Texts, and function calls as JSON, joined by line breaks, as promptfoo's output is."""
+    """The events of an output, and its text as promptfoo has it: what each item says, one below the other."""
     events: list[Event] = []
     parts: list[str] = []
     for item in items:
         if not isinstance(item, dict):
             continue
-        if item.get("type") == "message":
-            contents = item.get("content")
-            for content in contents if isinstance(contents, list) else []:
-                said = content.get("text") or content.get("refusal") if isinstance(content, dict) else None
-                if said:
-                    parts.append(str(said))
-        elif item.get("type") == "function_call":
+        if item.get("type") == "function_call":
             arguments = item.get("arguments")
             if isinstance(arguments, str):
                 with suppress(ValueError):
                     arguments = decode(arguments)
-            events.append(
-                ToolCall(str(item.get("call_id") or item.get("id")), str(item.get("name")), arguments)
-            )
-            parts.append(text_of(item))
-        elif item.get("type") == "reasoning":
-            summary = item.get("summary")
-            said = (
-                "\n".join(str(part.get("text", "")) for part in summary or [] if isinstance(part, dict))
-                if isinstance(summary, list)
-                else ""
-            )
-            if said:
-                events.append(ReasoningDelta(said))
-    text = "\n".join(parts)
+            call_id = str(item.get("call_id") or item.get("id"))
+            events.append(ToolCall(call_id, str(item.get("name")), arguments))
+        elif item.get("type") == "reasoning" and (thought := promptfoo_outputs.summary_of(item)):
+            events.append(ReasoningDelta(thought))
+        parts.append(promptfoo_outputs.of_item(item))
+    text = "\n".join(part for part in parts if part)
     return ([*events, TextDelta(text)] if text else events), text
+
+
+def _refusal(item: Any) -> str | None:
+    return promptfoo_outputs.refusal_of(item) if isinstance(item, dict) else None
 
 
 def _usage(value: Any) -> Usage | None:

@@ -34,6 +34,7 @@ class _Delta(msgspec.Struct):
     reasoning: str | None = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -78,6 +79,9 @@ class Completion:
     def __init__(self, turn: int) -> None:
         self.turn = turn
         self.parts: list[str] = []
+        self.thoughts: list[str] = []
+        self.old_call: dict[str, str] | None = None
+        """A function call in the way before tools: its name and arguments."""
         self.calls: list[CompletedCall] = []
         self.usage: Usage | None = None
         self.model: str | None = None
@@ -147,6 +151,7 @@ class Completion:
 
     def _delta(self, delta: _Delta, events: list[Event]) -> None:
         if thought := delta.reasoning_content or delta.reasoning:
+            self.thoughts.append(thought)
             events.append(ReasoningDelta(thought))
         content = delta.content
         text = (content if isinstance(content, str) else _content(content)) if content else ""
@@ -158,6 +163,10 @@ class Completion:
             events.append(TextDelta(text))
         for piece in delta.tool_calls or ():
             self._tool_call(piece, events)
+        if (called := delta.function_call) is not None:
+            self.old_call = self.old_call or {"name": "", "arguments": ""}
+            self.old_call["name"] += called.name or ""
+            self.old_call["arguments"] += text_of(called.arguments)
 
     def _tool_call(self, piece: _ToolCall, events: list[Event]) -> None:
         function = piece.function or _Function()

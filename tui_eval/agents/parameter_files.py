@@ -6,7 +6,7 @@ from typing import Any
 
 from tui_eval.agents.options import Options
 
-_KEYS = ("tools", "tool_choice", "functions", "response_format", "schema")
+_KEYS = ("tools", "tool_choice", "functions", "response_format", "output_format", "schema")
 
 
 def loaded(options: Options, parameters: dict[str, Any]) -> dict[str, Any]:

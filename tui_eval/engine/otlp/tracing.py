@@ -27,7 +27,9 @@ KEPT_TEXT = 20_000
 KEPT_SPANS = 2_000
 """Spans that are kept with the attempt; judged are all."""
 _DEEPEST = 20
-_MODELS = frozenset(("openai", "anthropic", "litellm", "promptfoo-http", "http"))
+_MODELS = frozenset(
+    ("openai", "openai-responses", "anthropic", "ollama", "litellm", "promptfoo-http", "http")
+)
 """Agents around whose requests promptfoo makes a span of its own."""
 
 
@@ -157,7 +159,7 @@ class Tracer:
             return
         name = model or spec.model or str(spec.options.get("url") or spec.name)
         attributes: dict[str, Any] = {
-            "gen_ai.system": "http" if spec.type.endswith("http") else spec.type,
+            "gen_ai.system": "http" if spec.type.endswith("http") else spec.type.removesuffix("-responses"),
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": name,
         }

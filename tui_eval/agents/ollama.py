@@ -1,0 +1,161 @@
+"""Models of Ollama by its own protocol, as promptfoo's `ollama:chat:MODEL` and `ollama:completion:MODEL` ask them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.http_answers import explain
+from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.options import Options, guard_secret, place
+from tui_eval.agents.parameter_files import loaded
+from tui_eval.agents.promptfoo_models import OLLAMA_OPTIONS, filled_in
+from tui_eval.agents.promptfoo_tools import shaped_tools
+from tui_eval.agents.provider_response import prompt_of
+from tui_eval.agents.wire import decode, encode, one_line, text_of
+from tui_eval.config import AgentSpec
+from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.model import Reply, Usage
+
+BASE_URL = "http://localhost:11434"
+
+
+class OllamaAgent(Agent):
+    """One model; `parameters` are the settings of promptfoo's provider. With `completion` the prompt goes to it as it
+    is, without a chat around it."""
+
+    capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(
+            spec, services, frozenset({"base_url", "api_key", "parameters", "completion", "model"})
+        )
+        base = (options.text("base_url") or BASE_URL).rstrip("/").removesuffix("/v1")
+        self.completes = options.flag("completion")
+        self.url = f"{base}/api/{'generate' if self.completes else 'chat'}"
+        self.model = spec.model or options.text("model")
+        self.parameters = loaded(options, options.mapping("parameters"))
+        api_key = options.text("api_key", os.environ.get("OLLAMA_API_KEY"))
+        guard_secret(spec, services.trust, base, {"OLLAMA_API_KEY": api_key})
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation."""
+        model = context.model or self.model
+        if not model:
+            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+        return OllamaSession(self, model.removeprefix("ollama:"), context.model_headers)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self.client.close()
+
+
+class OllamaSession(Session):
+    """The messages so far; each turn adds to them."""
+
+    def __init__(self, agent: OllamaAgent, model: str, headers: dict[str, str]) -> None:
+        self.agent = agent
+        self.model = model
+        self.headers = headers
+        self.messages: list[Any] = []
+
+    def restart(self) -> None:
+        """Forget what was said."""
+        self.messages = []
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn and read the answer as it comes."""
+        agent = self.agent
+        began = time.monotonic()
+        if request.messages is not None:
+            self.messages = list(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        body = encode(self._body(request))
+        call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
+        parts: list[str] = []
+        calls: list[dict[str, Any]] = []
+        usage: Usage | None = None
+        try:
+            async for event in call.open():
+                yield event
+            async for line in call.lines():
+                piece = self._piece(line)
+                inner = piece.get("message")
+                message = inner if isinstance(inner, dict) else piece
+                if thought := text_of(message.get("thinking")):
+                    yield ReasoningDelta(thought)
+                if text := text_of(message.get("response" if agent.completes else "content")):
+                    parts.append(text)
+                    yield TextDelta(text)
+                calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
+                if piece.get("done"):
+                    usage = Usage(piece.get("prompt_eval_count"), piece.get("eval_count"))
+        except AgentError as error:
+            error.answer = error.answer or "".join(parts)
+            raise
+        finally:
+            if call.unreported and call.status is not None:
+                yield call.exchanged()
+            await call.close()
+        text = "".join(parts)
+        self.messages.append(
+            {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+        )
+        reply = Reply(turn=request.turn, text=text, usage=usage, model=self.model)
+        if calls:
+            told = [self._told(one) for one in calls]
+            for number, one in enumerate(calls, 1):
+                function = one.get("function") or {}
+                yield ToolCall(
+                    f"{request.turn}.{number}", text_of(function.get("name")), function.get("arguments")
+                )
+            reply.output = {"content": text, "tool_calls": told} if text.strip() else told
+            reply.text = text_of(reply.output)
+        reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
+        yield Finished(reply)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        agent = self.agent
+        given = filled_in(agent.parameters, request.vars)
+        body: dict[str, Any] = {"model": self.model}
+        if agent.completes:
+            body["prompt"] = prompt_of(request)
+        else:
+            body["messages"] = self.messages
+        body["stream"] = True
+        body["options"] = {key: value for key, value in given.items() if key in OLLAMA_OPTIONS}
+        if given.get("think") is not None:
+            body["think"] = given["think"]
+        if isinstance(given.get("passthrough"), dict):
+            body.update(given["passthrough"])
+        if given.get("tools") and not agent.completes:
+            body["tools"] = shaped_tools(given["tools"], "openai")
+        if request.schema is not None:
+            body["format"] = request.schema
+        return body
+
+    def _piece(self, line: str) -> dict[str, Any]:
+        try:
+            value = decode(line)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise AgentError(f"{self.agent.url} sent something that is not JSON: {one_line(line, 200)}")
+        if value.get("error"):
+            raise AgentError(f"{self.agent.url} reported an error: {explain(text_of(value))}")
+        return value
+
+    @staticmethod
+    def _told(call: dict[str, Any]) -> dict[str, Any]:
+        """A call as promptfoo has it in its output: the arguments as text."""
+        given = call.get("function")
+        function = given if isinstance(given, dict) else {}
+        return {"function": {"name": function.get("name"), "arguments": text_of(function.get("arguments"))}}
