@@ -101,3 +101,98 @@ def test_no_answer_at_all() -> None:
     found = align([{"a": 1}], None)
     assert len(found) == 1
     assert found.row(0).cells[0].expected is None or found.row(0).cells[0].expected == "1"
+
+
+def test_what_a_missing_column_should_hold_is_known() -> None:
+    found = align([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], [{"id": 2}, {"id": 1}])
+    assert [found.row(i).cells[1].expected for i in range(2)] == ["a", "b"]
+    assert found.row(0).cells[1].actual is None and found.rows_apart.to_list() == []
+    empty = align([{"id": 1}], [])
+    assert empty.row(0).cells[0].expected == "1" and empty.status(0) == "missing"
+
+
+def test_of_rows_that_share_a_key_equal_ones_belong_together() -> None:
+    expected = [{"t": "a", "n": n} for n in range(4)] + [{"t": "b", "n": 9}]
+    actual = [{"t": "b", "n": 9}] + [{"t": "a", "n": n} for n in (3, 2, 7, 0)]
+    found = align(expected, actual, ComparisonSettings(key=("t",)))
+    assert found.key_given and not found.key_unique
+    assert [found.status(i) for i in range(len(found))] == ["same", "different", "same", "same", "same"]
+    assert (found.row(1).cells[1].expected, found.row(1).cells[1].actual) == ("1", "7")
+
+
+def test_without_a_key_the_rows_with_most_in_common_belong_together() -> None:
+    expected = [{"a": "x", "b": "y", "c": n, "d": 1} for n in (1, 1, 2)]
+    actual = [{"a": "x", "b": "y", "c": 2, "d": 5}, {"a": "zz", "b": "y", "c": 1, "d": 1}, dict(expected[0])]
+    found = align(expected, actual)
+    assert found.key == ()
+    rows = [found.row(i) for i in range(len(found))]
+    assert [(row.status, row.expected_index, row.actual_index) for row in rows] == [
+        ("same", 0, 2),
+        ("different", 1, 1),
+        ("different", 2, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("order", "moved"),
+    [([0, 1, 2, 3], []), ([0, 3, 1, 2], [3]), ([3, 2, 1, 0], [0, 1, 2]), ([1, 2, 3, 0], [0])],
+)
+def test_the_fewest_rows_that_moved(order: list[int], moved: list[int]) -> None:
+    rows = [{"id": n} for n in range(4)]
+    found = align(rows, [rows[n] for n in order])
+    assert found.moved().to_list() == moved
+
+
+def test_a_row_that_is_missing_moves_no_other() -> None:
+    rows = [{"id": n} for n in range(6)]
+    assert align(rows, rows[1:]).moved().to_list() == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "why"),
+    [
+        (1.5, "1.50 EUR", "type"),
+        ([1, 2], [1], "[1] is missing"),
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, "a[1].b: expected 2, actual 3"),
+        ({"a": 1}, {"a": 1, "c": 2}, "c is too many"),
+        ("2026-01-05", "2026-01-07", "2 days later"),
+        ("2026-01-05T10:00:00", "2026-01-05T09:59:58", "0:00:02 earlier"),
+        ("x", "y", "value"),
+    ],
+)
+def test_why_cells_differ(expected: object, actual: object, why: str) -> None:
+    found = align([{"k": "a", "v": expected}], [{"k": "a", "v": actual}])
+    assert found.row(0).cells[1].why == why
+
+
+def test_equal_cells_that_are_written_otherwise_say_so() -> None:
+    found = align(
+        [{"k": "a", "f": 1.0, "n": 1234.5, "d": "2026-01-05", "t": "x"}],
+        [{"k": "a", "f": 1.000001, "n": "1,234.5", "d": "2026-01-05T00:00:00", "t": "x"}],
+    )
+    cells = found.row(0).cells
+    assert all(cell.same for cell in cells)
+    assert [cell.why for cell in cells] == [
+        "",
+        "off by 0.000001, allowed 1e-05",
+        "the same, written otherwise",
+        "the same, written otherwise",
+        "",
+    ]
+
+
+def test_kept_rows_are_read_by_their_types() -> None:
+    """Rows of an attempt are kept as JSON, which knows neither decimals nor nested values."""
+    kept = [{"id": 1, "price": 100000.5, "pair": "[1, 2]"}]
+    answer = [{"id": 1, "price": "100000.51", "pair": [1, 2]}]
+    types = {"id": "BIGINT", "price": "DECIMAL(18,2)", "pair": "INTEGER[]"}
+    cells = align(kept, answer, types=types).row(0).cells
+    assert [cell.same for cell in cells] == [True, False, True]
+    assert [cell.same for cell in align(kept, answer).row(0).cells] == [True, True, False]
+
+
+def test_settings_in_force_are_read_back_as_they_were_given() -> None:
+    for given in ({}, {"rtol": 1e-5}, {"atol": 0.5, "ordered": True}, {"rtol": 0.1, "exact_integers": True}):
+        settings = ComparisonSettings.of(given)
+        back = ComparisonSettings.of(settings.shown())
+        assert back.explicit == settings.explicit and back.relative == settings.relative

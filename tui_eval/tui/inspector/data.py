@@ -12,19 +12,20 @@ from textual.timer import Timer
 
 from tui_eval.model import DataDetails
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.inspector.tab import REST, InspectorTab, Said
+from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.messages import Said
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.data_view import DataView, make
 from tui_eval.tui.state.json_lines import parsed, value_lines
-from tui_eval.tui.state.lines import Line, Span, text_lines, wrap
+from tui_eval.tui.state.lines import Line, Span, fit, text_lines, wrap
 from tui_eval.tui.state.sql_lines import sql_lines
 from tui_eval.tui.state.text_difference import difference
 from tui_eval.tui.state.two_modes import disagreement
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.text_pane import GUTTER, TextPane
+from tui_eval.tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
@@ -36,6 +37,8 @@ AT_ONCE = 1_000
 """Rows that are looked through before a search lets other keys in."""
 _LOW = 16
 """Rows of a tab from which on lines above the rows may wrap."""
+_BESIDE = 14
+"""Columns that the text pane needs beside its text."""
 SLICE = 500
 """Rows that it then takes at a time."""
 
@@ -140,7 +143,7 @@ class DataTab(InspectorTab):
         rows = sum(len(wrap(line, max(self.size.width, 1))) for line in lines)
         box.display = bool(lines)
         box.styles.height = max(1, min(rows, most))
-        box.set_lines(lines)
+        box.set_lines(lines if rows <= most else [fit(line, self.size.width) for line in lines])
 
     def _words(self, content: CaseContent) -> None:
         """Where there is nothing to put side by side, say why."""
@@ -192,6 +195,8 @@ class DataTab(InspectorTab):
             return "no rows here"
         count = self.grid.freeze()
         self._explain()
+        if count is None:
+            return f"too far right to stay: at most {self.grid.most_frozen} columns fit"
         if not count:
             return "no column stays"
         return f"{count} column{'' if count == 1 else 's'} stay{'s' if count == 1 else ''}: v lets go"
@@ -240,7 +245,7 @@ class DataTab(InspectorTab):
             blocks = sql_blocks(self._details, self.rendered)
         lines = [line for block in blocks for line in block.head() if block.fold] or []
         lines += [line for block in blocks if not block.fold for line in block.lines()]
-        width = max(self.size.width - GUTTER - 1, 8)
+        width = max(self.size.width - _BESIDE, 8)
         wanted = sum(len(wrap(line, width, most=40)) for line in lines)
         boxes = [self.query_one(name, LineLabel) for name in (".summary", ".modes", ".titles", ".explained")]
         free = self.size.height - sum(

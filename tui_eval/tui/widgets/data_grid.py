@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from tui_eval.tui.state.amounts import count
-from tui_eval.tui.state.data_columns import Column, laid_out, placed, value_text
+from tui_eval.tui.state.data_columns import NARROWEST, Column, laid_out, placed, value_text
 from tui_eval.tui.state.data_view import DataView
 from tui_eval.tui.state.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -81,13 +81,12 @@ class DataGrid(LinePane):
         half, view, shown = self._half, self.view, self.shown_columns()
         sides: list[Line] = []
         for word, rows in (("expected", view.expected), ("actual", view.actual)):
-            left: Line = (
-                Span(f"   {word}", "heading"),
-                Span(f"  {count(view.truncated.get(word, rows), 'row')}", "muted"),
-            )
+            side = Span(f"   {word}", "heading")
+            rows_of = Span(f"  {count(view.truncated.get(word, rows), 'row')}", "muted")
             more = self._beyond(shown) if word == "expected" else ()
-            gap = half - width_of(left) - width_of(more)
-            sides.append(_padded([*left, Span(" " * gap), *more] if gap > 0 else [*left], half))
+            left: Line = (side, rows_of) if width_of((side, rows_of, *more)) < half else (side,)
+            gap = Span(" " * max(half - width_of((*left, *more)), 0))
+            sides.append(_padded([*left, gap, *more], half))
         names: list[list[Span]] = []
         for answer in (False, True):
             spans = [Span(" " * (self._numbers + 3))]
@@ -153,12 +152,23 @@ class DataGrid(LinePane):
         """One column to the left."""
         self._sideways(-1)
 
-    def freeze(self) -> int:
-        """Let the columns up to the cursor's stay, or let go of those that do; how many stay."""
+    @property
+    def most_frozen(self) -> int:
+        """How many columns may stay: narrow as they can be, they take half of a side."""
+        return max((self._half - self._numbers - 3) // 2 // (NARROWEST + GAP), 1)
+
+    def freeze(self) -> int | None:
+        """Let the columns up to the cursor's stay, or let go of those that do; how many stay, None: there
+        would be too many."""
         if self.view is None or not self.view.columns:
             return 0
-        wanted = self.column + 1
-        self.view.frozen = 0 if self.view.frozen == wanted else min(wanted, len(self.view.columns) - 1)
+        wanted = min(self.column + 1, len(self.view.columns) - 1)
+        if (
+            wanted != self.view.frozen
+            and sum(place < wanted for place in self.view.visible) > self.most_frozen
+        ):
+            return None
+        self.view.frozen = 0 if self.view.frozen == wanted else wanted
         self.first_column = self.view.frozen
         self._reveal()
         self.refresh()
@@ -217,7 +227,7 @@ def _cell(cell: Cell, column: Column, width: int, answer: bool, row_style: str, 
     signs = {"differs": "≠", "near": "≈"}
     text = column.filled(value_text(value), width)
     return [
-        Span(text, f"{style} hit-here" if here else style),
+        Span(text, f"{style} cell-here" if here else style),
         Span(signs.get(mark, " ") + " " * (GAP - 1), "muted" if mark == "near" else "differs"),
     ]
 

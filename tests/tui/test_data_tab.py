@@ -1,0 +1,133 @@
+"""Tab 4 under the keys of a person: what stands above, below and beside the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.attempts import text_failure, wrong_cell
+from tests.tui.case_host import HostApp, host, loaded, screen_text, sees, until
+from tui_eval.model import Attempt, DataDetails
+from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.screens.case_screen import CaseScreen
+
+SIZES = [(80, 24), (120, 40), (60, 16)]
+
+
+def attempt_of(expected: list[dict[str, Any]], actual: list[dict[str, Any]], **settings: Any) -> Attempt:
+    attempt = wrong_cell()
+    attempt.data = DataDetails(expected, actual, list(expected[0]), None, "SELECT 1", "SELECT 2", settings)
+    return attempt
+
+
+async def opened(pilot: Pilot[Any]) -> tuple[CaseScreen, DataTab]:
+    screen = await loaded(pilot)
+    await pilot.press("4")
+    tab = screen.tab
+    assert isinstance(tab, DataTab)
+    await until(pilot, lambda: tab.view is not None)
+    return screen, tab
+
+
+def lines(app: HostApp) -> list[str]:
+    return screen_text(app).splitlines()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_foot_says_what_the_keys_do_here(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = host(tmp_path, wrong_cell())
+    async with app.run_test(size=size) as pilot:
+        screen, _ = await opened(pilot)
+        await until(pilot, lambda: "} next ≠" in lines(app)[-1] and "s SQL" in lines(app)[-1])
+        await pilot.press("1")
+        await until(pilot, lambda: "next turn" in lines(app)[-1])
+        assert screen.tab is not None
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_key_and_cursor_columns_are_in_sight_however_wide(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    rows = [{"the key of all these rows": f"customer number {n}", "note": "x" * 40, "v": n} for n in range(4)]
+    app = host(tmp_path, attempt_of(rows, [{**row, "v": 9} for row in rows]))
+    async with app.run_test(size=size) as pilot:
+        _, tab = await opened(pilot)
+        for key in ("g", "left", "left", "right"):
+            await pilot.press(key)
+            shown = [index for index, _, _ in tab.grid.shown_columns()]
+            assert 0 in shown and tab.grid.column in shown
+        await sees(pilot, "custom")
+
+
+async def test_enter_shows_the_cell_in_full(tmp_path: Path) -> None:
+    long = "one two three " * 40
+    rows = [{"id": 1, "v": long + "four"}, {"id": 2, "v": "short"}, {"id": 3, "v": {"a": [1, 2]}}]
+    other = [{"id": 1, "v": long + "five"}, {"id": 2, "v": "other"}, {"id": 3, "v": {"a": [1, 3]}}]
+    app = host(tmp_path, attempt_of(rows, other))
+    async with app.run_test(size=(80, 24)) as pilot:
+        _, tab = await opened(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: "five" in tab.text.rows_text())
+        assert tab.grid.has_focus and "four" in tab.text.rows_text()
+        await pilot.press("j")
+        await until(pilot, lambda: "other" in tab.text.rows_text())
+        await pilot.press("j")
+        await until(pilot, lambda: '"a"' in tab.text.rows_text())
+        await pilot.press("enter")
+        await until(pilot, lambda: not tab.has_class("-below") or "SELECT" in tab.text.rows_text())
+
+
+async def test_sql_stands_below_where_there_is_room_and_s_says_otherwise(tmp_path: Path) -> None:
+    rows = [{"id": n} for n in range(60)]
+    many = attempt_of(rows, rows[1:])
+    many.case_id = "tests/many.yaml::many"
+    app = host(tmp_path, attempt_of(rows[:2], rows[1:3]), many)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen, tab = await opened(pilot)
+        await sees(pilot, "SELECT 1", "SELECT 2")
+        screen.go_to(app.pointers[1])
+        await until(pilot, lambda: tab.view is not None and tab.view.total == 60)
+        await until(pilot, lambda: "SELECT" not in screen_text(app))
+        await pilot.press("s")
+        await sees(pilot, "SELECT 1", "SELECT 2")
+        await pilot.press("s")
+        await until(pilot, lambda: "SELECT" not in screen_text(app))
+
+
+async def test_columns_too_far_right_do_not_stay(tmp_path: Path) -> None:
+    rows = [{f"column_{i}": n + i for i in range(60)} for n in range(3)]
+    app = host(tmp_path, attempt_of(rows, [rows[0], {**rows[1], "column_50": -1}, rows[2]]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        _, tab = await opened(pilot)
+        assert tab.grid.column == 50
+        await pilot.press("v")
+        await sees(pilot, "too far right to stay")
+        assert tab.view is not None and tab.view.frozen == 1
+        tab.grid.to_column(1)
+        await pilot.press("v")
+        await sees(pilot, "2 columns stay")
+
+
+async def test_the_next_case_shows_nothing_of_the_last_one(tmp_path: Path) -> None:
+    app = host(tmp_path, wrong_cell(), text_failure())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen, _ = await opened(pilot)
+        await sees(pilot, "off by 0.75")
+        screen.go_to(app.pointers[1])
+        await sees(pilot, "No rows are compared")
+        assert "off by" not in screen_text(app) and "region" not in screen_text(app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_both_modes_take_the_lines_that_they_need(tmp_path: Path, size: tuple[int, int]) -> None:
+    rows = [{"id": n, "v": 1_000_000 + n} for n in range(3)]
+    app = host(tmp_path, attempt_of(rows, [{**rows[0], "v": 1_000_001}, *rows[1:]], compat="documented"))
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        await sees(pilot, "✗ documented", "✓ reference")
+        found = lines(app)
+        at = next(i for i, line in enumerate(found) if "✓ reference" in line)
+        assert "expected" in found[at + 1] or "expected" in found[at + 2]

@@ -1,0 +1,198 @@
+"""The Data tab in words: counts, columns, the cell explained; widths; the difference as CSV and text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from tests.tui.attempts import wrong_cell
+from tui_eval.model import DataDetails
+from tui_eval.tui.state.data_columns import Column, laid_out, value_text
+from tui_eval.tui.state.data_view import DataView, make
+from tui_eval.tui.state.data_words import alike, common
+from tui_eval.tui.state.lines import plain
+from tui_eval.tui.state.sql_lines import broken, sql_lines
+
+Rows = list[dict[str, Any]]
+
+
+def view_of(expected: Rows, actual: Rows | None, **settings: Any) -> DataView:
+    names = list(expected[0]) if expected else []
+    return make(DataDetails(expected, actual, names, settings=settings))
+
+
+def said(view: DataView, row: int, column: int) -> list[str]:
+    return [plain(line) for line in view.explain(row, column)]
+
+
+def test_the_summary_counts_rows_and_names_columns_and_key() -> None:
+    rows = [{"id": n, "a": n, "b": f"t{n}"} for n in range(30)]
+    other = [dict(row) for row in rows[:-2]] + [{"id": 99, "a": 1, "b": "x"}]
+    for n in range(12):
+        other[n]["a"] += 1
+    other[0]["b"] = "no"
+    assert (
+        plain(view_of(rows, other).summary())
+        == "≠ 12 of 30 rows differ in a 12, b 1 · − 2 missing · + 1 extra · key: id (found)"
+    )
+    assert plain(view_of(rows, rows).summary()) == "✓ all 30 rows are the same · key: id (found)"
+    given = view_of(rows, other, key=["id", "a"])
+    assert plain(given.summary()).endswith("key: id, a (given)")
+
+
+def test_an_integer_off_by_one_is_a_difference_also_of_a_run_kept_by_an_earlier_version() -> None:
+    rows, other = [{"id": 1, "v": 1_000_000}], [{"id": 1, "v": 1_000_001}]
+    in_force = {"rtol": 1e-5, "atol": 1e-8, "decimals": None, "ordered": False, "key": None}
+    for settings in ({}, in_force, {**in_force, "exact_integers": True}):
+        view = view_of(rows, other, **settings)
+        assert view.apart == 1 and "off by 1, within nao's tolerance" in said(view, 0, 1)[0]
+    assert view_of(rows, other, **in_force, exact_integers=False).apart == 0
+
+
+def test_a_column_that_the_answer_calls_otherwise() -> None:
+    rows = [{"id": n, "customer": f"c{n}"} for n in range(8)]
+    other = [{"id": n, "name": f"c{n}", "currency": "EUR"} for n in range(8)]
+    view = view_of(rows, other)
+    assert plain(view.summary()) == (
+        "− column customer missing: the answer calls it name? · ✓ all else is the same · key: id (found)"
+        " · ignored: name, currency"
+    )
+    assert view.mark(view.row(0)) == " " and len(view.differing) == 0
+    assert said(view, 0, 1) == [
+        "customer in row 1 (id=0) ≠ the answer lacks this column",
+        "expected c0",
+        "actual   no such column",
+    ]
+
+
+def test_an_answer_without_rows_shows_what_was_expected() -> None:
+    for actual in ([], None):
+        view = view_of([{"id": 1, "v": 7}], actual)
+        assert plain(view.summary()) == "− 1 missing · no key: aligned by content"
+        assert said(view, 0, 1)[1:] == ["expected 7"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ("total ", "total", "differs only in blanks at the ends"),
+        ("Zürich", "zürich", "differs only in upper and lower case"),
+        ("Gen\u00e8ve", "Gene\u0300ve", "differs only in how the same letters are written in Unicode"),
+        ("a\nb", "a\r\nb", "differs only in the ends of lines"),
+        ("a\tb", "a b", "differs only in blanks"),
+        ("a", "b", ""),
+    ],
+)
+def test_texts_that_look_the_same(expected: str, actual: str, words: str) -> None:
+    assert alike(expected, actual) == words
+
+
+def test_blanks_at_the_ends_are_seen() -> None:
+    view = view_of([{"id": 1, "v": "total "}], [{"id": 1, "v": "total"}])
+    assert said(view, 0, 1)[1:] == ["expected total·", "actual   total"]
+    assert value_text("  a ") == "··a·" and value_text(" ") == "·" and value_text(None) == ""
+
+
+def test_a_long_text_is_shown_where_it_differs() -> None:
+    long = "Lorem ipsum dolor sit amet, " * 8000
+    view = view_of([{"id": 1, "v": long}], [{"id": 1, "v": long[:100_000] + "CHANGED" + long[100_000:]}])
+    lines = [plain(line) for line in view.explain(0, 1, room=100)]
+    assert lines[2].startswith("actual   …(99,970 the same) ") and "CHANGED" in lines[2]
+    assert all(len(line) < 160 for line in lines)
+    assert common(long, long) == len(long) and common("", "a") == 0 and common("ab", "ac") == 1
+
+
+def test_types_are_named() -> None:
+    view = view_of([{"id": 1, "v": 1.5}], [{"id": 1, "v": "1.5 EUR"}])
+    assert said(view, 0, 1) == [
+        "v in row 1 (id=1) ≠ another type: a text instead of a number",
+        "expected 1.5  number",
+        "actual   1.5 EUR  text",
+    ]
+
+
+def test_rows_in_another_place_are_counted_and_gone_to() -> None:
+    rows = [{"rank": n} for n in range(20)]
+    view = view_of(rows, [rows[0], rows[19], *rows[1:19]], ordered=True)
+    assert plain(view.summary()).startswith("↕ 1 in another place · ")
+    assert view.next_difference(-1, 1) == 19 and view.next_difference(19, 1) is None
+    assert "in another place: row 2 of the answer" in said(view, 19, 0)[0]
+    assert list(csv.reader(io.StringIO("".join(view.csv()))))[1] == ["moved", "20", "2", "", "", "", ""]
+
+
+def test_only_differences_leaves_out_columns_without_any() -> None:
+    rows = [{f"c{i}" if i else "id": n * i if i else n for i in range(40)} for n in range(9)]
+    other = [dict(row) for row in rows]
+    other[3]["c30"] = -1
+    view = view_of(rows, other)
+    assert len(view.visible) == 40
+    view.only = True
+    assert list(view.visible) == [0, 30] and len(view) == 1
+    assert plain(view.summary()).startswith("only differences, 2 of 40 columns · ")
+
+
+def test_numbers_stand_with_their_points_in_line() -> None:
+    view = view_of([{"id": 1, "v": 10.0}, {"id": 2, "v": 9.25}], [{"id": 1, "v": 10.0}, {"id": 2, "v": 9.3}])
+    column = view.columns[1]
+    assert (column.right, column.places) == (True, 2)
+    assert [column.filled(text) for text in ("10.0", "9.25", "7", "null")] == [
+        "10.0 ",
+        " 9.25",
+        " 7   ",
+        " null",
+    ]
+
+
+def test_columns_that_stay_leave_room_for_the_others() -> None:
+    wide = [Column("key", "key", 24, False), Column("b", "b", 10, False), Column("c", "c", 24, False)]
+    placed = list(enumerate(wide))
+    shown = laid_out(placed, 1, 1, 33, 2)
+    assert [index for index, _, _ in shown] == [0, 1] and shown[0][2] < 24 and shown[1][2] == 10
+    assert [width for _, _, width in laid_out(placed, 0, 0, 100, 2)] == [24, 10, 24]
+    assert [index for index, _, _ in laid_out(placed, 1, 2, 33, 2)] == [0, 2]
+    assert sum(width + 2 for _, _, width in laid_out(placed, 1, 2, 33, 2)) <= 33
+
+
+def test_no_cell_of_the_csv_is_a_formula_and_numbers_stay_numbers() -> None:
+    view = view_of(
+        [{"id": 1, "x": "=1+1", "n": -5, "@h": "a"}],
+        [{"id": 1, "x": "=cmd|' /C calc'!A0", "n": -6, "@h": "+b"}],
+    )
+    rows = list(csv.DictReader(io.StringIO("".join(view.csv()))))
+    assert [(row["column"], row["expected"], row["actual"]) for row in rows] == [
+        ("x", "'=1+1", "'=cmd|' /C calc'!A0"),
+        ("n", "-5", "-6"),
+        ("'@h", "a", "'+b"),
+    ]
+
+
+def test_the_pager_s_text_has_the_reasons() -> None:
+    details = wrong_cell().data
+    assert details is not None
+    text = make(details).text()
+    assert "≠ revenue: 1006.5   actual 1007.25   (off by 0.75, allowed" in text
+
+
+def test_sql_on_one_line_is_broken_before_its_clauses() -> None:
+    sql = (
+        "SELECT a, sum(b) OVER (PARTITION BY c ORDER BY d) AS s, 'x FROM y' AS t FROM shop LEFT JOIN u USING (a)"
+        " WHERE a IN (SELECT a FROM v WHERE k = 1) GROUP BY a ORDER BY s LIMIT 5"
+    )
+    assert broken(sql).split("\n") == [
+        "SELECT a, sum(b) OVER (PARTITION BY c ORDER BY d) AS s, 'x FROM y' AS t",
+        "FROM shop",
+        "LEFT JOIN u USING (a)",
+        "WHERE a IN (",
+        "  SELECT a",
+        "  FROM v",
+        "  WHERE k = 1)",
+        "GROUP BY a",
+        "ORDER BY s",
+        "LIMIT 5",
+    ]
+    assert broken(sql).split() == sql.replace("(SELECT", "( SELECT").split()
+    assert broken("SELECT 1 -- FROM x") == "SELECT 1 -- FROM x"
+    assert len(list(sql_lines(sql, rendered=False))) == 1 and len(list(sql_lines(sql))) == 10
