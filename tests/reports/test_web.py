@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import socket
+import sqlite3
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -13,7 +16,13 @@ import pytest
 
 from tests.store.test_store import attempt, start
 from tests.tui.app_host import LiveRun
+from tests.tui.attempts import HOSTILE
+from tests.tui.test_compare_screen import run_of_agents
 from tests.waiting import until
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.reports.web_compare import NotThere, api, comparison_page
+from tui_eval.reports.web_home import home
+from tui_eval.reports.web_sides import case_page
 
 
 def begin(folder: Path, port: int) -> subprocess.Popen[bytes]:
@@ -43,9 +52,9 @@ async def served(tmp_path: Path):
     process.wait(10)
 
 
-def get(url: str, **headers: str) -> tuple[int, str]:
+def get(url: str, data: bytes | None = None, **headers: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -81,17 +90,116 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_list_of_runs_shows_rates_states_and_a_trend(tmp_path: Path) -> None:
-    from tui_eval.reports.web import _home
-
     (tmp_path / "tui_eval.yaml").write_text("{}\n")
-    assert "No runs yet" in _home(tmp_path)
+    assert "No runs yet" in home(tmp_path)
     runs = []
     for number in range(3):
         linked = runs[0].info.id if number == 2 else None
         run = LiveRun(tmp_path, ["a", "b"], linked_to=linked)
         run.all_done(["passed", "failed" if number == 1 else "passed"])
         runs.append(run)
-    home = _home(tmp_path)
-    assert "Pass rate of 2 runs, oldest at the left; the last 50%" in home and home.count("<rect") == 2
-    assert f"adds to {runs[0].info.id}" in home and '<td class="number">100%' in home
-    assert "<script" not in home and "default-src 'none'" in home
+    listed = home(tmp_path)
+    assert "Pass rate of 2 runs, oldest at the left; the last 50%" in listed and listed.count("<rect") == 2
+    assert listed.count(">compare</a>") == 2 and f"/compare?after={runs[2].info.id}" in listed
+    assert f"adds to {runs[0].info.id}" in listed and '<td class="number">100%' in listed
+    assert "<script" not in listed and "default-src 'none'" in listed
+
+
+async def test_other_sites_are_refused_a_comparison_too(served) -> None:
+    base, run, _ = served
+    for path in ("/compare", "/compare/case", "/api/compare"):
+        address = f"{base}{path}?before={run}&after={run}"
+        assert get(address, Host="evil.example")[0] == get(address, Origin="http://evil.example")[0] == 403
+    assert get(f"{base}/compare", data=b"x")[0] == 405
+    status, text = get(f"{base}/compare?after=nosuch")
+    assert (status, text) == (404, "no run nosuch\n")
+    assert get(f"{base}/compare") == (404, "no other run has a case of this one\n")
+    status, text = get(f"{base}/api/compare?before={run}&after={run}")
+    assert status == 200 and '"unchanged"' in text
+
+
+NAMES = ["worse", "better", "same", "shaky"]
+
+
+def two_runs(root: Path) -> tuple[str, str]:
+    (root / "tui_eval.yaml").write_text("{}\n")
+    ids: list[str] = []
+    for number, outcomes in enumerate(
+        (["passed", "failed", "passed", "passed"], ["failed", "passed", "passed", "failed"])
+    ):
+        run = LiveRun(root, NAMES)
+        run.all_done(outcomes)  # type: ignore[arg-type]
+        folder = run.folder.rename(run.folder.with_name(f"20260101-00000{number}-web0"))
+        with sqlite3.connect(folder / "run.db") as connection:
+            connection.execute(
+                "UPDATE meta SET value = replace(value, ?, ?) WHERE key = 'info'", (run.info.id, folder.name)
+            )
+        ids.append(folder.name)
+    return ids[0], ids[1]
+
+
+def test_a_comparison_has_the_same_numbers_as_the_command(tmp_path: Path) -> None:
+    first, last = two_runs(tmp_path)
+    page = comparison_page(tmp_path, {})  # the newest run with the one before it
+    assert f'<option value="{first}" selected>' in page and f'<option value="{last}" selected>' in page
+    assert '<span class="failed">2 regressed</span>, 1 fixed' in page
+    found = api(tmp_path, {"before": first, "after": last})
+    assert found["counts"] == {"regressed": 2, "fixed": 1, "flaky": 0, "new": 0, "gone": 0, "unchanged": 1}
+    assert "may well be chance (p=1.00)" in page and found["p_value"] == 1.0
+    (share, low, high) = found["pass_rates"][0]
+    assert f"{share * 100:.0f} % <span class=muted>({low * 100:.0f} to {high * 100:.0f} at 95 %)" in page
+    assert page.index("2 regressed</span> <span") < page.index("1 fixed</span>") < page.index("1 unchanged")
+    assert "case 0 went wrong" in page and "<script" not in page and "form-action 'self'" in page
+    turned = comparison_page(tmp_path, {"before": last, "after": first})
+    assert "1 regressed</span>, 2 fixed" in turned
+
+
+def test_a_case_stands_side_by_side_with_the_words_that_differ(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    page = comparison_page(tmp_path, {})
+    address = html.unescape(next(part for part in page.split('"') if part.startswith("/compare/case")))
+    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
+    shown = case_page(tmp_path, asked)
+    assert "<h1>worse" in shown and "1 of 3 entries differ" in shown and "<del>" in shown and "<ins>" in shown
+    assert shown.index("passed") < shown.index("✗ failed") and "<script" not in shown
+    for wrong in ({**asked, "case": "x"}, {**asked, "agent": "x"}, {**asked, "after": "x"}, {**asked, "left": "9", "right": "0"},
+                  {**asked, "left": "-1"}):  # fmt: skip
+        with pytest.raises(NotThere):
+            case_page(tmp_path, wrong)
+
+
+def test_agents_of_one_run_against_each_other(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    run = run_of_agents(tmp_path, {"one": ["passed"] * 3, "two": ["failed", "passed", "error"]}).name
+    query = {"before": run, "after": run, "left": "0", "right": "1"}
+    page = comparison_page(tmp_path, query)
+    assert "2 regressed</span>, 0 fixed" in page and "passes with the first, not with the second" in page
+    assert '<option value="0" selected>one, m<' in page and '<option value="1" selected>two, m<' in page
+    assert "0 regressed</span>, 2 fixed" in comparison_page(tmp_path, query | {"left": "1", "right": "0"})
+
+
+def test_hostile_names_and_texts_are_text(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    name = f'"><img src=x onerror=alert(1)>{HOSTILE}'.encode("utf-8", "replace").decode()
+    for outcome in ("passed", "failed"):
+        LiveRun(tmp_path, [name], linked_to=None).all_done([outcome])  # type: ignore[list-item]
+    page = comparison_page(tmp_path, {})
+    address = html.unescape(next(part for part in page.split('"') if part.startswith("/compare/case")))
+    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
+    for text in (page, case_page(tmp_path, asked), home(tmp_path)):
+        assert "<img" not in text and not {chr(code) for code in CONTROL_TABLE} - {"\n"} & set(text)
+
+
+def test_a_damaged_run_is_told_on_every_page(tmp_path: Path) -> None:
+    from tui_eval.reports.web import _answer, _page, _Refusal
+
+    first, last = two_runs(tmp_path)
+    broken = tmp_path / ".tui-eval" / "runs" / "20260102-000000-bad0"
+    broken.mkdir()
+    (broken / "run.db").write_bytes(b"garbage" * 500)
+    assert "damaged</span>" in home(tmp_path) and f'href="/runs/{broken.name}' not in home(tmp_path)
+    told = _answer(_page, tmp_path, broken.name)
+    assert isinstance(told, _Refusal) and "file is not a database" in told
+    assert last in comparison_page(tmp_path, {}) and first in comparison_page(tmp_path, {})
+    with pytest.raises(NotThere):
+        comparison_page(tmp_path, {"after": broken.name})

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_NOTHING,
@@ -19,7 +17,7 @@ from tui_eval.commands.output import (
 from tui_eval.commands.run import find_run
 from tui_eval.config import find_root
 from tui_eval.guard.text import clip, visible
-from tui_eval.reports.comparison import CHANGES, CaseChange, Comparison, Pair, compare
+from tui_eval.reports.comparison import CHANGES, CaseChange, Comparison, Pair, compare, document
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.runs import StoreError
 from tui_eval.store.summary import CaseSummary
@@ -45,11 +43,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
         halves = (_load(sides[0]), _load(sides[1]))
     result = compare(*halves)
     if as_json:
-        document = msgspec.to_builtins(result)
-        document["counts"] = {name: result.count(name) for name in CHANGES}
-        document["answer_differs"] = result.other_answers
-        document["runs"] = [[folder.name for folder in side] for side in sides]
-        say_json(document)
+        say_json(document(result, [[folder.name for folder in side] for side in sides]))
     else:
         if not agents:
             for word, side in zip(("before", "after"), sides, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,6 +15,29 @@ from tui_eval.store.summary import CaseSummary, wilson
 
 Change = Literal["regressed", "fixed", "flaky", "new", "gone", "unchanged"]
 CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "new", "gone", "unchanged")
+
+
+GLYPHS: dict[Change, str] = {
+    "regressed": "✗", "fixed": "✓", "flaky": "≈", "new": "+", "gone": "−", "unchanged": "·",
+}  # fmt: skip
+"""Glyph of each change."""
+WORDS: dict[Change, str] = {
+    "regressed": "passed before, does not pass now",
+    "fixed": "passes now",
+    "flaky": "the same outcome, but passes only sometimes",
+    "new": "only in the second",
+    "gone": "only in the first",
+    "unchanged": "the same outcome",
+}
+"""What each change means."""
+COLUMN_WORDS: dict[Change, str] = {
+    **WORDS,
+    "regressed": "passes with the first, not with the second",
+    "fixed": "passes with the second, not with the first",
+}
+"""The same of two agents."""
+SURE = 0.05
+"""A difference that chance alone gives less often than this is called one."""
 
 
 class CaseChange(msgspec.Struct):
@@ -85,6 +108,33 @@ class Comparison(msgspec.Struct):
     def other_answers(self) -> int:
         """How many unchanged cases were answered differently."""
         return sum(case.only_the_answer for case in self.cases)
+
+
+def chance(p_value: float | None) -> str:
+    """What a test says, in words; empty without one."""
+    if p_value is None:
+        return ""
+    if p_value >= SURE:
+        return f"may well be chance (p={p_value:.2f})"
+    if p_value < 0.0001:
+        return "hardly chance (p<0.0001)"
+    return f"hardly chance (p={p_value:.{4 if p_value < 0.01 else 2}f})"
+
+
+def steadiness(one: CaseSummary | None) -> str:
+    """Flaky told from broken: only several attempts can tell."""
+    if one is None or one.attempts < 2:
+        return ""
+    return "flaky" if one.flaky else "broken" if not one.passed else "steady"
+
+
+def document(comparison: Comparison, runs: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """A comparison as JSON has it; `runs` are the ids of the runs that count for each side."""
+    found = msgspec.to_builtins(comparison)
+    found["counts"] = {name: comparison.count(name) for name in CHANGES}
+    found["answer_differs"] = comparison.other_answers
+    found["runs"] = [list(side) for side in runs]
+    return found
 
 
 def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comparison:

@@ -40,6 +40,28 @@ margin: .15rem 0 .6rem; background: var(--panel); padding: .5rem .75rem; border-
 ul.verdicts { list-style: none; margin: .25rem 0; padding: 0; } ul.verdicts li { margin: .2rem 0; }
 .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
 svg { display: block; width: 100%; height: 4rem; color: var(--passed); margin: .5rem 0 1rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: .75rem; margin: 1rem 0 1.5rem; }
+.card { background: var(--panel); border-radius: 6px; padding: .6rem .85rem; font-size: .9rem; display: grid; grid-template-columns: 1fr auto; }
+.card strong { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; } .card svg { grid-column: 1 / -1; height: 2.5rem; margin: .4rem 0 .25rem; }
+.card .muted { grid-column: 1 / -1; font-size: .8rem; }
+.runs .bar { min-width: 7rem; margin: .5rem 0 0; } .when { white-space: nowrap; } small { font-size: .8rem; }
+.choice { display: flex; flex-wrap: wrap; gap: .5rem 1rem; margin: 1rem 0; align-items: end; } .choice label { flex: 1 1 20rem; color: var(--muted); }
+select, button { font: inherit; color: var(--text); background: var(--panel); border: 1px solid var(--line); border-radius: 4px; padding: .3rem .6rem; }
+select { display: block; width: 100%; } button { cursor: pointer; }
+.both th[scope] { white-space: nowrap; padding-right: 1.5rem; } .both td { width: 40%; } svg.interval { height: .55rem; max-width: 20rem; margin: .3rem 0 .1rem; color: var(--text); background: var(--line); border-radius: 2px; }
+svg.interval .range { fill: var(--muted); opacity: .55; }
+.group > summary { cursor: pointer; } .group h2 { display: inline-block; } .group h2 .muted { font-weight: 400; font-size: .95rem; } .changes td:first-child { width: 6.5rem; } .changes .why { color: var(--muted); }
+.changes td:last-child { white-space: nowrap; text-align: right; } .changes a { text-decoration: none; } .changes a:hover { text-decoration: underline; }
+del { background: color-mix(in srgb, var(--failed) 22%, transparent); text-decoration: line-through; text-decoration-thickness: 1px; border-radius: 2px; }
+ins { background: color-mix(in srgb, var(--passed) 24%, transparent); text-decoration: none; border-bottom: 2px solid var(--passed); }
+.heads { position: sticky; top: 0; background: var(--back); padding: .4rem 0; border-bottom: 1px solid var(--line); }
+.entry .sides > * { min-width: 0; } .entry strong { color: var(--failed); }
+@media (max-width: 44rem) { .runs thead, .runs td:nth-child(n+4):nth-child(-n+6) { display: none; } .runs tr { display: grid;
+grid-template-columns: auto auto 1fr; border-bottom: 1px solid var(--line); padding: .5rem 0; } .runs td { border: 0; padding: 0 1rem 0 0; }
+.runs td:last-child { text-align: right; padding: 0; } .cards { grid-template-columns: 1fr 1fr; } .card { padding: .5rem .6rem; } .heads { position: static; }
+.runs td:nth-child(2), .runs td:nth-child(3) { grid-column: 1 / -1; } .runs td:nth-child(1) { grid-column: 1 / -1; } .changes tr { display: grid;
+grid-template-columns: max-content 1fr; gap: 0 .75rem; border-bottom: 1px solid var(--line); } .changes td { border: 0; } .changes td:last-child { grid-column: 2; text-align: left; }
+.both { table-layout: fixed; font-size: .85rem; } .both th, .both td { overflow-wrap: anywhere; } .both th[scope] { white-space: normal; padding-right: .5rem; } .both tr > :last-child { width: 3.5rem; } }
 @media (max-width: 44rem) { .case > summary { grid-template-columns: 6rem 1fr 4rem; } .case > summary .cost, .case > summary .time
 { display: none; } .inside { padding-left: 0; } .sides { grid-template-columns: 1fr; } }
 @media print { .filter { display: none; } .case { break-inside: avoid; } }

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import html
 import json
-import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.text import storable, visible
-from tui_eval.reports import page, results
+from tui_eval.reports import page, results, web_compare, web_sides
+from tui_eval.reports.web_compare import NotThere, columns_of
+from tui_eval.reports.web_home import home as home_page
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
-from tui_eval.store.schema import RunSummary
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -30,7 +31,8 @@ _NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 def application(root: Path, port: int = PORT) -> Starlette:
-    """The application for the runs of a project: `/`, `/runs/ID`, `/api/runs`, `/api/runs/ID`."""
+    """The application for the runs of a project: `/`, `/runs/ID`, `/compare`, `/compare/case`, `/api/runs`,
+    `/api/runs/ID`, `/api/compare`."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.middleware import Middleware
@@ -40,18 +42,29 @@ def application(root: Path, port: int = PORT) -> Starlette:
     allowed = {f"{name}:{port}" for name in _NAMES}
 
     async def home(request: Request) -> Response:
-        return HTMLResponse(await run_in_threadpool(_home, root))
+        return HTMLResponse(await run_in_threadpool(home_page, root))
 
     async def one(request: Request) -> Response:
-        text = await run_in_threadpool(_page, root, request.path_params["run"])
-        return HTMLResponse(text) if text else PlainTextResponse("no such run\n", 404)
+        found = await run_in_threadpool(_answer, _page, root, request.path_params["run"])
+        return PlainTextResponse(found, 404) if isinstance(found, _Refusal) else HTMLResponse(found)
 
     async def listed(request: Request) -> Response:
         return _json(Response, await run_in_threadpool(_listed, root))
 
     async def document(request: Request) -> Response:
-        found = await run_in_threadpool(_document, root, request.path_params["run"])
-        return _json(Response, found) if found else PlainTextResponse("no such run\n", 404)
+        found = await run_in_threadpool(_answer, _document, root, request.path_params["run"])
+        return PlainTextResponse(found, 404) if isinstance(found, _Refusal) else _json(Response, found)
+
+    def compared(answer: Callable[[Path, dict[str, str]], Any]) -> Any:
+        async def respond(request: Request) -> Response:
+            found = await run_in_threadpool(_answer, answer, root, dict(request.query_params))
+            if isinstance(found, _Refusal):
+                return PlainTextResponse(found, 404)
+            if isinstance(found, str):
+                return HTMLResponse(found.encode("utf-8", "replace").decode())
+            return _json(Response, found)
+
+        return respond
 
     class OnlyThisMachine:
         """Refuses requests that another site's page made."""
@@ -75,6 +88,9 @@ def application(root: Path, port: int = PORT) -> Starlette:
         routes=[
             Route("/", home),
             Route("/runs/{run}", one),
+            Route("/compare", compared(web_compare.comparison_page)),
+            Route("/compare/case", compared(web_sides.case_page)),
+            Route("/api/compare", compared(web_compare.api)),
             Route("/api/runs", listed),
             Route("/api/runs/{run}", document),
         ],
@@ -86,36 +102,28 @@ def _json(response: Any, value: Any) -> Any:
     return response(json.dumps(storable(value), default=str), media_type="application/json")
 
 
-def _reader(root: Path, run: str) -> RunReader | None:
+def _reader(root: Path, run: str) -> RunReader:
     store = Store(root)
     if run not in {folder.name for folder in store.run_folders()}:
-        return None
-    try:
-        return RunReader(store.runs_folder / run)
-    except StoreError:
-        return None
+        raise NotThere("no such run")
+    return RunReader(store.runs_folder / run)
 
 
-def _page(root: Path, run: str) -> str | None:
-    reader = _reader(root, run)
-    if reader is None:
-        return None
-    name = _safe(run)
-    above = f'<nav><a href="/">All runs</a> · <a href="/api/runs/{name}" download="{name}.json">Results as JSON</a></nav>'
-    try:
+def _page(root: Path, run: str) -> str:
+    with closing(_reader(root, run)) as reader:
+        name = _safe(run)
+        links = ['<a href="/">All runs</a>', f'<a href="/compare?after={name}">Compare</a>']
+        if len(columns_of(reader.cases())) > 1:
+            agents = f"/compare?before={name}&amp;after={name}&amp;left=0&amp;right=1"
+            links.append(f'<a href="{agents}">Agents against each other</a>')
+        links.append(f'<a href="/api/runs/{name}" download="{name}.json">Results as JSON</a>')
+        above = f"<nav>{' · '.join(links)}</nav>"
         return "".join(page.pieces(reader, above)).encode("utf-8", "replace").decode()
-    finally:
-        reader.close()
 
 
-def _document(root: Path, run: str) -> dict[str, Any] | None:
-    reader = _reader(root, run)
-    if reader is None:
-        return None
-    try:
+def _document(root: Path, run: str) -> dict[str, Any]:
+    with closing(_reader(root, run)) as reader:
         return results.build(reader)
-    finally:
-        reader.close()
 
 
 def _listed(root: Path) -> list[dict[str, Any]]:
@@ -124,60 +132,16 @@ def _listed(root: Path) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(run) for run in Index(root).runs()]
 
 
-def _home(root: Path) -> str:
-    runs = Index(root).runs()
-    heading = f"<h1>Runs</h1><p class=muted>{_safe(str(root))}</p>"
-    if not runs:
-        return page.document("Runs", f"{heading}<p>No runs yet: <code>tui-eval run PATH</code></p>")
-    names = ("Passed", "Failed", "Errors", "Rate", "Cost")
-    head = "<th>When<th>Run<th>What<th>Agent" + "".join(f'<th class="number">{name}' for name in names)
-    rows = "".join(_row(run) for run in runs)
-    table = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
-    return page.document("Runs", f"{heading}{_trend(runs)}{table}")
+def _answer(answer: Callable[..., Any], *asked: Any) -> Any:
+    """What a page answers, or the line that says why there is none."""
+    try:
+        return answer(*asked)
+    except (NotThere, StoreError) as error:
+        return _Refusal(f"{visible(str(error), newlines=False)}\n")
 
 
-def _rate(run: RunSummary) -> float | None:
-    judged = run.passed + run.failed + run.errors
-    return run.passed / judged if judged else None
-
-
-def _trend(runs: Sequence[RunSummary]) -> str:
-    """The pass rate of whole runs as bars, oldest at the left."""
-    rates = [
-        (run.id, rate) for run in reversed(runs) if not run.linked_to and (rate := _rate(run)) is not None
-    ]
-    if len(rates) < 2:
-        return ""
-    bars = "".join(
-        f'<rect x="{index}.1" y="{100 - rate * 100:.1f}" width=".8" height="{max(rate * 100, 1):.1f}"'
-        f' fill="currentColor"><title>{_safe(run_id)}: {rate:.0%}</title></rect>'
-        for index, (run_id, rate) in enumerate(rates)
-    )
-    label = f"Pass rate of {len(rates)} runs, oldest at the left; the last {rates[-1][1]:.0%}"
-    return (
-        f'<p class="muted">{label}</p><svg viewBox="0 0 {len(rates)} 100" preserveAspectRatio="none" role="img"'
-        f' aria-label="{label}">{bars}</svg>'
-    )
-
-
-def _row(run: RunSummary) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
-    rate = _rate(run)
-    cells = (
-        f"{run.passed:,}",
-        f"{run.failed:,}",
-        f"{run.errors:,}",
-        "" if rate is None else f"{rate:.0%}",
-        "" if run.cost is None else f"${run.cost:,.4f}",
-    )
-    figures = "".join(f'<td class="number">{value}' for value in cells)
-    name = _safe(run.id)
-    state = "" if run.state == "finished" else f' <span class="error">{_safe(run.state)}</span>'
-    linked = f' <span class="muted">adds to {_safe(run.linked_to)}</span>' if run.linked_to else ""
-    return (
-        f'<tr><td>{when}<td><a href="/runs/{name}">{name}</a>{state}{linked}<td>{_safe(run.what)}'
-        f"<td>{_safe(run.agents)}{figures}"
-    )
+class _Refusal(str):
+    """Why there is no answer."""
 
 
 def _safe(text: str) -> str:

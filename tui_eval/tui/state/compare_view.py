@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from tui_eval.reports.comparison import CHANGES, CaseChange, Change, Comparison
+from tui_eval.reports.comparison import (
+    CHANGES,
+    COLUMN_WORDS,
+    GLYPHS,
+    WORDS,
+    CaseChange,
+    Change,
+    Comparison,
+    chance,
+    steadiness,
+)
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.amounts import cost, count, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.reasons import short_reason
 from tui_eval.tui.state.trends import share
-from tui_eval.tui.state.verdict_lines import GLYPHS
+from tui_eval.tui.state.verdict_lines import GLYPHS as OUTCOME_GLYPHS
 
-GLYPH: dict[Change, tuple[str, str]] = {
-    "regressed": ("✗", "failed"),
-    "fixed": ("✓", "passed"),
-    "flaky": ("≈", "note"),
-    "new": ("+", "running"),
-    "gone": ("−", "muted"),
-    "unchanged": ("·", "muted"),
-}
+_STYLES: dict[Change, str] = {
+    "regressed": "failed", "fixed": "passed", "flaky": "note", "new": "running", "gone": "muted", "unchanged": "muted",
+}  # fmt: skip
+GLYPH: dict[Change, tuple[str, str]] = {change: (GLYPHS[change], _STYLES[change]) for change in CHANGES}
 """Glyph and style of each change."""
-WORDS: dict[Change, str] = {
-    "regressed": "passed before, does not pass now",
-    "fixed": "passes now",
-    "flaky": "the same outcome, but passes only sometimes",
-    "new": "only in the second",
-    "gone": "only in the first",
-    "unchanged": "the same outcome",
-}
-COLUMN_WORDS: dict[Change, str] = {
-    **WORDS,
-    "regressed": "passes with the first, not with the second",
-    "fixed": "passes with the second, not with the first",
-}
-"""The same of two agents."""
 OTHER_ANSWER = "≠"
 """Glyph of an unchanged case that was answered differently."""
 NOTHING_COMMON = "no case in common: > < take another"
 """What two runs come to that nothing can be said of."""
-SURE = 0.05
-"""A difference that chance alone gives less often than this is called one."""
 
 
 class Row(NamedTuple):
@@ -77,17 +66,6 @@ def rows(comparison: Comparison, *, only_changed: bool = False, agents: bool = F
         found.append(Row(change, None, len(cases), words))
         found += [Row(change, case) for case in cases]
     return found
-
-
-def chance(p_value: float | None) -> str:
-    """What a test says, in words."""
-    if p_value is None:
-        return ""
-    if p_value >= SURE:
-        return f"may well be chance (p={p_value:.2f})"
-    if p_value < 0.0001:
-        return "hardly chance (p<0.0001)"
-    return f"hardly chance (p={p_value:.{4 if p_value < 0.01 else 2}f})"
 
 
 def summary_lines(
@@ -134,13 +112,6 @@ def ratio(one: CaseSummary | None) -> str:
     return f"{one.passed}/{one.attempts}" if one is not None else "–"
 
 
-def steadiness(one: CaseSummary | None) -> str:
-    """Flaky told from broken: only several attempts can tell."""
-    if one is None or one.attempts < 2:
-        return ""
-    return "flaky" if one.flaky else "broken" if not one.passed else "steady"
-
-
 def row_line(row: Row, width: int) -> Line:
     """A heading, or a case: its name, attempts passed before and after, how sure that is, why it fails."""
     glyph, style = GLYPH[row.change]
@@ -179,14 +150,4 @@ def row_line(row: Row, width: int) -> Line:
 
 def _outcome(one: CaseSummary | None) -> Line:
     outcome = one.outcome if one is not None else None
-    return (Span(GLYPHS.get(outcome or "", "·"), outcome or "muted"),)
-
-
-def titles(width: int) -> Line:
-    """A line above the cases."""
-    return fit((Span("case; attempts passed before → after", "muted"),), width)
-
-
-def order(found: Sequence[Row]) -> list[CaseChange]:
-    """The cases in the order shown."""
-    return [row.case for row in found if row.case is not None]
+    return (Span(OUTCOME_GLYPHS.get(outcome or "", "·"), outcome or "muted"),)

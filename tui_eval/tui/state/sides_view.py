@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from tui_eval.model import Attempt, Entry
-from tui_eval.store.encoding import encode_json
+from tui_eval.model import Attempt
+from tui_eval.reports.together import Together, together
 from tui_eval.tui.state.lines import Line, Span, fit, plain, text_lines, width_of, wrap
 from tui_eval.tui.state.text_difference import difference
 
-ROLE = {
-    "user": "user",
-    "assistant": "assistant",
-    "reasoning": "thinking",
-    "tool_call": "call",
-    "tool_result": "result",
-    "hand_off": "hand-off",
-    "note": "note",
-    "error": "error",
-}
 STACKED = 2
 """For `side`: both below each other, what is the same once."""
-LONGEST = 20_000
-"""Characters of one entry that are shown and compared."""
 
 
 class Pair(NamedTuple):
@@ -50,62 +38,23 @@ class SideRow(NamedTuple):
 
 def pairs(before: Attempt, after: Attempt) -> list[Pair]:
     """The entries of both transcripts, turn by turn, in their order; last, why each is judged as it is."""
-    found: list[Pair] = []
-    turns = sorted({entry.turn for entry in (*before.transcript, *after.transcript)})
-    for turn in turns:
-        old = [entry for entry in before.transcript if entry.turn == turn]
-        new = [entry for entry in after.transcript if entry.turn == turn]
-        found += [_pair(turn, a, b) for a, b in _aligned(old, new)]
-    if before.message or after.message:
-        found.append(
-            _texts(0, "note", "verdict", before.message or before.outcome, after.message or after.outcome)
-        )
-    return found
+    return [_pair(one) for one in together(before, after)]
 
 
-def _aligned(old: Sequence[Entry], new: Sequence[Entry]) -> Iterable[tuple[Entry | None, Entry | None]]:
-    """Entries of the same kind and name belong together, in order."""
-    names = [[(entry.kind, entry.name) for entry in entries] for entries in (old, new)]
-    for what, i1, i2, j1, j2 in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
-        if what == "equal":
-            yield from zip(old[i1:i2], new[j1:j2], strict=True)
-        else:
-            yield from ((entry, None) for entry in old[i1:i2])
-            yield from ((None, entry) for entry in new[j1:j2])
-
-
-def _pair(turn: int, a: Entry | None, b: Entry | None) -> Pair:
-    one = a or b
-    assert one is not None
-    return _texts(
-        turn, one.kind, ROLE.get(one.kind, one.kind), text_of(a) if a else None, text_of(b) if b else None
-    )
-
-
-def _texts(turn: int, kind: str, label: str, a: str | None, b: str | None) -> Pair:
-    a, b = (text[:LONGEST] if text is not None else None for text in (a, b))
+def _pair(one: Together) -> Pair:
+    a, b = one.before, one.after
     if a is None or b is None:
         left = _whole(a, "removed") if a is not None else None
         right = _whole(b, "added") if b is not None else None
-        return Pair(turn, kind, label, left, right, True)
-    if a == b:
-        return Pair(turn, kind, label, _whole(a, ""), _whole(b, ""), False)
-    left, right = difference(a, b)
-    return Pair(turn, kind, label, left, right, True)
+    elif one.differs:
+        left, right = difference(a, b)
+    else:
+        left, right = _whole(a, ""), _whole(b, "")
+    return Pair(one.turn, one.kind, one.label, left, right, one.differs)
 
 
 def _whole(text: str, style: str) -> list[Line]:
     return list(text_lines(text, style))
-
-
-def text_of(entry: Entry) -> str:
-    """What an entry says, in text."""
-    parts = [entry.name] if entry.name else []
-    for value in (entry.arguments, entry.result):
-        if value is not None:
-            parts.append(value if isinstance(value, str) else encode_json(value).decode())
-    parts += [part for part in (entry.text, f"error: {entry.error}" if entry.error else "") if part]
-    return "\n".join(parts)
 
 
 def layout(

@@ -2,62 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
+from tui_eval.reports.word_difference import LIMIT, WORDS, matcher, pieces
 from tui_eval.tui.state.lines import Line, Span, text_lines
-
-LIMIT = 8_000
-"""Characters of each side that are compared; what follows is shown as it is."""
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def difference(expected: str, actual: str) -> tuple[list[Line], list[Line]]:
     """Expected and actual as lines whose differing words carry `removed` and `added`, and within
     words replaced by similar ones only the differing characters."""
-    left: list[Span] = []
-    right: list[Span] = []
-    first, second = expected[:LIMIT], actual[:LIMIT]
-    a, b = _WORDS.findall(first), _WORDS.findall(second)
-    for what, i1, i2, j1, j2 in _matcher(a, b).get_opcodes():
-        gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
-        if what == "equal":
-            left.append(Span(gone))
-            right.append(Span(come))
-        elif what == "replace":
-            _characters(gone, come, left, right)
-        else:
-            left.append(Span(gone, "removed"))
-            right.append(Span(come, "added"))
-    left.append(Span(expected[LIMIT:]))
-    right.append(Span(actual[LIMIT:]))
-    return _lines(left), _lines(right)
-
-
-def _matcher(a: list[str], b: list[str]) -> SequenceMatcher[str]:
-    """Frequent words of long texts are no anchors: comparing each with each takes seconds."""
-    return SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > 400)
+    left, right = pieces(expected, actual)
+    return (
+        _lines([Span(text, "removed" if differs else "") for text, differs in left]),
+        _lines([Span(text, "added" if differs else "") for text, differs in right]),
+    )
 
 
 def alike(expected: object, actual: object) -> bool:
     """Whether both are texts with enough in common that their difference says something."""
     if not isinstance(expected, str) or not isinstance(actual, str):
         return False
-    a, b = _WORDS.findall(expected[:LIMIT].lower()), _WORDS.findall(actual[:LIMIT].lower())
-    return _matcher(a, b).ratio() >= 0.4
-
-
-def _characters(gone: str, come: str, left: list[Span], right: list[Span]) -> None:
-    matcher = SequenceMatcher(None, gone, come, autojunk=False)
-    if len(gone) + len(come) > 400 or matcher.ratio() < 0.5:
-        left.append(Span(gone, "removed"))
-        right.append(Span(come, "added"))
-        return
-    for what, i1, i2, j1, j2 in matcher.get_opcodes():
-        same = what == "equal"
-        left.append(Span(gone[i1:i2], "" if same else "removed"))
-        right.append(Span(come[j1:j2], "" if same else "added"))
+    a, b = WORDS.findall(expected[:LIMIT].lower()), WORDS.findall(actual[:LIMIT].lower())
+    return matcher(a, b).ratio() >= 0.4
 
 
 def _lines(spans: list[Span]) -> list[Line]:

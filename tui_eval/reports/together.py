@@ -1,0 +1,81 @@
+"""Two transcripts of a case against each other: the entries that belong together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from tui_eval.model import Attempt, Entry
+from tui_eval.store.encoding import encode_json
+
+ROLE = {
+    "user": "user",
+    "assistant": "assistant",
+    "reasoning": "thinking",
+    "tool_call": "call",
+    "tool_result": "result",
+    "hand_off": "hand-off",
+    "note": "note",
+    "error": "error",
+}
+LONGEST = 20_000
+"""Characters of one entry that are shown and compared."""
+
+
+class Together(NamedTuple):
+    """Two entries as text; one of them None where the other has no counterpart. Turn 0: why each attempt is
+    judged as it is."""
+
+    turn: int
+    kind: str
+    label: str
+    before: str | None
+    after: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether they are not the same."""
+        return self.before != self.after
+
+
+def together(before: Attempt, after: Attempt) -> list[Together]:
+    """The entries of both transcripts, turn by turn, in their order; last, why each is judged as it is."""
+    found: list[Together] = []
+    for turn in sorted({entry.turn for entry in (*before.transcript, *after.transcript)}):
+        old = [entry for entry in before.transcript if entry.turn == turn]
+        new = [entry for entry in after.transcript if entry.turn == turn]
+        for a, b in _aligned(old, new):
+            one = a or b
+            assert one is not None
+            label = ROLE.get(one.kind, one.kind)
+            found.append(Together(turn, one.kind, label, _cut(a), _cut(b)))
+    if before.message or after.message:
+        why = [(one.message or one.outcome)[:LONGEST] for one in (before, after)]
+        found.append(Together(0, "note", "verdict", *why))
+    return found
+
+
+def _aligned(old: Sequence[Entry], new: Sequence[Entry]) -> Iterable[tuple[Entry | None, Entry | None]]:
+    """Entries of the same kind and name belong together, in order."""
+    names = [[(entry.kind, entry.name) for entry in entries] for entries in (old, new)]
+    for what, i1, i2, j1, j2 in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+        if what == "equal":
+            yield from zip(old[i1:i2], new[j1:j2], strict=True)
+        else:
+            yield from ((entry, None) for entry in old[i1:i2])
+            yield from ((None, entry) for entry in new[j1:j2])
+
+
+def _cut(entry: Entry | None) -> str | None:
+    return None if entry is None else text_of(entry)[:LONGEST]
+
+
+def text_of(entry: Entry) -> str:
+    """What an entry says, in text."""
+    parts = [entry.name] if entry.name else []
+    for value in (entry.arguments, entry.result):
+        if value is not None:
+            parts.append(value if isinstance(value, str) else encode_json(value).decode())
+    parts += [part for part in (entry.text, f"error: {entry.error}" if entry.error else "") if part]
+    return "\n".join(parts)
