@@ -20,7 +20,7 @@ from tests.servers.base import Planned, Seen, Server
 from tests.servers.openai import OpenAIServer
 from tui_eval.agents import Agent, AgentError, Request, create, for_embeddings, for_provider
 from tui_eval.config import Config, ConfigError
-from tui_eval.events import Message, Retrying, ToolCall
+from tui_eval.events import Message, Note, Retrying, ToolCall
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Reply
 
@@ -270,6 +270,43 @@ async def test_a_javascript_file(tmp_path: Path) -> None:
     _, replies = await talk(agent, Request(1, "hi", vars={"v": 2}))
     await agent.close()
     assert replies[0].text == "hi!2"
+
+
+@needs_node
+async def test_what_a_javascript_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "p.js").write_text(
+        "module.exports = class { constructor(options) { this.options = options; }\n"
+        "  async callApi(prompt, context) { context.logger.info('logged', 1); context.logger.debug('not');\n"
+        "    const cache = await context.getCache(); await cache.set('k', 1);\n"
+        "    return {output: {options: this.options, same: context.originalProvider === this,\n"
+        "      cached: await cache.get('k'), keys: Object.keys(context).sort()}}; } };\n"
+    )
+    entry = {"id": "file://p.js", "label": "L", "config": {"a": 1}, "env": {"X": "y"}}
+    agent = provider(entry, tmp_path)
+    events, replies = await talk(agent, Request(1, "hi"))
+    await agent.close()
+    told = replies[0].output
+    config = {"a": 1, "basePath": str(tmp_path)}
+    assert told["options"] == {"id": "file://p.js", "label": "L", "config": config, "env": {"X": "y"}}
+    assert told["same"] is True and told["cached"] == 1
+    assert {"evaluationId", "filters", "getCache", "logger", "prompt", "repeatIndex", "test", "vars"} < set(
+        told["keys"]
+    )
+    assert [event.text for event in of(events, Note)] == ["printed: info: logged 1"]
+
+
+@pytest.mark.parametrize("name", ["python:p.py", "file://p.py:call_api", "exec:python3 p.py"])
+async def test_what_scripts_are_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "p.py").write_text(
+        "import json, sys\n\n"
+        "def call_api(prompt, options, context):\n    return {'output': json.dumps(options)}\n\n"
+        "if __name__ == '__main__':\n    print(sys.argv[2])\n"
+    )
+    agent = provider({"id": name, "label": "L", "config": {"a": 1}, "env": {"X": "y"}}, tmp_path)
+    _, replies = await talk(agent, Request(1, "hi"))
+    await agent.close()
+    config = {"a": 1, "basePath": str(tmp_path)}
+    assert json.loads(replies[0].text) == {"id": name, "config": config, "env": {"X": "y"}}
 
 
 def test_a_javascript_file_needs_trust(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from tui_eval.agents.options import module_file
 from tui_eval.agents.promptfoo_models import KEYS, OLLAMA_KEYS
-from tui_eval.agents.promptfoo_providers import RELAYS, other_provider
+from tui_eval.agents.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config import AgentSpec, Config, ConfigError
 
 OLLAMA_URL = "http://localhost:11434/v1"
@@ -110,6 +110,10 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
     )
     if spec.type in RELAYS and target is not None:
         spec.options["target"] = msgspec.to_builtins(for_provider(target, config, base))
+    if spec.type in SCRIPTS:
+        spec.options["id"] = provider_id
+        if isinstance(entry, dict) and isinstance(entry.get("env"), dict) and entry["env"]:
+            spec.options["provider_env"] = entry["env"]
     spec.name = label or provider_id
     return spec
 

@@ -16,7 +16,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
-from tui_eval.agents.provider_response import call_context, prompt_of
+from tui_eval.agents.provider_response import call_context, prompt_of, provider_options
 from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import decode, encode, one_line
 from tui_eval.config import AgentSpec
@@ -37,11 +37,13 @@ class CommandAgent(Agent):
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
-        options = Options(spec, services, frozenset({"command", "env", "cwd", "promptfoo", "config"}))
+        options = Options(
+            spec, services, frozenset({"command", "env", "cwd", "promptfoo", "config", "id", "provider_env"})
+        )
         self.command = _words(options, spec.options.get("command"))
         self.env = options.headers("env")
         self.promptfoo = options.flag("promptfoo")
-        self.config = options.mapping("config")
+        self.options = provider_options(spec, services.root)
         folder = options.text("cwd")
         self.cwd = str(options.path(folder, "cwd")) if folder else (spec.base or str(services.root))
         if not spec.typed:
@@ -66,9 +68,8 @@ class CommandSession(RememberingSession):
         began, started_at = time.monotonic(), time.time()
         argv, stdin = list(agent.command), b""
         if agent.promptfoo:
-            options = {"id": agent.spec.name, "config": agent.config}
             context = call_context(request, self.context)
-            argv += [prompt_of(request), encode(options).decode(), encode(context).decode()]
+            argv += [prompt_of(request), encode(agent.options).decode(), encode(context).decode()]
         else:
             stdin = encode(turn_body(request, self.context, self.messages))
         code, out, err = await self._run(argv, stdin)

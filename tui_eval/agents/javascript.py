@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.options import Options
-from tui_eval.agents.provider_response import call_context, prompt_of, read_response
+from tui_eval.agents.provider_response import call_context, prompt_of, provider_options, read_response
 from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.wire import one_line
 from tui_eval.config import AgentSpec
@@ -26,15 +26,11 @@ class JavaScriptAgent(Agent):
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
-        options = Options(spec, services, frozenset({"file", "id", "label", "config"}))
+        options = Options(spec, services, frozenset({"file", "id", "label", "config", "provider_env"}))
         given = options.required("file", "file://provider.js")
         services.trust.require(f"run {given} with node (the provider {spec.name})")
         self.file, self.function = Scripts(services, spec.base).place(given, f"provider {spec.name}")
-        self.settings = {
-            "id": options.text("id") or given,
-            "label": options.text("label"),
-            "config": options.mapping("config"),
-        }
+        self.settings = provider_options(spec, services.root)
         self.host = NodeHost(services.root)
 
     async def open(self, context: SessionContext) -> Session:

@@ -11,6 +11,8 @@ from tui_eval.config import AgentSpec, ConfigError
 
 RELAYS = frozenset(("sequence", "simulated-user"))
 """Types that speak to the provider of the column."""
+SCRIPTS = frozenset(("python", "command", "javascript"))
+"""Types that are a suite's own code, which is told the provider's entry."""
 
 _LITELLM = {
     "ai21": "ai21/",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import AgentError, Request, SessionContext
 from tui_eval.agents.json_reply import tool_events
 from tui_eval.agents.wire import one_line, text_of
+from tui_eval.config import AgentSpec
 from tui_eval.events import Event, TextDelta
 from tui_eval.model import Reply, Usage
 
@@ -48,6 +50,19 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
     if reply.text:
         events.append(TextDelta(reply.text))
     return events, reply
+
+
+def provider_options(spec: AgentSpec, root: Path) -> dict[str, Any]:
+    """The `options` of a provider that is a script: what its entry says, and the suite's folder as `basePath`."""
+    given = spec.options
+    label = {"label": given["label"]} if given.get("label") else {}
+    config = {**(given.get("config") or {}), "basePath": spec.base or str(root)}
+    return {
+        "id": given.get("id") or spec.name,
+        **label,
+        "config": config,
+        "env": given.get("provider_env") or {},
+    }
 
 
 def call_context(request: Request, context: SessionContext) -> dict[str, Any]:

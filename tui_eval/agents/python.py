@@ -16,7 +16,7 @@ from typing import Any
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.json_reply import Paths, read_reply, usage_from
 from tui_eval.agents.options import Options
-from tui_eval.agents.provider_response import call_context, prompt_of, read_response
+from tui_eval.agents.provider_response import call_context, prompt_of, provider_options, read_response
 from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
@@ -32,13 +32,15 @@ class PythonAgent(Agent):
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
-        options = Options(spec, services, frozenset({"function", "promptfoo", "config"}))
+        options = Options(
+            spec, services, frozenset({"function", "promptfoo", "config", "id", "provider_env"})
+        )
         given = options.required("function", "my_agent.py:answer")
         if not spec.typed:
             services.trust.require(f"run {given} (the agent {spec.name})")
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
-        self.config = options.mapping("config")
+        self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root)
         self._described: Description | None = None
         self._described_at = 0
@@ -112,8 +114,7 @@ class PythonSession(RememberingSession):
     def _arguments(self, request: Request) -> list[Any]:
         agent = self.agent
         if agent.promptfoo:
-            options = {"id": agent.spec.name, "config": agent.config}
-            return [prompt_of(request), options, call_context(request, self.context)]
+            return [prompt_of(request), agent.options, call_context(request, self.context)]
         message: Any = request.text
         if request.messages is not None and (agent.takes_whole_conversation or message is None):
             message = request.messages

@@ -114,10 +114,27 @@ function plain(value, functions, reference, above) {
   return result;
 }
 
+// What promptfoo's providers find in their context beside data: a logger, whose lines are kept with the attempt, and a
+// cache for as long as this process lives.
+const kept = new Map();
+const cache = {
+  get: async (key) => kept.get(key),
+  set: async (key, value) => { kept.set(key, value); return value; },
+  del: async (key) => kept.delete(key),
+  clear: async () => kept.clear(),
+  wrap: async (key, make) => {
+    if (!kept.has(key)) kept.set(key, await make());
+    return kept.get(key);
+  },
+};
+const print = (level) => (...parts) => console.log(`${level}:`, ...parts);
+const logger = { debug() {}, info: print('info'), warn: print('warn'), error: print('error') };
+
 // A provider of a suite: a class with `callApi`, made once per options, or a function.
 async function provider(request) {
   const target = await find(request);
-  const [options, prompt, context, more] = request.args;
+  const [options, prompt, given, more] = request.args;
+  const context = { ...given, filters: {}, getCache: () => cache, logger };
   if (typeof target !== 'function') {
     if (typeof target?.callApi === 'function') return await target.callApi(prompt, context, more);
     throw new Error(`${path.basename(request.file)} must export a provider: a class with callApi`);
@@ -125,6 +142,7 @@ async function provider(request) {
   if (typeof target.prototype?.callApi !== 'function') return await target(prompt, context, more);
   const key = `${request.file}\n${request.function}\n${JSON.stringify(options)}`;
   if (!providers.has(key)) providers.set(key, new target(options));
+  context.originalProvider = providers.get(key);
   return await providers.get(key).callApi(prompt, context, more);
 }
 
