@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.case_tree import Entry
-from tui_eval.tui.state.describing import describe_entry
+from tui_eval.tui.state.case_tree import Entry, Line
+from tui_eval.tui.state.describing import describe, describe_entry
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.reasons import short_reason
 
@@ -68,3 +70,42 @@ async def test_a_name_with_its_prompt_takes_the_columns_that_stand_free(tmp_path
     async with running_app(root, (80, 24)) as (app, pilot):
         await until(lambda: "capacity in litres · terse" in screen_text(app), pilot)
         assert "capacity in litres · warm" in screen_text(app)
+
+
+async def test_a_suite_and_a_folder_name_what_does_not_pass(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])
+    async with running_app(root, (120, 40)) as (app, pilot):
+        for key, kind in (("g", "folder"), ("j", "suite")):
+            await pilot.press(key)
+            await until(lambda wanted=kind: app.screen.case_list.current_line.kind == wanted, pilot)
+            await until(lambda: "What does not pass" in screen_text(app), pilot)
+            assert "case 0 went wrong" in screen_text(app) and "3 cases · 1 failed, 1 passed" in screen_text(
+                app
+            )
+
+
+def test_many_failures_are_named_in_part():
+    entries = [Entry(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message="no") for n in range(50)]
+    folder = Line("folder", "s/", 0, "s/", path="s", counts=Counter(failed=50))
+    told = [text for _, text in describe(folder, Symbols(), 0.0, lambda: entries)]
+    assert "and 20 more" in told and "✗ case 29" in told and "✗ case 30" not in told
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 24), (120, 40)], ids=["80x24", "100x24", "120x40"])
+async def test_reasons_stand_in_one_column(tmp_path, size):
+    root = project(tmp_path)
+    names = ["short", "a name that is of middling length", "x"]
+    run = LiveRun(root, names)
+    run.all_done(["failed", "failed", "error"])
+    async with running_app(root, size, open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        width = app.screen.case_list.size.width
+
+        def reasons() -> list[int]:
+            lines = [line[:width] for line in screen_text(app).splitlines()[2:]]
+            return [line.index("case ") for line in lines if "case " in line]
+
+        await until(lambda: len(reasons()) >= 2, pilot)
+        assert len(set(reasons())) == 1
+        assert all(name in screen_text(app) for name in names)

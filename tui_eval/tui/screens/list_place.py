@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from textual import on
 from textual.timer import Timer
@@ -308,7 +309,11 @@ class ListPlace(ListFinding, inherit_bindings=False):
         pane = self.query_one(LinesPane)
         if pane.display:
             line = self.case_list.current_line
-            pane.show(describe(line, self.eval_app.symbols, now()) if line is not None else [])
+            if line is None:
+                pane.show([])
+                return
+            below = partial(self.case_list.below, line)
+            pane.show(describe(line, self.eval_app.symbols, now(), below))
 
     # -- keys
 

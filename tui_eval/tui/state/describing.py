@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from msgspec import UNSET
@@ -20,6 +22,8 @@ Paragraph = tuple[str, str]
 VALUE_LIMIT = 400
 TEXT_LIMIT = 4_000
 LIST_LIMIT = 60
+FAILING_LIMIT = 30
+"""Failing cases that a folder or suite names."""
 FORMAT_NAMES = {
     "nao": "nao",
     "start_to_agent": "StartToAgent",
@@ -108,8 +112,10 @@ def assertion_text(assertion: Assertion) -> str:
     return " ".join(part for part in parts if part)
 
 
-def describe(line: Line, symbols: figures.Symbols, now: float) -> list[Paragraph]:
-    """The paragraphs for a line of the list."""
+def describe(
+    line: Line, symbols: figures.Symbols, now: float, below: Callable[[], Iterable[Entry]] = tuple
+) -> list[Paragraph]:
+    """The paragraphs for a line of the list; `below` gives the cases that a folder or suite holds."""
     if line.kind == "case" and line.entry is not None:
         return describe_entry(line.entry, symbols, now)
     if line.kind == "problem" and line.problem is not None:
@@ -133,8 +139,33 @@ def describe(line: Line, symbols: figures.Symbols, now: float) -> list[Paragraph
             ]
         return [*shown, ("text", ""), ("dim", "e opens the file at this line")]
     if line.kind == "suite" and line.suite is not None:
-        return _suite(line.suite, line, symbols)
-    return [("title", visible(line.name, newlines=False)), ("dim", _counts(line)), ("text", "")]
+        return [*_suite(line.suite, line, symbols), *_failing(line, symbols, below)]
+    total = line.counts.total()
+    return [
+        ("title", visible(line.path or line.name, newlines=False)),
+        ("text", ""),
+        ("text", f"{total:,} case{'s' * (total != 1)}{symbols.dot}{_counts(line)}"),
+        *_failing(line, symbols, below),
+    ]
+
+
+def _failing(line: Line, symbols: figures.Symbols, below: Callable[[], Iterable[Entry]]) -> list[Paragraph]:
+    """What does not pass in a folder or suite, each with its reason."""
+    if not (line.counts["failed"] or line.counts["error"]):
+        return []
+    bad = (entry for entry in below() if entry.status in ("failed", "error"))
+    shown: list[Paragraph] = [("text", ""), ("label", "What does not pass")]
+    for entry in islice(bad, FAILING_LIMIT):
+        name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
+        style = "bad" if entry.status == "failed" else "warn"
+        shown.append((style, f"{symbols.glyphs[entry.status]} {visible(clip(name, 200), newlines=False)}"))
+        reason = visible(" ".join(clip(short_reason(entry.message), 300).split()), newlines=False)
+        if reason:
+            shown.append(("dim", f"  {reason}"))
+    left = line.counts["failed"] + line.counts["error"] - FAILING_LIMIT
+    if left > 0:
+        shown.append(("dim", f"and {left:,} more"))
+    return shown
 
 
 def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[Paragraph]:

@@ -159,9 +159,8 @@ class CaseLines(LineView):
         beside = max(least, room - 2 - cell_len(aside))
         if aside and room - min(wide, beside) - 2 >= ASIDE:
             wide = min(wide, beside)
-            column = min(columns.name, least)
-            if message and room - column - 2 >= ASIDE:
-                wide = max(wide, column)
+            if message:
+                wide = max(wide, min(columns.name, least, room - 2 - ASIDE))
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
