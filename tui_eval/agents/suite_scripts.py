@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.wire import one_line
 from tui_eval.guard.paths import confine
-from tui_eval.scripting.javascript_files import needs_node
+from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
@@ -61,10 +61,14 @@ class Scripts:
         return await self._evaluate(body, values, what)
 
     async def _evaluate(self, body: str, values: Mapping[str, Any], what: str) -> Any:
+        from tui_eval.scripting.inline_javascript import evaluate
         from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
 
+        def require(name: str) -> None:
+            self.services.trust.require(f"run the {what} in node ({name}): {' '.join(body.split())[:80]}")
+
         try:
-            found = await self._isolate().evaluate(body, values)
+            found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)
         except JavaScriptError as error:
             raise AgentError(f"{what}: {one_line(str(error))}") from None
         return None if found is UNDEFINED else found
@@ -85,7 +89,8 @@ class Scripts:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
             raise AgentError(f"{what}: cannot read {path.name}: {reason}") from None
-        if needs_node(path, source, function):
+        trusted = self.services.trust.granted
+        if needs_node(path, source, function) or (trusted and better_in_node(source)):
             return await self.node(path, function, arguments, what)
         try:
             found = await self._isolate().call(source, function, arguments)
@@ -96,12 +101,10 @@ class Scripts:
     async def node(self, path: Path, function: str | None, arguments: Sequence[Any], what: str) -> Any:
         """Call a function of a module through the `node` on the PATH."""
         self.services.trust.require(f"run {path.name} with node")
-        from tui_eval.scripting.node_host import NodeHost, ScriptError
+        from tui_eval.scripting.node_host import ScriptError
 
-        if self._node is None:
-            self._node = NodeHost(self.services.root)
         try:
-            found = await self._node.call(
+            found = await self._node_host().call(
                 path, function or "", list(arguments), timeout=_SECONDS, cwd=self.base
             )
         except ScriptError as error:
@@ -136,6 +139,13 @@ class Scripts:
             return (await self._python.call(path, function, list(arguments), timeout=_SECONDS)).value
         except ScriptError as error:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+
+    def _node_host(self) -> NodeHost:
+        if self._node is None:
+            from tui_eval.scripting.node_host import NodeHost
+
+            self._node = NodeHost(self.services.root)
+        return self._node
 
     def _isolate(self) -> JavaScriptHost:
         if self._javascript is None:

@@ -19,7 +19,7 @@ from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import grading, is_grading, simple, verdict_of_value
-from tui_eval.scripting.javascript_files import needs_node
+from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
@@ -84,17 +84,24 @@ def _inline(code: str) -> str:
 
 
 async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidence) -> Any:
-    """Run a JavaScript expression or body in the isolate; UNSET is `undefined`.
+    """Run a JavaScript expression or body: in the isolate, or, where it asks for what only node has, there;
+    UNSET is `undefined`.
 
     Raises:
         ScriptFailed: it threw, or took too long.
         CannotJudge: there is no isolate.
+        NeedsTrust: it needs node, and the folder is not trusted.
     """
-    host = _isolate(evidence)
+    host, services = _isolate(evidence), evidence.services
+    from tui_eval.scripting.inline_javascript import evaluate
     from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
 
+    def require(name: str) -> None:
+        line = " ".join(code.split())[:80]
+        services.trust.require(f"run inline JavaScript of {evidence.case.suite} in node ({name}): {line}")
+
     try:
-        value = await host.evaluate(code, variables)
+        value = await evaluate(code, variables, host, services.node, require, services.base)
     except JavaScriptError as error:
         raise ScriptFailed(str(error)) from error
     return UNSET if value is UNDEFINED else value
@@ -181,7 +188,10 @@ async def call_file_with(
         return await _call_python(path, function, arguments, evidence)
     if path.suffix in _JS_FILES:
         source, name = read(path), None if module_default else function
-        if needs_node(path, source, name):
+        services = evidence.services
+        if needs_node(path, source, name) or (
+            services.trust.granted and services.node is not None and better_in_node(source)
+        ):
             return await _call_node(path, name, arguments, evidence)
         return await _call_javascript(source, name, arguments, evidence)
     if path.suffix == ".rb":

@@ -24,7 +24,7 @@ _FILE = re.compile(r"file://(.+?\.(\w+))(?::(\w+))?\Z", re.DOTALL)
 def transformed(reading: Reading, code: Any, vars: dict[str, Any]) -> dict[str, Any]:  # noqa: A002
     """The vars with what the transform returns laid over them.
 
-    Inline JavaScript runs in the isolate; `file://x.js[:name]` through node and
+    Inline JavaScript runs in the isolate, or in node where it needs that; `file://x.js[:name]` through node and
     `file://x.py[:name]` in Python, both where the folder is trusted.
 
     Raises:
@@ -43,7 +43,7 @@ def transformed(reading: Reading, code: Any, vars: dict[str, Any]) -> dict[str, 
             given = {"vars": vars, "context": context}
             # With any line break, even one at its end, the tool takes the code for a function's body.
             body = f"\n{code}" if "\n" in code else code
-            value = _wait(reading.javascript().evaluate(body, given, timeout=TIME_LIMIT))
+            value = _wait(_inline(reading, body, given))
     except (JavaScriptError, ScriptError) as error:
         raise Missing(f"transformVars: {error}") from None
     except NeedsTrust as error:
@@ -51,6 +51,17 @@ def transformed(reading: Reading, code: Any, vars: dict[str, Any]) -> dict[str, 
     if not isinstance(value, dict):
         raise Missing(f"transformVars must return an object of vars, not {brief(value)}")
     return {**vars, **value}
+
+
+async def _inline(reading: Reading, body: str, given: dict[str, Any]) -> Any:
+    from tui_eval.scripting.inline_javascript import evaluate
+
+    def require(name: str) -> None:
+        line = " ".join(body.split())[:80]
+        reading.trust.require(f"run inline JavaScript of {reading.name} in node ({name}): {line}")
+
+    hosts = reading.javascript(), reading.node()
+    return await evaluate(body, given, *hosts, require, reading.base, timeout=TIME_LIMIT)
 
 
 def _from_file(reading: Reading, code: str, vars: dict[str, Any], context: dict[str, Any]) -> Any:  # noqa: A002
