@@ -30,6 +30,7 @@ TYPES: dict[str, str] = {
     "ollama": "tui_eval.agents.ollama:OllamaAgent",
     "webhook": "tui_eval.agents.promptfoo_webhook:WebhookAgent",
     "javascript": "tui_eval.agents.javascript:JavaScriptAgent",
+    "ruby": "tui_eval.agents.ruby:RubyAgent",
     "sequence": "tui_eval.agents.relay:SequenceAgent",
     "simulated-user": "tui_eval.agents.relay:SimulatedUserAgent",
     "openai-responses": "tui_eval.agents.openai_responses:OpenAIResponsesAgent",

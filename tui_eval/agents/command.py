@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 import shlex
-import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -16,6 +13,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.held_back import without_sly_data
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
+from tui_eval.agents.program import run_program
 from tui_eval.agents.provider_response import call_context, prompt_of, provider_options
 from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import decode, encode, one_line
@@ -24,8 +22,6 @@ from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
 from tui_eval.model import Exchange, Reply
 
 KEPT = 256_000
-OUTPUT_LIMIT = 64_000_000
-"""Bytes of output that are read at all."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -114,44 +110,7 @@ class CommandSession(RememberingSession):
         agent = self.agent
         # How programs are told by the environment: OpenTelemetry's convention for child processes.
         more = {**agent.env, **{name.upper(): value for name, value in self.context.trace_headers.items()}}
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=agent.cwd,
-                env={**os.environ, **more} if more else None,
-                start_new_session=True,
-            )
-        )
-        try:
-            process = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # Cut while it starts, asyncio would wait for it, and for what it starts, to end by itself.
-            with suppress(OSError, ValueError):
-                process = await starting
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await asyncio.shield(process.wait())
-            raise
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise AgentError(f"cannot run {argv[0]}: {reason}") from None
-        try:
-            assert process.stdin and process.stdout and process.stderr
-            out, err, _ = await asyncio.gather(
-                _read(process.stdout, agent.command[0]),
-                _read(process.stderr, agent.command[0]),
-                _write(process.stdin, stdin),
-            )
-            return await process.wait(), out, err
-        finally:
-            # Also what it started and left behind: the group is its own.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if process.returncode is None:
-                await asyncio.shield(process.wait())
+        return await run_program(argv, stdin, agent.cwd, more)
 
 
 def turn_body(request: Request, context: SessionContext, messages: list[dict[str, Any]]) -> dict[str, Any]:
@@ -176,24 +135,6 @@ def turn_body(request: Request, context: SessionContext, messages: list[dict[str
     if request.schema is not None:
         body["schema"] = request.schema
     return body
-
-
-async def _read(stream: asyncio.StreamReader, name: str) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while part := await stream.read(65536):
-        size += len(part)
-        if size > OUTPUT_LIMIT:
-            raise AgentError(f"{name} wrote more than {OUTPUT_LIMIT // 1_000_000} MB")
-        parts.append(part)
-    return b"".join(parts)
-
-
-async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stream.write(data)
-        await stream.drain()
-    stream.close()
 
 
 def _kept(data: bytes) -> str:

@@ -11,7 +11,7 @@ from tui_eval.config import AgentSpec, ConfigError
 
 RELAYS = frozenset(("sequence", "simulated-user"))
 """Types that speak to the provider of the column."""
-SCRIPTS = frozenset(("python", "command", "javascript"))
+SCRIPTS = frozenset(("python", "command", "javascript", "ruby"))
 """Types that are a suite's own code, which is told the provider's entry."""
 
 _LITELLM = {
@@ -75,6 +75,9 @@ def other_provider(
         if label:
             options["label"] = label
         return AgentSpec(provider_id, "javascript", options, base=base)
+    if kind in ("file", "ruby") and re.search(r"\.rb(:[\w.!?]+)?$", rest):
+        options = {"file": provider_id if kind == "file" else rest, "config": settings}
+        return AgentSpec(provider_id, "ruby", options, base=base)
     model = (
         rest
         if kind == "litellm"

@@ -71,7 +71,7 @@ def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
     found = {
         "vars": request.vars or context.vars,
         "prompt": context.prompt or {"raw": prompt, "label": context.label or prompt},
-        "test": context.test or {"vars": request.vars or context.vars},
+        "test": {"options": {}, "metadata": {}, **(context.test or {"vars": request.vars or context.vars})},
         "repeatIndex": context.attempt - 1,
         "evaluationId": context.evaluation_id or context.session_id,
     }
