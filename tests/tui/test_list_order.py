@@ -198,3 +198,57 @@ async def test_a_filter_leaves_the_cursor_near_where_it_was_and_escape_brings_it
         await pilot.press("left")
         await until(lambda: place.case_list.current_line.folded, pilot)
         assert place.case_list.current_line.key == "suites/support.yaml"
+
+
+async def test_another_order_is_seen_from_its_top_and_the_tree_comes_back_where_the_cursor_is(tmp_path):
+    root = project(tmp_path, {"suites/support.yaml": MANY})
+    run = LiveRun(root, ["blue 29", "red 0"])
+    run.all_done(["failed", "passed"])
+    async with running_app(root) as (app, pilot):
+        cases = app.screen.case_list
+        cases.go_to("suites/support.yaml::red 20")
+        await pilot.press("i")
+        await until(lambda: "failures first" in screen_text(app), pilot)
+        assert cases.current_entry.name == "blue 29" and (cases.cursor, cases.top) == (0, 0)
+        await pilot.press("i")
+        await until(lambda: cases.cases.lines[0].kind == "folder", pilot)
+        assert cases.current_entry.name == "blue 29"
+        await pilot.press("s")
+        await until(lambda: "by outcome" in screen_text(app), pilot)
+        assert cases.current_entry.name == "blue 29" and cases.cursor == 0
+
+
+async def test_the_live_run_of_a_project_that_has_runs_is_its_newest(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, NAMES).all_done(["passed"] * 4)
+    newest = LiveRun(root, NAMES[:2])
+    newest.all_done(["failed", "passed"])
+    async with running_app(root) as (app, pilot):
+        assert app.state.run is None
+        await pilot.press("L")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        assert app.state.run.info.id == newest.info.id
+        await until(lambda: "case 0 went wrong" in screen_text(app), pilot)
+        await pilot.press("U", "L")
+        assert isinstance(app.screen, RunScreen)
+
+
+async def test_a_run_at_work_goes_before_newer_ones_that_have_ended(tmp_path):
+    root = project(tmp_path)
+    running = LiveRun(root, NAMES)
+    LiveRun(root, NAMES).all_done(["passed"] * 4)
+    async with running_app(root) as (app, pilot):
+        await pilot.press("L")
+        await until(lambda: app.state.run is not None, pilot)
+        assert app.state.run.info.id == running.info.id
+        running.finish()
+
+
+async def test_a_flaky_case_of_the_past_says_how_many_passed(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["refund is approved"], attempts=3)
+    for attempt, outcome in enumerate(("passed", "failed", "passed")):
+        run.done(0, outcome, attempt=attempt)
+    run.finish()
+    async with running_app(root) as (app, pilot):
+        await until(lambda: "flaky 2/3" in screen_text(app), pilot)

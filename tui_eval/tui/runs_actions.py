@@ -6,11 +6,12 @@ The screens are imported when they are first shown: the first paint does not wai
 from __future__ import annotations
 
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tui_eval.guard.text import visible
-from tui_eval.store.runs import Store
+from tui_eval.store.runs import Store, is_alive
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.following import Following
 from tui_eval.tui.screens.run import RunScreen
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tui_eval.tui.screens.runs import RunsScreen
 
 
+LOOKED_AT = 20
+"""Newest runs among which one that is at work is looked for."""
 PAIRS = 8
 """Pairs of agents that are offered; `> <` in the comparison reach the others."""
 
@@ -46,6 +49,16 @@ class RunsActions(Following):
                     self.pop_screen()
                 return
         self.push_screen(RunsScreen())
+
+    def action_show_run(self) -> None:
+        """The run in front; where none has been yet, one that is at work, else the newest."""
+        if self.state.run is None and not self.desk.starting and not self.followers:
+            newest = list(islice(Store(self.state.root).run_folders(), LOOKED_AT))
+            folder = next(filter(is_alive, newest), None) or next(iter(newest), None)
+            if folder is not None:
+                self.open_run(folder)
+                return
+        super().action_show_run()
 
     def open_run(self, folder: Path) -> None:
         """Bring a run to the front: follow it, attach to its engine where one is at work, show it."""

@@ -49,6 +49,7 @@ class ListPlace(ListFinding, inherit_bindings=False):
         self._rest_timer: Timer | None = None
         self._wanted = ""
         self._other_marks = False
+        self._from_top = False
 
     # -- for those derived
 
@@ -149,6 +150,8 @@ class ListPlace(ListFinding, inherit_bindings=False):
 
     def _take(self, tree: Tree, keep: bool) -> None:
         cases = self.case_list
+        if self._from_top:
+            self._from_top, keep, cases.cursor, cases.top = False, False, 0, 0
         cases.show(tree, keep=keep)
         if self._wanted and (cases.touched or cases.go_to(self._wanted)):
             self._wanted = ""
@@ -343,8 +346,9 @@ class ListPlace(ListFinding, inherit_bindings=False):
         self._otherwise("failures first" if self.view.failures_first else f"sorted by {self.view.sort}")
 
     def _otherwise(self, words: str) -> None:
-        """The person wants another order: nothing is held."""
+        """The person wants another order: nothing is held, and what comes first in it is seen."""
         self.view.held.clear()
+        self._from_top = self.view.flat
         self.rearrange()
         self.eval_app.say(words)
 

@@ -41,6 +41,8 @@ class Entry:
     case_ref: int | None = None
     run_id: str = ""
     attempts: str = ""
+    ratio: tuple[int, int] | None = None
+    """Attempts that passed, of how many, where they are not known one by one."""
     trend: tuple[float, ...] = ()
     finished_at: float | None = None
     started_at: float | None = None

@@ -50,6 +50,7 @@ def suite_entry(item: CaseItem, state: AppState) -> Entry:
     if last is not None:
         entry.status = last.outcome
         entry.flaky = 0 < last.passed < last.attempts
+        entry.ratio = (last.passed, last.attempts)
         entry.trend = tuple(
             old.passed / old.attempts if old.attempts else 0.0 for old in reversed(item.history)
         )

@@ -140,8 +140,11 @@ class CaseLines(LineView):
         word = f"{status}" if not (flaky and status in ("passed", "failed")) else "flaky"
         if flaky and word == "flaky":
             style = self._style("flaky")
-            if len(entry.attempts) < 10:
-                word = f"flaky {entry.attempts.count('p')}/{len(entry.attempts)}" if entry.attempts else word
+            passed, of = (
+                (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
+            )
+            if 0 < of < 10:
+                word = f"flaky {passed}/{of}"
         glyph = self.symbols.glyphs.get(status, " ")
         room = width - columns.total - len(indent) - 2
         name = visible(clip(entry.name, 400), newlines=False)
