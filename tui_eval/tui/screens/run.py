@@ -59,7 +59,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
     RunScreen.-wide CaseList { width: 30%; min-width: 46; max-width: 66; border-right: solid $surface-lighten-2; }
     RunScreen LinesPane { display: none; background: $surface; }
     RunScreen.-ended StreamGrid { display: none; }
-    RunScreen.-wide.-ended CaseList { width: 55%; max-width: 100%; border-right: none; }
+    RunScreen.-wide.-ended CaseList { width: 55%; max-width: 100%; border-right: none; padding-right: 1; }
     RunScreen.-wide.-ended LinesPane { display: block; width: 45%; }
     RunScreen.-narrow.-ended.-streams LinesPane { display: block; }
     RunScreen.-wide.-zoomed CaseList { display: none; }
