@@ -91,6 +91,60 @@ def test_plots_fit_and_leave_gaps_where_nothing_is_known() -> None:
     assert all(len(line) <= 60 for line in lines)
 
 
+def test_plots_say_how_many_attempts_they_leave_out_and_the_large_ones_hold_all() -> None:
+    outcomes = ["passed", "passed", "failed"]
+    made = CasePast(
+        [past_attempt(n, duration_ms=100.0 + n % 7, outcome=outcomes[n % 3], cost=0.001) for n in range(600)]
+    )
+    for width in (60, 80, 120):
+        few = said(history_view.plots(made, width, 1))
+        room = width - history_view.LABEL - history_view.SCALE
+        assert f" of {room} passed of 600, z: all" in few[0] and all(len(line) <= width for line in few)
+        assert [line.split()[0] for line in few] == ["outcome", "time", "cost"]
+        assert len(history_view.plots(made, width, 1, most=2)) == 2
+        whole = said(history_view.plots(made, width, 3, whole=True))
+        assert any(line.startswith("passed") and "400 of 600 passed, " in line for line in whole)
+        assert all(len(line) <= width for line in whole) and "time" in "".join(whole)
+    some = CasePast(made.attempts[:5])
+    assert "of 5 passed" in said(history_view.plots(some, 80, 1, whole=True))[0]
+    shown, per = history_view.groups(made.attempts[:7], 3)
+    assert per == 3 and [round(one.passed, 2) for one in shown] == [0.67, 0.67, 1.0]
+    assert shown[0].duration_ms == 101.0 and shown[0].tokens is None
+
+
+def test_another_answer_is_known_by_its_fingerprint_where_texts_were_not_read() -> None:
+    made = [past_attempt(n) for n in range(4)]
+    for one, mark in zip(made, ("a", "b", "b", ""), strict=True):
+        one.row.answer = mark
+    assert changes(made) == ["", "answer", "", ""]
+    made[1].answer, made[2].answer = "x", "y"
+    assert changes(made) == ["", "answer", "answer", ""]
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+async def test_the_answer_of_an_old_attempt_is_read_when_it_is_looked_at(
+    tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_eval.tui.case_past.ANSWERS", 1)
+    app = host(tmp_path, text_failure())
+    old = text_failure()
+    old.response_text = "the answer in the old run"
+    add_run(tmp_path, old, linked=None, run_id="20260501-130000-bbbb")
+    read = [one.answer for one in load_past(tmp_path, old.case_id).attempts]
+    assert read[0] is None and read[1] is not None
+    async with app.run_test(size=size) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("h")
+        tab = screen.tab
+        assert isinstance(tab, HistoryTab)
+        await until(pilot, lambda: tab.table.row_count == 2)
+        await until(pilot, lambda: app.focused is tab.table)
+        await pilot.press("G")
+        await until(pilot, lambda: tab.table.rows[-1].answer == "the answer in the old run")
+        if size != (60, 16):
+            await sees(pilot, "the answer in the old run")
+
+
 def test_notes_in_words() -> None:
     note = HumanNote("r", 1, "c", "wrong", "too long", True)
     assert note_words(note) == "★ wrong: too long" and note_words(None) == ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 from tui_eval.tui.state.past import CasePast, PastAttempt, agreements
 
-RUNS = 60
+RUNS = 300
 """Runs of a case that are looked at, the newest ones."""
 ANSWERS = 60
 """Answers that are read and compared, the newest ones."""
@@ -37,6 +37,19 @@ def load_past(root: Path, case_id: str, agent: str | None = None, model: str | N
             one.note = by_place.get((run_id, one.row.id))
         found = [*of_run, *found]
     return CasePast(found, agreements(_judged(store, notes.verdicts())))
+
+
+def read_answers(root: Path, attempts: Sequence[PastAttempt]) -> None:
+    """Read the answers of these attempts that were left out; one that cannot be read is empty."""
+    store = Store(root)
+    for one in attempts:
+        if one.answer is None:
+            one.answer = ""
+            try:
+                with closing(RunReader(store.runs_folder / one.run_id)) as reader:
+                    one.answer = reader.answer(one.row.id)
+            except (StoreError, OSError):
+                continue
 
 
 def _attempts(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.timer import Timer
 
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.case_past import read_answers
 from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.history_view import detail, plots, title
@@ -16,6 +21,12 @@ from tui_eval.tui.widgets.history_table import HistoryTable
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from tui_eval.tui.app import EvalApp
+
+LOW = 14
+"""Lines below which two plots have to do."""
 
 
 class HistoryTab(InspectorTab):
@@ -90,19 +101,20 @@ class HistoryTab(InspectorTab):
             self._detail()
 
     def _sized(self) -> None:
-        """The plot takes up to a third of the tab, the attempts up to a third."""
+        """The plot takes up to a third of the tab, the attempts up to a third; on a low one the attempt below
+        keeps half."""
         if self._past is None or not self._past.attempts:
             return
         height = self.size.height
         zoomed = self.has_class("-zoomed")
-        lines = plots(
-            self._past, self.size.width, max((height - 2) // 3, 1) if zoomed else 1 if height < 24 else 3
-        )
+        high = max((height - 2) // 4, 1) if zoomed else 1 if height < 24 else 3
+        most = 4 if zoomed or height >= LOW else 2
+        lines = plots(self._past, self.size.width, high, whole=zoomed, most=most)
         plot = self.query_one(".plot", LineLabel)
         plot.styles.height = min(len(lines), height) if zoomed else min(len(lines), max(height // 3, 2))
         plot.set_lines(lines)
         self.query_one(".titles", LineLabel).set_lines([title(self.size.width)])
-        self.table.styles.height = max(1, min(len(self.table.rows), height // 3))
+        self.table.styles.height = max(1, min(len(self.table.rows), height // (3 if height >= LOW else 4)))
 
     def zoom(self) -> None:
         """The plots alone, large."""
@@ -117,6 +129,13 @@ class HistoryTab(InspectorTab):
     def _detail(self) -> None:
         table = self.table
         if self._past is not None and table.rows:
+            two = table.rows[table.cursor : table.cursor + 2]
+            if any(one.answer is None for one in two):
+                work = partial(read_answers, cast("EvalApp", self.app).state.root, two)
+                run_in_thread(
+                    self.app, work, lambda _: self._detail() if stands(self) else None, name="answers"
+                )
+                return
             blocks = detail(self._past, table.rows, table.cursor, table.changed[table.cursor])
             self.text.set_blocks(blocks, keep=False)
 

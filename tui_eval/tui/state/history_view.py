@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from math import ceil
+from typing import NamedTuple
 
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.blocks import Block
@@ -29,25 +31,60 @@ SCALE = 32
 """Columns for the numbers at a plot's right."""
 
 
-def plots(past: CasePast, width: int, height: int) -> list[Line]:
-    """Outcomes, latency and tokens of the newest attempts that fit, oldest at the left; each plot
-    `height` lines high, its usual value and its largest at the right."""
-    room = max(width - LABEL - SCALE, 8)
-    shown = past.attempts[-room:]
-    states = [one.row.outcome or "error" for one in shown]
-    passed = states.count("passed")
-    lines: list[Line] = [
-        (
-            Span(f"{'outcome':<{LABEL}}", "label"),
-            *(Span(GLYPHS.get(state, "?"), state) for state in states),
-            Span(f"  {passed} of {len(states)} passed", "muted"),
+class Group(NamedTuple):
+    """Neighbouring attempts that share a column: the outcome of the last, the share that passed, their means."""
+
+    state: str
+    passed: float
+    duration_ms: float | None
+    tokens: float | None
+    cost: float | None
+
+
+def groups(attempts: Sequence[PastAttempt], room: int) -> tuple[list[Group], int]:
+    """All attempts in at most `room` columns, oldest first, and how many stand in one."""
+    per = max(ceil(len(attempts) / room), 1)
+    found: list[Group] = []
+    for start in range(0, len(attempts), per):
+        of = attempts[start : start + per]
+        states = [one.row.outcome or "error" for one in of]
+        means = (
+            _mean([one.row.duration_ms for one in of]),
+            _mean([one.tokens for one in of]),
+            _mean([one.row.cost for one in of]),
         )
-    ]
+        found.append(Group(states[-1], states.count("passed") / len(of), *means))
+    return found, per
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most: int = 4) -> list[Line]:
+    """Outcomes, latency, tokens and cost of the newest attempts that fit (`whole`: of all, neighbours as
+    their means), oldest at the left; each plot `height` lines high, its usual value and its largest at the
+    right; `most` so many of them."""
+    room = max(width - LABEL - SCALE, 8)
+    attempts = past.attempts if whole else past.attempts[-room:]
+    shown, per = groups(attempts, room)
+    passed = sum(one.row.outcome == "passed" for one in attempts)
+    words = f"{passed:,} of {len(attempts):,} passed"
+    styles = [one.state if per == 1 else "passed" if one.passed >= 0.5 else "failed" for one in shown]
+    if per > 1:
+        words += f", {per} a column"
+        lines = _passed([one.passed for one in shown], height, words)
+    else:
+        if len(attempts) < len(past.attempts):
+            words += f" of {len(past.attempts):,}, z: all"
+        glyphs = tuple(Span(GLYPHS.get(one.state, "?"), one.state) for one in shown)
+        lines = [(Span(f"{'outcome':<{LABEL}}", "label"), *glyphs, Span(f"  {words}", "muted"))]
     kinds = (
-        ("time", [one.row.duration_ms for one in shown], duration),
+        ("time", [one.duration_ms for one in shown], duration),
         ("tokens", [one.tokens for one in shown], lambda value: f"{value:,.0f}"),
-        ("cost", [one.row.cost for one in shown], cost),
-    )
+        ("cost", [one.cost for one in shown], cost),
+    )[: most - 1]
     for name, values, show in kinds if len(shown) >= 3 else ():
         known = [float(value) for value in values if value is not None]
         if not known or (name == "cost" and height < 2 and max(known) == 0):
@@ -56,13 +93,26 @@ def plots(past: CasePast, width: int, height: int) -> list[Line]:
         words = (f"usually {show(found.middle if found else known[-1])}", f"most {show(max(known))}")
         for number, row in enumerate(columns(values, height)):
             text = (Span(row),)
-            cells = marked(text, [Mark(i, i + 1, state) for i, state in enumerate(states)])
+            cells = marked(text, [Mark(i, i + 1, style) for i, style in enumerate(styles)])
             scale = (
                 ", ".join(words) if height == 1 else words[number - height] if number >= height - 2 else ""
             )
             label = name if number == height - 1 else ""
             lines.append((Span(f"{label:<{LABEL}}", "label"), *cells, Span(f"  {scale}", "muted")))
     return [fit(line, width) for line in lines]
+
+
+def _passed(shares: Sequence[float], height: int, words: str) -> list[Line]:
+    """The share that passed of each column, up to all of them."""
+    rows = [row[:-1] for row in columns([*shares, 1.0], height)]
+    return [
+        (
+            Span(f"{'passed' if number == height - 1 else '':<{LABEL}}", "label"),
+            Span(row, "passed"),
+            Span(f"  {words if number == height - 1 else ''}", "muted"),
+        )
+        for number, row in enumerate(rows)
+    ]
 
 
 def title(width: int) -> Line:

@@ -106,10 +106,17 @@ def changes(attempts: Sequence[PastAttempt]) -> list[str]:
                 words.append("agent")
             if one.model != before.model:
                 words.append("model")
-            if None not in (one.answer, before.answer) and one.answer != before.answer:
+            if _other_answer(one, before):
                 words.append("answer")
         found.append(", ".join(words))
     return found
+
+
+def _other_answer(one: PastAttempt, before: PastAttempt) -> bool:
+    """Whether the answers differ: by their texts where both were read, else by their fingerprints."""
+    if one.answer is not None and before.answer is not None:
+        return one.answer != before.answer
+    return bool(one.row.answer and before.row.answer) and one.row.answer != before.row.answer
 
 
 def agreements(judged: Iterable[tuple[Sequence[Verdict], str]]) -> dict[str, tuple[int, int]]:
