@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,21 +17,52 @@ from tui_eval.tui.state.amounts import size
 
 LIMIT = 74_000
 """Bytes of one OSC 52 sequence; many terminals drop longer ones (terminal.md A7)."""
+TMUX_WAIT = 0.5
+"""Seconds for a command of tmux, which takes a few milliseconds."""
 
 
 def copied(app: App[Any], text: str, what: str) -> str:
     """Send a text to the terminal's clipboard, cut where it is too long for one sequence.
 
+    Inside tmux the text is given to tmux itself, which passes it on to the terminal: sequences of programs it
+    swallows unless `set-clipboard` is on.
+
     Returns:
         What to tell the person: how much was sent, and what to do where it does not arrive.
     """
     sent = fitting(text)
-    app.copy_to_clipboard(sent)
     cut = f" of {size(len(text))} (cut: Y writes all to a file)" if len(sent) < len(text) else ""
-    words = f"{what}: {size(len(sent))} characters{cut} copied by OSC 52"
+    words = f"{what}: {size(len(sent))} characters{cut} copied"
+    if os.environ.get("TMUX") and _given_to_tmux(sent):
+        if _tmux("show-options", "-sv", "set-clipboard") == "off":
+            return f"{words} into tmux (prefix ] pastes); the terminal's clipboard wants `set -s set-clipboard on`"
+        return f"{words} into tmux (prefix ] pastes) and the terminal's clipboard"
+    app.copy_to_clipboard(sent)
+    words += " by OSC 52"
     if os.environ.get("TMUX"):
-        words += "; tmux passes it on only with `set -g set-clipboard on`"
-    return words + "" if cut else words + " · nothing there? Y writes a file"
+        words += "; tmux passes it on only with `set -s set-clipboard on`"
+    return words if cut else f"{words} · nothing there? Y writes a file"
+
+
+def _given_to_tmux(text: str) -> bool:
+    """Whether tmux (3.2 and newer) took the text."""
+    return _tmux("load-buffer", "-w", "-", given=text) is not None
+
+
+def _tmux(*arguments: str, given: str = "") -> str | None:
+    """What a command of tmux answers; None where it failed or took too long for a key press."""
+    try:
+        done = subprocess.run(
+            ["tmux", *arguments],
+            input=given.encode("utf-8", "replace"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=TMUX_WAIT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace").strip()
 
 
 def fitting(text: str) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.screen import ModalScreen
 
 from tui_eval.guard.crash_report import crash_line
+from tui_eval.tui import clipboard
 from tui_eval.tui.following import Following
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.suites import SuitesScreen
@@ -78,8 +79,7 @@ class Leaving(Following):
         """Copy what is selected, else ask to quit."""
         selected = self.screen.get_selected_text()
         if selected:
-            self.copy_to_clipboard(selected[:74_000])
-            self.say(f"copied {len(selected):,} characters")
+            self.say(clipboard.copied(self, selected, "selection"))
         elif self.running:
             self._ask_quit()
         else:
