@@ -10,7 +10,7 @@ from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.state import filtering
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.entries import subject
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]

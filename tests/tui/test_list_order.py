@@ -10,7 +10,8 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.test_linked_runs import LinkingEngine
 from tui_eval.tui.screens import list_place
 from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.case_tree import Entry, View
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import View
 
 NAMES = ["case 0", "case 1", "case 2", "case 3"]
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.case_tree import Entry, Line
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import Line
 from tui_eval.tui.state.describing import describe, describe_entry
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.reasons import short_reason

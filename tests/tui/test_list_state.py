@@ -10,7 +10,8 @@ from tui_eval.model import Case, Problem, Suite, Turn
 from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, LiveRow, RunInfo
 from tui_eval.tui.state import figures, filtering, slots
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.case_tree import Entry, View, build
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import View, build
 from tui_eval.tui.state.completing import completed, values_of
 from tui_eval.tui.state.entries import failing, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.run_group import RunGroup

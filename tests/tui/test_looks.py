@@ -16,7 +16,8 @@ from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.case_tree import Entry, View, build
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import View, build
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.suites_facts import Looked, facts_line
 from tui_eval.tui.widgets.case_list import CaseList

@@ -17,7 +17,7 @@ from tui_eval.tui.screens.compare import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs import RunsScreen
 from tui_eval.tui.screens.sides import SidesScreen
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.grid_view import cell_line, grid, metric_lines, title_line
 from tui_eval.tui.state.grid_view import row_line as grid_row
 from tui_eval.tui.state.lines import letters, plain, width_of

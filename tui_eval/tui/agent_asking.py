@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui_eval.config import CONFIG_NAME, default_agent_spec, rule_for
 from tui_eval.tui.screens.agent_question import AgentQuestion
 from tui_eval.tui.state.agent_entry import AgentEntryError, added
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp

@@ -11,7 +11,7 @@ from tui_eval.tui.agent_asking import AgentAsking
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state import figures, filtering
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.entries import subject
 from tui_eval.tui.typing_ahead import keys_wait
 

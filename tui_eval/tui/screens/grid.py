@@ -15,7 +15,7 @@ from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.grid_view import (
     Grid,
     Test,

@@ -15,7 +15,8 @@ from tui_eval.store.notes import HumanNote
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import FilterPrompt, Prompt
 from tui_eval.tui.state import filtering
-from tui_eval.tui.state.case_tree import Entry, View
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import View
 from tui_eval.tui.state.completing import values_of
 from tui_eval.tui.state.entries import subject
 from tui_eval.tui.widgets.case_list import CaseList

@@ -19,7 +19,8 @@ from tui_eval.tui.collecting import undisturbed
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_finding import ListFinding
-from tui_eval.tui.state.case_tree import SORTS, Entry, Tree, View, build
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import SORTS, Tree, View, build
 from tui_eval.tui.state.describing import describe
 from tui_eval.tui.state.entries import failing, meant
 from tui_eval.tui.widgets.case_list import CaseList

@@ -20,7 +20,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import now
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.screens.run_streams import RunStreams
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.entries import run_entries, run_entry
 from tui_eval.tui.state.run_facts import figures_line, progress_line
 from tui_eval.tui.state.run_group import RunGroup

@@ -16,7 +16,7 @@ from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.entries import suite_entries, suite_entry
 from tui_eval.tui.state.suites_facts import Looked, facts_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints

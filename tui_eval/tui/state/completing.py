@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.filtering import FLAGS, KEYS, NUMBERS, STATUSES, tags_of
 
 MOST_ENTRIES = 5_000

@@ -12,7 +12,8 @@ from msgspec import UNSET
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state import figures
-from tui_eval.tui.state.case_tree import Entry, Line
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import Line
 from tui_eval.tui.state.noting import note_words
 from tui_eval.tui.state.reasons import short_reason
 

@@ -7,7 +7,7 @@ from math import inf
 
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import AppState, CaseItem
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.filtering import Subject, tags_of
 from tui_eval.tui.state.run_group import RunGroup
 

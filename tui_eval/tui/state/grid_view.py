@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_eval.store.columns import column_agent
 from tui_eval.tui.state.amounts import duration
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.trends import share
 from tui_eval.tui.state.verdict_lines import GLYPHS

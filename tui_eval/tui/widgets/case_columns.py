@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tui_eval.tui.state.case_tree import Extent
+from tui_eval.tui.state.case_entry import Extent
 
 WORD = 9
 """Cells of the outcome's word; the one column that is never dropped."""

@@ -13,7 +13,8 @@ from textual.strip import Strip
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.state import figures
-from tui_eval.tui.state.case_tree import Entry, Line, Tree
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import Line, Tree
 from tui_eval.tui.state.describing import FORMAT_NAMES
 from tui_eval.tui.state.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.noting import note_sign

@@ -5,7 +5,8 @@ from __future__ import annotations
 from textual.message import Message
 
 from tui_eval.tui.keys import bindings
-from tui_eval.tui.state.case_tree import Entry, Line, Tree
+from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_tree import Line, Tree
 from tui_eval.tui.widgets.case_line import CaseLines
 
 
