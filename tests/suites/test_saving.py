@@ -163,3 +163,24 @@ def test_nothing_to_save() -> None:
     attempt.replies = []
     with pytest.raises(EditError):
         talk_of(case, attempt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked", "value"),
+    [
+        ("Say {{word}}", "Say quince", "quince"),
+        ("Say {{ word }} twice.", "Say fig\nand date twice.", "fig\nand date"),
+        ("Say {{word}}", "something else", "something else"),
+        ("{{word}} and {{word}}", "a and a", "a and a"),
+        ("{% if word %}{{word}}{% endif %}", "x", "x"),
+    ],
+)
+def test_what_a_prompt_says_itself_is_not_said_twice(
+    tmp_path: Path, prompt: str, asked: str, value: str
+) -> None:
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(f"prompts: ['{prompt}']\nproviders: [helper]\ntests:\n- vars: {{word: x}}\n")
+    case, attempt = talk(asked)
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c")))
+    suite, problems = read(tmp_path, path)
+    assert not problems and suite.cases[1].vars == {"word": value}

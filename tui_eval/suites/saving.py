@@ -47,7 +47,11 @@ def appended(form: Format, text: str, talk: Talk) -> str:
         if (agent := document.at("agent")) is not None and agent.node.value != talk.agent:
             raise EditError(f"the file's agent is {agent.node.value}, this was {talk.agent}: give a new file")
     else:
-        item = promptfoo_test(talk, _variable(document))
+        variable, pattern = _variable(document)
+        fits = pattern.fullmatch(talk.turns[0].asked) if len(talk.turns) == 1 else None
+        if fits is not None:  # the prompt's own words come from the prompt
+            talk = talk._replace(turns=[talk.turns[0]._replace(asked=fits[1])])
+        item = promptfoo_test(talk, variable)
     if found.node.flow_style:
         raise EditError(f"{key} is a list in one line: give the name of a new file")
     dash = text.rfind("-", 0, document.start(found.node.value[0]))
@@ -58,12 +62,20 @@ def appended(form: Format, text: str, talk: Talk) -> str:
     return document.insert_after(found._replace(node=last), gap + lines).replace("\n", newline)
 
 
-def _variable(document: YamlText) -> str:
+def _variable(document: YamlText) -> tuple[str, re.Pattern[str]]:
+    """The one variable of a suite's prompts, and the messages that the first of them makes of it."""
     prompts = document.at("prompts")
-    names = set(re.findall(r"\{\{\s*(\w+)", document.text_of(prompts.node))) if prompts is not None else set()
+    text = document.text_of(prompts.node) if prompts is not None else ""
+    names = set(re.findall(r"\{\{\s*(\w+)", text))
     if len(names) != 1:
         raise EditError("its prompts do not take one variable: give the name of a new file")
-    return names.pop()
+    first = document.at("prompts", 0) or prompts
+    given = first.node.value if first is not None and first.node.id == "scalar" else ""
+    before, braces, rest = given.partition("{{")
+    after = rest.partition("}}")[2]
+    whole = bool(braces) and "{{" not in after and "{%" not in given
+    pattern = f"{re.escape(before)}(.*){re.escape(after)}" if whole else r"(?!)"
+    return names.pop(), re.compile(pattern, re.DOTALL)
 
 
 def proposed_path(form: Format, case: Case, root: Path) -> str:

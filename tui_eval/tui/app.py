@@ -23,6 +23,7 @@ from tui_eval.tui.noting_actions import NotingActions
 from tui_eval.tui.run_actions import RunActions
 from tui_eval.tui.running import RunDesk
 from tui_eval.tui.runs_actions import RunsActions
+from tui_eval.tui.saving_actions import SavingActions
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.case_tree import SORTS
@@ -36,7 +37,15 @@ run asked for before that starts it."""
 
 
 class EvalApp(
-    TypingAhead, WatchActions, NotingActions, RunsActions, RunActions, EditingActions, Beginning, Leaving
+    TypingAhead,
+    WatchActions,
+    SavingActions,
+    NotingActions,
+    RunsActions,
+    RunActions,
+    EditingActions,
+    Beginning,
+    Leaving,
 ):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
     `editing_actions`, `leaving`; a further part is a class like these, named here."""

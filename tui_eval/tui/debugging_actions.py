@@ -1,4 +1,4 @@
-"""Between a red case and a green one: step, go on from a turn, judge again, accept, save.
+"""Between a red case and a green one: step, go on from a turn, judge again, accept.
 
 What an action needs is imported when it is used: the first paint does not wait for it.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import Recorded, RunRequest
-from tui_eval.model import Attempt, Case, Format
+from tui_eval.model import Attempt
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
@@ -20,12 +20,11 @@ from tui_eval.tui.state.case_tree import Entry
 
 if TYPE_CHECKING:
     from tui_eval.suites.accepting import Proposal
-    from tui_eval.tui.screens.save_case import SaveChoice
     from tui_eval.tui.state.case_content import CaseContent
 
 
 class DebuggingActions(EditingActions, Following):
-    """`b . ! C`."""
+    """`b . !`."""
 
     # -- requests
 
@@ -175,78 +174,3 @@ class DebuggingActions(EditingActions, Following):
 
     def _not_written(self, error: Exception) -> None:
         self.problem(str(error))
-
-    # -- save as a case
-
-    def action_save_case(self) -> None:
-        """Ask for format, file and name, show the change, write it."""
-        pointer = self.pointer()
-        if pointer is None:
-            self.say("put the cursor on a case first")
-            return
-
-        def take(content: CaseContent) -> None:
-            if content.attempt is None or content.case is None:
-                self.say(content.problem or "there is no finished conversation to save")
-            else:
-                self._ask_where(content.case, content.attempt)
-
-        self._with_attempt(pointer, take)
-
-    def _ask_where(self, case: Case, attempt: Attempt) -> None:
-        from tui_eval.suites.saving import proposed_path
-        from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
-
-        root = self.state.root
-
-        def place(form: Format) -> str:
-            return proposed_path(form, case, root)
-
-        def answer(choice: SaveChoice | None) -> None:
-            if choice is not None:
-                work = partial(self._made, case, attempt, choice)
-                run_in_thread(self, work, self._show_saved, self._not_written, name="save", opens=True)
-
-        form: Format = case.format if case.format in get_args(Format) else "start_to_agent"  # type: ignore[assignment]
-        choice = SaveChoice(form, place(form), f"{case.name} (saved)")
-        self.push_screen(SaveDialog(choice, place), answer)
-
-    def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> tuple[Path, str | None, str]:
-        """In a thread: the file as it is and will be.
-
-        Raises:
-            EditError: it cannot be.
-        """
-        from tui_eval.suites.saved_talk import talk_of
-        from tui_eval.suites.saving import save
-        from tui_eval.suites.yaml_edit import EditError
-
-        path = self.state.root / choice.file
-        if not path.resolve().is_relative_to(self.state.root.resolve()):
-            raise EditError(f"{choice.file} is outside the project")
-        old, new = save(choice.form, path, talk_of(case, attempt, choice.name))
-        return path, old, new
-
-    def _show_saved(self, made: tuple[Path, str | None, str]) -> None:
-        from tui_eval.suites.accepting import diff_of, replace_file
-        from tui_eval.tui.screens.change import ChangeScreen
-
-        path, old, new = made
-        name = path.relative_to(self.state.root).as_posix()
-
-        def answer(value: str | None) -> None:
-            if value == "write":
-                work = partial(replace_file, path, old, new)
-                run_in_thread(
-                    self, work, lambda _: self._saved_case(path, old), self._not_written, name="save"
-                )
-
-        title = f"{'A new file' if old is None else 'Added to'} {name}"
-        self.push_screen(ChangeScreen(title, diff_of(name, old or "", new)), answer)
-
-    def _saved_case(self, path: Path, old: str | None) -> None:
-        if old is None:
-            self.loader.load()
-        else:
-            self.reload_suites([path])
-        self.say(f"written: {path.name}")

@@ -1,0 +1,156 @@
+"""`C`: a conversation saved as a new case, the change shown before it is written."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from tui_eval.model import Attempt, Case, Format
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.debugging_actions import DebuggingActions
+from tui_eval.tui.loading import Loaded
+
+if TYPE_CHECKING:
+    from tui_eval.tui.screens.save_case import SaveChoice
+    from tui_eval.tui.state.case_content import CaseContent
+
+
+class Written(NamedTuple):
+    """A file as it is (None: there is none) and as it will be."""
+
+    path: Path
+    old: str | None
+    new: str
+
+
+class SavingActions(DebuggingActions):
+    """Asks where, shows, writes."""
+
+    _saved_suite = ""
+    """The suite whose new case the cursor is to go to once it has been read."""
+
+    def action_save_case(self) -> None:
+        """Ask for format, file and name, show the change, write it."""
+        pointer = self.pointer()
+        if pointer is None:
+            self.say("put the cursor on a case first")
+            return
+
+        def take(content: CaseContent) -> None:
+            if content.attempt is None or content.case is None:
+                self.say(content.problem or "there is no finished conversation to save")
+            else:
+                self._ask_where(content.case, content.attempt)
+
+        self._with_attempt(pointer, take)
+
+    def _ask_where(self, case: Case, attempt: Attempt) -> None:
+        from tui_eval.suites.saving import proposed_path
+        from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
+
+        root = self.state.root
+
+        def place(form: Format) -> str:
+            return proposed_path(form, case, root)
+
+        def answer(choice: SaveChoice | None) -> None:
+            if choice is not None:
+                work = partial(self._made, case, attempt, choice)
+                run_in_thread(self, work, self._show_saved, self._not_written, name="save", opens=True)
+
+        form: Format = case.format if case.format in get_args(Format) else "start_to_agent"  # type: ignore[assignment]
+        choice = SaveChoice(form, place(form), f"{case.name} (saved)")
+        self.push_screen(SaveDialog(choice, place), answer)
+
+    def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> list[Written]:
+        """In a thread: the file, and where a nao test would find no agent, tui_eval.yaml with a rule for it.
+
+        Raises:
+            EditError: it cannot be.
+        """
+        from tui_eval.suites.saved_talk import talk_of
+        from tui_eval.suites.saving import save
+        from tui_eval.suites.yaml_edit import EditError
+
+        path = self.state.root / choice.file
+        if not path.resolve().is_relative_to(self.state.root.resolve()):
+            raise EditError(f"{choice.file} is outside the project")
+        files = [Written(path, *save(choice.form, path, talk_of(case, attempt, choice.name)))]
+        if choice.form == "nao":
+            files += self._rule_for(path, attempt)
+        return files
+
+    def _rule_for(self, path: Path, attempt: Attempt) -> list[Written]:
+        """A nao test does not say who answers it: whoever answered this, unless a rule says so already."""
+        from tui_eval.config import rule_for
+        from tui_eval.suites.yaml_edit import EditError
+        from tui_eval.tui.state.rule_entry import added
+
+        config = self.config
+        spec = config.agents.get(attempt.agent) if config is not None else None
+        if config is None or config.file is None or spec is None or spec.type == "nao":
+            return []
+        name = path.relative_to(self.state.root).as_posix()
+        rule = rule_for(config, name)
+        if rule is not None and rule.agent:
+            return []
+        values = {"path": name, "agent": attempt.agent}
+        if rule is not None and rule.database:
+            values["database"] = rule.database
+        try:
+            old = config.file.read_bytes().decode("utf-8")
+            return [Written(config.file, old, added(old, values))]
+        except (OSError, ValueError) as error:
+            raise EditError(f"{config.file.name}: {error}; name the agent of {name} there by hand") from None
+
+    def _show_saved(self, files: list[Written]) -> None:
+        from tui_eval.suites.accepting import diff_of, replace_file
+        from tui_eval.tui.screens.change import ChangeScreen
+
+        root = self.state.root
+        names = [file.path.relative_to(root).as_posix() for file in files]
+
+        def write() -> None:
+            for file in files:
+                replace_file(*file)
+
+        def answer(value: str | None) -> None:
+            if value == "write":
+                done = partial(self._saved_case, files, names[0])
+                run_in_thread(self, write, lambda _: done(), self._not_written, name="save")
+
+        title = f"{'A new file' if files[0].old is None else 'Added to'} {names[0]}"
+        if len(files) > 1:
+            title += f", and who answers it in {names[1]}"
+        diff = "".join(
+            diff_of(name, file.old or "", file.new) for name, file in zip(names, files, strict=True)
+        )
+        self.push_screen(ChangeScreen(title, diff), answer)
+
+    def _saved_case(self, files: list[Written], name: str) -> None:
+        self.known_saved([str(file.path) for file in files])
+        self._saved_suite = name
+        if files[0].old is None or len(files) > 1:
+            self.loader.load()
+        else:
+            self.reload_suites([files[0].path])
+        self.say(f"written: {files[0].path.name}; r runs it")
+
+    def take_suites(self, loaded: Loaded) -> None:
+        """The new case is among them."""
+        super().take_suites(loaded)
+        if loaded.done:
+            self._go_to_saved()
+
+    def take_some_suites(self, loaded: Loaded, then=None) -> None:
+        """The new case is among them."""
+        super().take_some_suites(loaded, then)
+        self._go_to_saved()
+
+    def _go_to_saved(self) -> None:
+        """Put the list's cursor on the case that was written last."""
+        name, self._saved_suite = self._saved_suite, ""
+        suite = next((suite for suite in self.state.suites if suite.path == name), None)
+        if suite is not None and suite.cases:
+            self.suites_screen.bring(suite.cases[-1].case_id, name)
