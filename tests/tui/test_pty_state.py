@@ -87,7 +87,7 @@ def test_cursor_filter_marks_order_and_folds_come_back(tmp_path, leave):
         app.send("F")
         app.until("calms an angry customer")
         app.send("S")
-        app.until("more/")
+        app.until("▸ more/")
         assert "folded away" not in app.text
         app.send("Q")
         assert app.wait() == 0
