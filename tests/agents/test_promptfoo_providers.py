@@ -41,6 +41,8 @@ class AnyServer(Server):
     async def answer(self, request: web.Request) -> web.Response:
         seen = await self.see(request)
         planned = self.next(seen)
+        if planned.delay:
+            await asyncio.sleep(planned.delay)
         if planned.raw is not None:
             return web.Response(body=planned.raw, status=planned.status, headers=planned.headers)
         return web.json_response(planned.body, status=planned.status, headers=planned.headers)

@@ -19,6 +19,7 @@ from tui_eval.agents.promptfoo_answer import AnswerReader
 from tui_eval.agents.promptfoo_auth import Authorization
 from tui_eval.agents.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo_form import add_form
+from tui_eval.agents.promptfoo_providers import unnamed_secrets
 from tui_eval.agents.promptfoo_request import HttpRequest, configured, raw, rendered
 from tui_eval.agents.promptfoo_session import SessionEndpoint
 from tui_eval.agents.promptfoo_signature import signature_of
@@ -33,8 +34,6 @@ from tui_eval.events import Event, Finished, Retrying
 
 TRIES = 4
 """How often promptfoo asks again."""
-_PACKED_KEYS = ("pfx", "pfxContent", "jksContent", "keystoreContent", "certificateContent")
-"""Keys of `tls` and `signatureAuth` whose text is a key, though their names do not say so."""
 
 
 class PromptfooHttpAgent(Agent):
@@ -55,7 +54,8 @@ class PromptfooHttpAgent(Agent):
         self.raw = request if isinstance(request, str) else None
         if not self.url and not self.raw:
             raise ConfigError(f"provider {spec.name}: config.url is missing")
-        self._conceal_keys()
+        for secret in unnamed_secrets(self.config):
+            services.conceal(secret)
         tls = self.config.get("tls")
         context = context_of(tls, services, self.base, spec.name)
         tries = self.config.get("maxRetries")
@@ -73,12 +73,6 @@ class PromptfooHttpAgent(Agent):
         self.signature = signature_of(self.config.get("signatureAuth"), services, self.base, spec.name)
         self.session = SessionEndpoint(self.config.get("session"), self.scripts, context)
         self.reader = AnswerReader(self.config, self.scripts)
-
-    def _conceal_keys(self) -> None:
-        for part in (self.config.get("tls"), self.config.get("signatureAuth")):
-            for key in _PACKED_KEYS:
-                if isinstance(part, dict) and isinstance(part.get(key), str):
-                    self.services.conceal(part[key])
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing is sent before the first turn."""

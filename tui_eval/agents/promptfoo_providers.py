@@ -45,6 +45,21 @@ _LITELLM = {
 _FAMILIES = re.compile(r"^(?:chat|completion|text|messages|converse|text-generation):")
 
 
+_PACKED = ("pfx", "pfxContent", "jksContent", "keystoreContent", "certificateContent")
+
+
+def unnamed_secrets(settings: Any) -> list[str]:
+    """Secrets in the settings of an HTTP provider whose names do not say that they are: keys packed in base64, the
+    value of an API key. What is a template is none."""
+    if not isinstance(settings, dict):
+        return []
+    parts = {name: settings.get(name) for name in ("tls", "signatureAuth", "auth")}
+    found = [part.get(key) for part in parts.values() if isinstance(part, dict) for key in _PACKED]
+    if isinstance(auth := parts["auth"], dict):
+        found.append(auth.get("value"))
+    return [value for value in found if isinstance(value, str) and "{{" not in value]
+
+
 def other_provider(
     provider_id: str,
     label: str | None,

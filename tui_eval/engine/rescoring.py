@@ -12,6 +12,7 @@ from tui_eval import suites
 from tui_eval.config import Config, find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import root_of
@@ -59,9 +60,17 @@ def rescore(
         planned.append((job, row, attempts))
     writer = new_writer(Store(root), config, request, [job for job, _, _ in planned], environment)
     first = [attempts[0].attempt for _, _, attempts in planned]
+    kept = KeptCases(environment.masker).kept
     references = writer.plan(
         [
-            PlannedCase(job.case, job.agent, job.model, len(done), min(row.required, len(done)), number)
+            PlannedCase(
+                kept(job.case),
+                job.agent,
+                job.model,
+                len(done),
+                min(row.required, len(done)),
+                number,
+            )
             for (job, row, done), number in zip(planned, first, strict=True)
         ]
     )

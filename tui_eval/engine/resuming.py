@@ -11,12 +11,13 @@ from tui_eval import suites
 from tui_eval.config import find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.kept_cases import is_masked, restored
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import NothingToRun, mark_failed, recall, typed_options, with_hooks
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard.trust_store import trust_for
-from tui_eval.model import Attempt, Case
+from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.reader import RunReader
 from tui_eval.store.writer import RunWriter
 
@@ -67,11 +68,13 @@ def resume(
         filter_first_n=None, failed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
         filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
     )  # fmt: skip
-    settings = {
-        path: suites.load(config.root / path, config, trust).settings
+    loaded = {
+        path: suites.load(config.root / path, config, trust)
         for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
     }
+    settings = {path: suite.settings for path, suite in loaded.items()}
     environment = Environment(config, trust)
+    cases = _with_secrets(cases, loaded, environment)
     if any("extensions" in own for own in settings.values()):
         with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
     jobs: list[Job] = []
@@ -93,6 +96,24 @@ def resume(
     active.runner.earlier = earlier
     active.tickets = active.runner.tickets(references)
     return active
+
+
+def _with_secrets(
+    cases: dict[int, Case], loaded: dict[str, Suite], environment: Environment
+) -> dict[int, Case]:
+    """The recorded cases with the secrets of their providers, which are not recorded, from today's suites."""
+    wanted = {ref: case for ref, case in cases.items() if case.suite in loaded and is_masked(case)}
+    if not wanted:
+        return cases
+    today = {
+        case.case_id: case for case in suites.with_ids(loaded.values(), {c.case_id for c in wanted.values()})
+    }
+    found = {
+        ref: restored(case, today[case.case_id], environment.masker)
+        for ref, case in wanted.items()
+        if case.case_id in today
+    }
+    return {**cases, **found}
 
 
 def root_of(folder: Path) -> Path:

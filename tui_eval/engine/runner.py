@@ -11,6 +11,7 @@ from tui_eval.engine.attempt import execute
 from tui_eval.engine.columns import Columns, Ended, compared, open_attempt
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.finished import mask
+from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
 from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.engine.stepping import Stepper
@@ -65,12 +66,16 @@ class Runner:
 
     def plan(self) -> list[Ticket]:
         """Write the jobs into the store; a ticket for every attempt."""
-        planned = [
-            PlannedCase(job.case, job.agent, job.model, job.attempts, job.required, job.first_attempt)
-            for job in self.jobs
-        ]
         if self.writer is not None:
-            references = self.writer.plan(planned)
+            kept = KeptCases(self.environment.masker).kept
+            references = self.writer.plan(
+                [
+                    PlannedCase(
+                        kept(job.case), job.agent, job.model, job.attempts, job.required, job.first_attempt
+                    )
+                    for job in self.jobs
+                ]
+            )
         else:
             references, following = [], 1
             for job in self.jobs:

@@ -39,7 +39,7 @@ _ABOUT_A_SECRET = frozenset(
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
 """The shell's own variables: folders, no passwords."""
 _SCHEME = re.compile(r"^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_REFERENCE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
 
 
 def secret_name(name: str) -> bool:
@@ -62,7 +62,7 @@ def secret_values(values: Mapping[str, Any]) -> list[str]:
 
     Taken are texts and numbers of eight characters or more under secret names, the credential
     within an `Authorization` value, and passwords and keys within URLs under any name. References
-    to environment variables not yet filled in are not values.
+    to environment variables not yet filled in, and templates, are not values.
     """
     found: dict[str, None] = {}
     _collect(values, False, found, 0)

@@ -1,0 +1,119 @@
+"""Secrets that promptfoo's providers are given do not reach the disk, and a run that goes on has them again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agents.test_promptfoo_providers import AnyServer
+from tests.servers.base import Planned
+from tests.waiting import until
+from tui_eval.engine.kept_cases import KeptCases, is_masked, restored
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.resuming import resume
+from tui_eval.engine.runs import prepare
+from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.model import Case
+from tui_eval.store.reader import RunReader
+
+SUITE = """
+prompts: ['hi {{v}}']
+providers:
+  - id: %(url)s/one
+    label: one
+    config:
+      method: POST
+      headers: {X-Key: '{{ env.A_SERVERS_KEY }}'}
+      body: {m: '{{prompt}}', t: '{{token}}'}
+      auth: {type: oauth, clientId: me, clientSecret: '{{ env.MY_CLIENT_SECRET }}', tokenUrl: '%(url)s/token'}
+  - id: %(url)s/two
+    label: two
+    config:
+      method: POST
+      body: {m: '{{prompt}}'}
+      auth: {type: api_key, placement: header, keyName: X-Access, value: written-in-the-suite}
+      maxRetries: 0
+tests:
+  - vars: {v: 1}
+  - vars: {v: 2}
+"""
+SECRETS = ("key-of-the-server", "secret-of-the-client", "written-in-the-suite", "token-from-outside")
+
+
+def on_disk(folder: Path) -> list[str]:
+    """The secrets that stand in any file of a folder, packed bodies included."""
+    texts = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    reader = RunReader(folder)
+    for row in reader.cases():
+        texts.append(repr(reader.case(row.id)).encode())
+        for attempt in reader.attempts(row.id):
+            texts.append(repr(reader.attempt(attempt.id)).encode())
+    return [secret for secret in SECRETS if any(secret.encode() in text for text in texts)]
+
+
+async def test_a_run_keeps_no_secret_and_goes_on_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_SERVERS_KEY", SECRETS[0])
+    monkeypatch.setenv("MY_CLIENT_SECRET", SECRETS[1])
+    token = Planned(body={"access_token": SECRETS[3]})
+    with AnyServer() as server:
+        usual = server.default
+        slow = Planned(body={"answer": "late"}, delay=60)
+        server.default = lambda seen: (  # type: ignore[method-assign]
+            token if seen.path == "/token" else slow if "hi 2" in seen.text else usual(seen)
+        )
+        (tmp_path / "promptfooconfig.yaml").write_text(SUITE % {"url": server.url})
+        request = RunRequest(paths=[str(tmp_path)], concurrency=1, trust=True)
+        active = await asyncio.to_thread(prepare, request)
+        running = asyncio.create_task(active.execute())
+        assert active.writer is not None
+        folder = active.writer.folder
+        await until(lambda: any("hi 2" in seen.text for seen in server.requests))
+        await active.runner.interrupt()
+        assert await running == "interrupted"
+        assert on_disk(folder) == []
+        server.default = lambda seen: token if seen.path == "/token" else usual(seen)  # type: ignore[method-assign]
+        server.requests.clear()
+        again = await asyncio.to_thread(resume, folder, overrides=RunRequest(paths=[], trust=True))
+        assert await again.execute() == "finished"
+        assert [row.outcome for row in RunReader(folder).attempts()].count("error") == 0
+        one = next(seen for seen in server.requests if seen.path == "/one")
+        assert (one.headers["X-Key"], one.body) == (SECRETS[0], {"m": "hi 2", "t": SECRETS[3]})
+        two = next(seen for seen in server.requests if seen.path == "/two")
+        assert two.headers["X-Access"] == SECRETS[2]
+        assert on_disk(folder) == []
+
+
+def case(**provider: object) -> Case:
+    return Case(
+        "s::c", "c", "s", "promptfoo", provider={"id": "http", **provider}, vars={"v": "my-secret-word"}
+    )
+
+
+def test_what_is_masked_is_taken_from_today_where_the_rest_is_the_same() -> None:
+    masker = Masker()
+    then = KeptCases(masker).kept(
+        case(config={"apiKey": "my-secret-word", "n": 1, "list": ["my-secret-word", "a"]})
+    )
+    assert is_masked(then) and json.dumps(then.provider).count(json.dumps(MASK)) == 2
+    assert then.vars == {"v": MASK}
+    today = case(config={"apiKey": "my-secret-word", "n": 2, "list": ["my-secret-word", "b"]})
+    found = restored(then, today, masker)
+    assert found.provider == {
+        "id": "http",
+        "config": {"apiKey": "my-secret-word", "n": 1, "list": ["my-secret-word", "a"]},
+    }
+    assert found.vars == {"v": "my-secret-word"}
+    gone = restored(then, Case("s::c", "c", "s", "promptfoo"), masker)
+    assert gone == then
+
+
+def test_templates_and_cases_without_secrets_stay() -> None:
+    masker = Masker()
+    plain = case(config={"apiKey": "{{ env.THE_KEY }}", "auth": {"value": "{{ my_api_key }}"}})
+    assert KeptCases(masker).kept(plain) is plain
+    assert not masker and not is_masked(plain)

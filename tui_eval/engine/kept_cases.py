@@ -1,0 +1,69 @@
+"""Cases as a run keeps them: secrets that a suite's providers are given do not reach the disk (design.md, point 8).
+
+Who goes on with such a run takes them from the suite again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tui_eval.agents.promptfoo_providers import unnamed_secrets
+from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.model import Case
+from tui_eval.store.encoding import encode_json
+
+
+class KeptCases:
+    """Takes the secrets out of cases. Cheap where there are none, and for many cases of one provider."""
+
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def kept(self, case: Case) -> Case:
+        """The case without secrets, those of its own provider included."""
+        self._learn(case.provider)
+        masker = self._masker
+        if not masker:
+            return case
+        body = encode_json(case).decode()
+        if masker.text(body) == body:
+            return case
+        return msgspec.convert(masker.value(msgspec.json.decode(body)), Case)
+
+    def _learn(self, provider: Any) -> None:
+        if not isinstance(provider, dict):
+            return
+        name = f"{provider.get('id')} {provider.get('label')}"
+        if self._known.get(name) == provider:
+            return
+        self._known[name] = provider
+        self._masker.add_values(provider)
+        for value in unnamed_secrets(provider.get("config")):
+            self._masker.add(value)
+
+
+def is_masked(case: Case) -> bool:
+    """Whether something is masked in the record of a case."""
+    return MASK.encode() in encode_json(case)
+
+
+def restored(case: Case, today: Case, masker: Masker) -> Case:
+    """A recorded case with what is masked in it taken from the case as it is today, where that is the same otherwise."""
+    now = msgspec.json.decode(encode_json(today))
+    hidden = msgspec.json.decode(encode_json(KeptCases(masker).kept(today)))
+    found = _with_secrets(msgspec.json.decode(encode_json(case)), hidden, now)
+    return msgspec.convert(found, Case)
+
+
+def _with_secrets(recorded: Any, hidden: Any, now: Any) -> Any:
+    if isinstance(recorded, str):
+        return now if MASK in recorded and recorded == hidden else recorded
+    if isinstance(recorded, dict) and isinstance(hidden, dict) and isinstance(now, dict):
+        return {key: _with_secrets(value, hidden.get(key), now.get(key)) for key, value in recorded.items()}
+    lists = isinstance(recorded, list) and isinstance(hidden, list) and isinstance(now, list)
+    if lists and len(recorded) == len(hidden) == len(now):
+        return [_with_secrets(*three) for three in zip(recorded, hidden, now, strict=True)]
+    return recorded
