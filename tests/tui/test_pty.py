@@ -103,6 +103,43 @@ def test_no_color_sends_no_colour(terminal):
     assert b"38;2;" not in app.output and b"48;2;" not in app.output and b"38;5;" not in app.output
 
 
+def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_path):
+    run = LiveRun(tmp_path, ["緑茶 é ✗", "other"])
+    app = terminal(
+        str(run.folder), LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING=""
+    )
+    app.until("waiting")
+    run.done(0, "failed", "weil “nein”")
+    run.done(1, "passed")
+    run.finish()
+    app.until("finished")
+    for keys in (
+        "\r",
+        "3",
+        "4",
+        "6",
+        "\x1b",
+        "?",
+        "\x1b",
+        "U",
+        "\x10",
+        "\x1b",
+        "A",
+        "\x1b",
+        ",",
+        "\x1b",
+        "H",
+        "v",
+        "q",
+    ):
+        app.send(keys)
+        app.quiet(0.3)
+        assert app.output.isascii() and b"\\u2" not in app.output, (keys, app.text)
+    assert "???? ? F" in app.text or "F next" in app.text or "next F" in app.text
+    app.send("Q")
+    assert app.wait() == 0
+
+
 def test_the_mouse_is_left_to_the_terminal(terminal):
     app = terminal()
     app.until("refund is approved")

@@ -94,7 +94,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         self.saved_filters: dict[str, str] = (
             {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
         )
-        self._guard = TerminalGuard()
+        self._guard = TerminalGuard(unicode=self.symbols.unicode)
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 

@@ -18,15 +18,28 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.tui.state.lines import letters
 
 EXIT_BY_SIGNAL = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 130}
 
 
 class TerminalGuard(LineFilter):
-    """Replaces everything that could steer the terminal in text about to be painted."""
+    """Replaces everything that could steer the terminal in text about to be painted, and what a terminal
+    without UTF-8 would be sent as escapes of another width."""
+
+    def __init__(self, *, unicode: bool = True) -> None:
+        super().__init__()
+        self._unicode = unicode
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The segments with control characters made visible."""
+        if not self._unicode:
+            return [
+                segment
+                if (segment.text.isascii() and segment.text.isprintable()) or segment.control
+                else Segment(letters(segment.text.translate(CONTROL_TABLE)), segment.style)
+                for segment in segments
+            ]
         if all(segment.text.isprintable() for segment in segments):
             return segments
         return [
