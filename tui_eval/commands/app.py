@@ -30,8 +30,9 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
             raise CommandError(
                 f"{path}: no such file, folder or command (`tui-eval --help` lists the commands)"
             )
-    if len(paths) == 1 and (Path(paths[0]) / DATABASE).is_file():
-        return _show(Path(paths[0]).resolve(), config_file=config_file, trust=trust, local=local)
+    run = _run_at(Path(paths[0])) if len(paths) == 1 else None
+    if run is not None:
+        return _show(run, config_file=config_file, trust=trust, local=local)
     if len(paths) == 1 and paths[0].lower().endswith(".json"):
         from tui_eval.store.imported import is_results, open_results
 
@@ -47,6 +48,12 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
             RunRequest(paths=list(paths), config_file=config_file, trust=trust), "plain", (), keep=True
         )
     return _run_app([Path(path) for path in paths], config_file, trust=trust, local=local)
+
+
+def _run_at(path: Path) -> Path | None:
+    """The run's folder that a path is, or in which the database that it is lies; else None."""
+    folder = path.parent if path.name == DATABASE and path.is_file() else path
+    return folder.resolve() if (folder / DATABASE).is_file() else None
 
 
 def attach(reference: str) -> int:
@@ -65,6 +72,9 @@ def _show(folder: Path, config_file: str | None = None, trust: bool = False, loc
         from tui_eval.commands.runs import follow
 
         return follow(str(folder))
+    from tui_eval.store.imported import open_folder
+
+    folder = open_folder(folder)
     return _run_app([], config_file, trust=trust, local=local, open_run=folder)
 
 

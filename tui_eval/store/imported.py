@@ -23,6 +23,7 @@ import msgspec
 from tui_eval.guard.text import storable
 from tui_eval.model import Case
 from tui_eval.store.imported_results import Group, grouped
+from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import DATABASE, StoreError
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
@@ -48,6 +49,34 @@ def is_results(path: Path) -> bool:
     except StoreError:
         return False
     return True
+
+
+def open_folder(folder: Path) -> Path:
+    """The folder by which everything finds a run: itself where it is in a project's store under its own id,
+    else one in the user's cache folder whose files are links to it (a copy under another name, say).
+
+    Raises:
+        StoreError: it cannot be read, or the cache folder cannot be written.
+    """
+    folder = folder.resolve()
+    with contextlib.closing(RunReader(folder)) as reader:
+        run_id = _name(reader.info().id)
+    if folder.name == run_id and folder.parent.parent.name == _STORE:
+        return folder
+    key = hashlib.sha256(str(folder).encode()).hexdigest()[:24]
+    place = cache_home() / "folders" / key / _STORE / "runs" / run_id
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for file in place.iterdir():
+            if file.is_symlink() and not file.exists():
+                file.unlink()
+        for file in folder.iterdir():
+            # SQLite finds what belongs to a database beside the file that is linked to.
+            if not file.name.startswith(f"{DATABASE}-") and not (place / file.name).exists():
+                (place / file.name).symlink_to(file)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be opened as a run: {error.filename}: {error.strerror}") from None
+    return place
 
 
 def open_results(path: Path) -> Path:
@@ -105,12 +134,17 @@ def _info(path: Path, document: dict[str, Any]) -> RunInfo:
         info = msgspec.convert(run, RunInfo, strict=False)
     except msgspec.ValidationError:
         info = RunInfo(id="")
-    info.id = re.sub(r"[^A-Za-z0-9_.-]", "_", name).strip(".")[:80] or "results"
+    info.id = _name(name)
     info.started_at = info.started_at or _seconds(document.get("timestamp"))
     if not run:
         info.note = f"read from {path.name}, a file of nao; tokens are input and output together"
     info.paths = [str(path.absolute())]
     return info
+
+
+def _name(run_id: str) -> str:
+    """A run's id as the name of a folder."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", run_id).strip(".")[:80] or "results"
 
 
 def _seconds(stamp: Any) -> float:

@@ -7,9 +7,10 @@ damaged index is thrown away and built again.
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from tui_eval.store.reader import RunReader
@@ -64,30 +65,34 @@ class Index:
             if not is_alive(self.store.runs_folder / name)
         ]
 
-    def sharing(self, run_id: str) -> dict[str, tuple[int, int]]:
+    def sharing(self, run_id: str, cases: Collection[str] | None = None) -> dict[str, tuple[int, int]]:
         """The whole runs (those that add to others left out) that have cases of a run, by id, oldest first:
-        how many of its cases, and how many cases at all; itself among them."""
+        how many of its cases, and how many cases at all; itself among them. `cases` are those of a run that
+        is not in the index."""
         with self._open() as connection:
             if connection is None:
                 return {}
             self._catch_up(connection, 200)
+            wanted = "SELECT case_id FROM results WHERE run_id = :run"
+            if cases is not None:
+                wanted = "SELECT value FROM json_each(:cases)"
             rows = connection.execute(
-                "SELECT run_id, sum(case_id IN (SELECT case_id FROM results WHERE run_id = :run)), count(*)"
+                f"SELECT run_id, sum(case_id IN ({wanted})), count(*)"
                 " FROM (SELECT DISTINCT run_id, case_id FROM results JOIN runs ON runs.id = run_id"
                 " WHERE linked_to IS NULL OR runs.id = :run) GROUP BY run_id ORDER BY run_id",
-                {"run": run_id},
+                {"run": run_id, "cases": json.dumps(list(cases or ()))},
             )
             return {name: (shared, cases) for name, shared, cases in rows if shared}
 
-    def before(self, run_id: str) -> str | None:
+    def before(self, run_id: str, cases: Collection[str] | None = None) -> str | None:
         """The run that a run is best compared with: the one it is linked to, else the newest whole one
         before it of mostly the same cases, else the newest that has most of its cases, else one that has any;
-        None where there is none."""
-        shared = self.sharing(run_id)
+        None where there is none. `cases` as for `sharing`."""
+        shared = self.sharing(run_id, cases)
         above = self.links().get(run_id)
         if above in shared:
             return above
-        own = shared.get(run_id, (0, 0))[0]
+        own = shared.get(run_id, (0, 0))[0] if cases is None else len(cases)
         earlier = [other for other in shared if other < run_id]
         most = [other for other in earlier if shared[other][0] * 2 > own]
         same = [other for other in most if shared[other][0] * 2 > shared[other][1]]

@@ -35,6 +35,11 @@ _LOCAL_FILE_SYSTEMS = frozenset(
 )
 
 
+GUESTS: dict[str, Path] = {}
+"""Runs that this process was given from elsewhere (a run brought home from CI), by id: they are looked at, and
+compared with the project's own, as if they were in its store."""
+
+
 class StoreError(Exception):
     """A run that is not there or cannot be read; one clear line."""
 
@@ -46,6 +51,16 @@ class Store:
         self.root = root
         self.folder = state_dir(root)
         self.runs_folder = self.folder / "runs"
+
+    def folder_of(self, run_id: str) -> Path:
+        """Where a run of this id is: in this store, else that of a guest."""
+        own = self.runs_folder / run_id
+        return own if run_id not in GUESTS or own.is_dir() else GUESTS[run_id]
+
+    def welcome(self, folder: Path) -> None:
+        """Look at this run as a guest, unless it is in this store."""
+        if folder.parent.resolve() != self.runs_folder.resolve():
+            GUESTS[folder.name] = folder
 
     def create_folder(self, run_id: str) -> Path:
         """Make the folder of a new run, and the store with its own `.gitignore` before it.
@@ -81,8 +96,12 @@ class Store:
             StoreError: none, or more than one, is meant.
         """
         path = Path(reference)
+        if path.name == DATABASE and path.is_file():
+            path = path.parent
         if (path / DATABASE).is_file():
             return path.resolve()
+        if path.is_file():
+            raise StoreError(f"{reference}: not a run; a run's folder opens, and results in a .json file")
         folders = list(self.run_folders())
         if reference in ("", "last"):
             if folders:

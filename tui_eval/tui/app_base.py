@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from tui_eval.config import find_root
 from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip, visible
+from tui_eval.store.runs import Store
 from tui_eval.tui import memory, palette, themes
 from tui_eval.tui.follower import Follower
 from tui_eval.tui.keys import bindings
@@ -75,6 +76,8 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         self.paths = [Path(os.path.abspath(path)) for path in paths] or [here or Path.cwd()]
         self.config_file = config_file
         self.state = AppState(root if root is not None else find_root(self.paths, config_file)[0])
+        if open_run is not None:
+            Store(self.state.root).welcome(open_run)
         self.state.trusted = trust or trust_store.is_trusted(self.state.root)
         self.symbols = Symbols(has_unicode() if unicode is None else unicode)
         self.config: Config | None = None
@@ -179,6 +182,10 @@ class AppBase(ThriftyApp, inherit_bindings=False):
 
 
 def _project_of(run: Path) -> Path | None:
-    """The project in whose store a run's folder is."""
+    """The project in whose store a run's folder is; none has one that is only looked at here."""
+    from tui_eval.store.imported import cache_home
+
     parents = Path(os.path.abspath(run)).parents
-    return parents[2] if len(parents) > 2 and parents[1].name == ".tui-eval" else None
+    if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):
+        return None
+    return parents[2]

@@ -10,7 +10,7 @@ from tui_eval.model import Verdict
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.runs import GUESTS, Store, StoreError
 from tui_eval.tui.state.past import CasePast, PastAttempt, agreements
 
 RUNS = 300
@@ -23,13 +23,13 @@ def load_past(root: Path, case_id: str, agent: str | None = None, model: str | N
     """The case's attempts in the newest runs (with this agent and model, where given) and how often
     people agree with judges. Runs that cannot be read are left out."""
     store = Store(root)
-    runs = sorted({one.run_id for one in Index(root).history(case_id)})[-RUNS:]
+    runs = sorted({*GUESTS, *(one.run_id for one in Index(root).history(case_id))})[-RUNS:]
     notes = Notes(root)
     by_place = {(note.run_id, note.attempt_ref): note for note in notes.of_case(case_id)}
     found: list[PastAttempt] = []
     for run_id in reversed(runs):
         try:
-            with closing(RunReader(store.runs_folder / run_id)) as reader:
+            with closing(RunReader(store.folder_of(run_id))) as reader:
                 of_run = list(_attempts(reader, run_id, case_id, agent, model, len(found)))
         except (StoreError, OSError):
             continue
@@ -46,7 +46,7 @@ def read_answers(root: Path, attempts: Sequence[PastAttempt]) -> None:
         if one.answer is None:
             one.answer = ""
             try:
-                with closing(RunReader(store.runs_folder / one.run_id)) as reader:
+                with closing(RunReader(store.folder_of(one.run_id))) as reader:
                     one.answer = reader.answer(one.row.id)
             except (StoreError, OSError):
                 continue
@@ -72,7 +72,7 @@ def _judged(store: Store, notes: list[HumanNote]) -> Iterator[tuple[list[Verdict
         by_run.setdefault(note.run_id, []).append(note)
     for run_id, of_run in by_run.items():
         try:
-            with closing(RunReader(store.runs_folder / run_id)) as reader:
+            with closing(RunReader(store.folder_of(run_id))) as reader:
                 for note in of_run:
                     attempt = reader.attempt(note.attempt_ref)
                     if attempt is not None and note.verdict:

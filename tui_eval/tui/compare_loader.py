@@ -116,7 +116,19 @@ def candidates(root: Path, folder: Path) -> Candidates:
     Raises:
         StoreError: it cannot be read.
     """
-    return Candidates(pairs_of(folder), Index(root).before(folder.name))
+    return Candidates(pairs_of(folder), Index(root).before(folder.name, cases_of_guest(root, folder)))
+
+
+def cases_of_guest(root: Path, folder: Path) -> set[str] | None:
+    """The ids of the cases of a run that is not in the project's store; None of one that is.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    if folder == Store(root).runs_folder / folder.name:
+        return None
+    with closing(RunReader(folder)) as reader:
+        return {case.case_id for case in reader.cases()}
 
 
 def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None:
@@ -133,7 +145,9 @@ def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None
         at = columns.index(here) if here in columns else 0
         turned = [columns[(at + step * i) % len(columns)] for i in range(1, len(columns))]
         return Half(half.folder, *turned[0]) if turned else None
-    found = [run_id for run_id in Index(root).sharing(opposite.folder.name) if run_id != opposite.folder.name]
+    name = opposite.folder.name
+    shared = Index(root).sharing(name, cases_of_guest(root, opposite.folder))
+    found = [run_id for run_id in shared if run_id != name]
     later = [run_id for run_id in found if run_id > half.folder.name]
     earlier = [run_id for run_id in found if run_id < half.folder.name]
     ids = later[:1] if step > 0 else earlier[-1:]
@@ -175,7 +189,7 @@ def choices_of(root: Path, case_id: str, *more: str) -> list[Choice]:
     found: list[Choice] = []
     for run_id in sorted({*runs, *more}):
         try:
-            with closing(RunReader(store.runs_folder / run_id)) as reader:
+            with closing(RunReader(store.folder_of(run_id))) as reader:
                 for case in reader.cases_of(case_id):
                     found += [
                         Choice(run_id, row, case.agent, case.model)
@@ -251,5 +265,5 @@ def load_sides(root: Path, sides: Sides) -> Sides:
 
 
 def _body(root: Path, choice: Choice) -> Attempt | None:
-    with closing(RunReader(Store(root).runs_folder / choice.run_id)) as reader:
+    with closing(RunReader(Store(root).folder_of(choice.run_id))) as reader:
         return reader.attempt(choice.row.id)

@@ -222,7 +222,7 @@ class Following(SuitesReading):
         run = self._run_of(run_id)
         if run is not None:
             return run.folder
-        return Store(self.state.root).runs_folder / run_id
+        return Store(self.state.root).folder_of(run_id)
 
     @property
     def running(self) -> bool:

@@ -129,18 +129,18 @@ class RunsActions(Following):
         from tui_eval.tui.compare_loader import Candidates, Half, candidates
         from tui_eval.tui.screens.compare import CompareScreen
 
-        runs = Store(self.state.root).runs_folder
+        store = Store(self.state.root)
         pair, one = screen.compared(), screen.chosen
 
         def both(before: str, after: str) -> None:
-            self.push_screen(CompareScreen(Half(runs / before), Half(runs / after)))
+            self.push_screen(CompareScreen(Half(store.folder_of(before)), Half(store.folder_of(after))))
             screen.unmark()
 
         if pair is not None:
             both(*pair)
         if pair is not None or one is None:
             return
-        run_id, folder = one.run.id, runs / one.run.id
+        run_id, folder = one.run.id, store.folder_of(one.run.id)
 
         def take(found: Candidates) -> None:
             if self.screen is not screen:

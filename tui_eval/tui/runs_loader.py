@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError, is_alive
+from tui_eval.store.runs import GUESTS, Store, StoreError, is_alive
 from tui_eval.store.search import Progress, search
 from tui_eval.tui.state.run_line import RunLine
 from tui_eval.tui.state.runs_view import RunFacts
@@ -21,10 +21,17 @@ MOST = 1_000
 
 
 def load_runs(root: Path) -> list[RunLine]:
-    """The newest runs with their figures, newest first."""
+    """The newest runs with their figures, newest first; guests among them."""
     index = Index(root)
     runs = index.runs(MOST)
     known = index.figures()
+    own = {run.id for run in runs}
+    for run_id, folder in GUESTS.items():
+        if run_id not in own:
+            theirs = Index(folder.parents[2])
+            runs += [run for run in theirs.runs() if run.id == run_id]
+            known |= theirs.figures()
+    runs.sort(key=lambda run: run.id, reverse=True)
     below = Counter(run.linked_to for run in runs if run.linked_to)
     return [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
 
@@ -73,6 +80,9 @@ def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
     stayed: list[str] = []
     for run_id in run_ids:
         folder = store.runs_folder / run_id
+        if not folder.is_dir() and run_id in GUESTS:
+            stayed.append(f"{run_id}: is not in this project, so it stays")
+            continue
         if is_alive(folder):
             stayed.append(f"{run_id}: is being executed, so it stays")
             continue

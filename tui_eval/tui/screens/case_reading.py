@@ -62,7 +62,7 @@ class CaseReading(CasePart, inherit_bindings=False):
                 return Where(self.pointer, run.folder, ref, case, state.root)
         if self.pointer.run_id is None:
             return Where(self.pointer, None, None, case, state.root)
-        folder = Store(state.root).runs_folder / self.pointer.run_id
+        folder = Store(state.root).folder_of(self.pointer.run_id)
         return Where(self.pointer, folder, None, case, state.root)
 
     def _load(self, *, keep: bool) -> None:

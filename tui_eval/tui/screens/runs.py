@@ -220,7 +220,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run is kept."""
-        return Store(self.eval_app.state.root).runs_folder / run_id
+        return Store(self.eval_app.state.root).folder_of(run_id)
 
     def naming_changed(self, run_id: str = "") -> None:
         """How far the judge is, or the names it gave."""
