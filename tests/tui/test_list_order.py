@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.test_linked_runs import LinkingEngine
-from tui_eval.tui.screens import list_place
+from tui_eval.tui.screens import list_arranging
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.case_tree import View
@@ -85,12 +85,12 @@ def test_what_loses_its_place_is_held_and_what_gains_one_is_not():
         (View(accept=lambda one: one.status == "failed"), "passed", "failed", False),
         (View(), "failed", "passed", False),
     ):
-        list_place.hold(view, {"k": entry(before)}, {"k": entry(after)})
+        list_arranging.hold(view, {"k": entry(before)}, {"k": entry(after)})
         assert bool(view.held) is held, (before, after)
 
 
 async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(list_place, "MANY", 2)
+    monkeypatch.setattr(list_arranging, "MANY", 2)
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
     async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
@@ -115,7 +115,7 @@ async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts
 
 
 async def test_folders_of_many_cases_fold_and_unfold(tmp_path, monkeypatch):
-    monkeypatch.setattr(list_place, "MANY", 1)
+    monkeypatch.setattr(list_arranging, "MANY", 1)
     async with running_app(project(tmp_path)) as (app, pilot):
         await until(lambda: "refund is approved" in screen_text(app), pilot)
         await pilot.press("g", "left")
@@ -147,7 +147,7 @@ async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
 @pytest.mark.parametrize("many", [1, 20_000], ids=["in a thread", "at once"])
 @pytest.mark.parametrize("filtered", ["", "case"])
 async def test_cursor_filter_marks_and_order_come_back(tmp_path, monkeypatch, many, filtered):
-    monkeypatch.setattr(list_place, "MANY", many)
+    monkeypatch.setattr(list_arranging, "MANY", many)
     suite = "agent: offline\ntest_cases:\n" + "".join(
         f"  - {{name: {name}, input: hello, expected: {{should_contain: [x]}}}}\n" for name in NAMES
     )

@@ -8,60 +8,19 @@ from __future__ import annotations
 
 import time
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Region
 from textual.message import Message
-from textual.strip import Strip
 
 from tui_eval.model import Entry
 from tui_eval.tui.state import figures, slots
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.state.stream_text import StreamText
-from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, ink, line
-from tui_eval.tui.widgets.stream_pane import HEAD_STATUSES, Area, Pane, head_text, pad
-
-STYLES = ("text", "reasoning", "agent", "user", "tool", "result", "handoff", "warn", "bad", "dim", "good")
+from tui_eval.tui.widgets.stream_lines import StreamLines
+from tui_eval.tui.widgets.stream_pane import Area, Pane, pad
 
 
-class StreamGrid(LineView):
+class StreamGrid(StreamLines):
     """Shows the attempts in `slots`; fed with `flush` and `tick` by the Run screen."""
-
-    has_cursor = False
-    COMPONENT_CLASSES = {
-        *(f"stream--{name}" for name in STYLES),
-        "stream--head",
-        "stream--head-selected",
-        "stream--rule",
-        *(f"stream--{status}" for status in HEAD_STATUSES),
-    }
-    DEFAULT_CSS = """
-    StreamGrid { width: 1fr; }
-    StreamGrid .stream--reasoning { color: $text-muted; text-style: italic; }
-    StreamGrid .stream--agent { color: $text-accent; text-style: bold; }
-    StreamGrid .stream--user { color: $text-muted; }
-    StreamGrid .stream--tool { color: $text-secondary; }
-    StreamGrid .stream--result { color: $text-muted; }
-    StreamGrid .stream--handoff { color: $text-accent; }
-    StreamGrid .stream--warn { color: $text-warning; }
-    StreamGrid .stream--bad { color: $text-error; }
-    StreamGrid .stream--good { color: $text-success; }
-    StreamGrid .stream--dim { color: $text-muted; }
-    StreamGrid:ansi .stream--dim { text-style: dim; }
-    StreamGrid .stream--head { background: $surface; }
-    StreamGrid .stream--head-selected { background: $surface-lighten-2; text-style: bold; }
-    StreamGrid .stream--rule { color: $surface-lighten-2; }
-    StreamGrid .stream--passed { color: $text-success; }
-    StreamGrid .stream--failed { color: $text-error; }
-    StreamGrid .stream--error { color: $text-warning; }
-    StreamGrid .stream--retrying { color: $text-warning; }
-    StreamGrid .stream--late { color: $text-warning; }
-    StreamGrid .stream--running { color: $text-primary; }
-    StreamGrid .stream--cancelled { color: $text-muted; }
-    StreamGrid:ansi .stream--head { text-style: underline; }
-    StreamGrid:ansi .stream--head-selected { text-style: reverse; }
-    """
 
     class Ended(Message):
         """An attempt with a pane is done: its last words may not have been seen."""
@@ -71,28 +30,8 @@ class StreamGrid(LineView):
             self.ref = ref
 
     def __init__(self, symbols: figures.Symbols, *, classes: str | None = None) -> None:
-        super().__init__(classes=classes)
-        self.symbols = symbols
-        self.run_view: RunView | None = None
-        self.slots = slots.Slots()
-        self.panes: list[Pane] = []
+        super().__init__(symbols, classes=classes)
         self.zoomed: int | None = None
-        self.selected = 0
-        self.empty: list[str] = []
-        self.now = time.time
-
-    @property
-    def line_count(self) -> int:
-        """Lines of the pane that is scrolled."""
-        pane = self.current_pane
-        return len(pane.text.lines) if pane else 0
-
-    @property
-    def current_pane(self) -> Pane | None:
-        """The pane that keys go to."""
-        if not self.panes:
-            return None
-        return self.panes[min(self.selected, len(self.panes) - 1)]
 
     # -- what the screen tells it
 
@@ -272,69 +211,3 @@ class StreamGrid(LineView):
         elif fed.cells:
             x, y = pane.area[0], pane.area[1] + 1
             self.refresh(*(Region(x + left, y + row, width, 1) for left, row, width in fed.cells))
-
-    def _head_text(self, pane: Pane) -> str:
-        return head_text(pane, self.run_view, self.symbols, self.now(), pane.ref in self.slots.pinned)
-
-    def _repaint(self, pane: Pane, start: int | None = None, end: int | None = None) -> None:
-        y = pane.area[1]
-        first = 0 if start is None else max(0, start - pane.top)
-        last = pane.rows if end is None else min(pane.rows, end - pane.top)
-        if last > first:
-            self.repaint(range(y + 1 + first, y + 1 + last))
-
-    def _repaint_head(self, pane: Pane) -> None:
-        fresh = self._head_text(pane)
-        if fresh != pane.head:
-            pane.head = fresh
-            self.repaint((pane.area[1],))
-
-    def _heads(self) -> None:
-        self.repaint({pane.area[1] for pane in self.panes})
-
-    def draw(self, index: int, width: int) -> Strip:
-        """Not used: `render_line` draws all panes side by side."""
-        raise NotImplementedError
-
-    def strip_at(self, y: int) -> Strip:
-        """One line of the screen, across the panes."""
-        width = self.size.width
-        base = self.rich_style
-        if not self.panes:
-            number = y - 1
-            text = self.empty[number] if 0 <= number < len(self.empty) else ""
-            return line([("  " + fit(text, width - 2), self._style("dim"))], width, base)
-        strips: list[Strip] = []
-        used = 0
-        rule = Strip([Segment(self.symbols.column, base + self._style("rule"))])
-        for number, pane in enumerate(self.panes):
-            x, top, wide, high = pane.area
-            if not top <= y < top + high:
-                continue
-            if x > used:
-                strips.append(rule if x - used == 1 else Strip.blank(x - used, base))
-            strips.append(self._pane_line(pane, y - top, wide, number == self.selected and self.has_focus))
-            used = x + wide
-        return Strip.join(strips).adjust_cell_length(width, base)
-
-    def _style(self, name: str) -> Style:
-        if name.startswith("head"):
-            return self.get_component_rich_style(f"stream--{name}", partial=True)
-        return ink(self.get_component_rich_style(f"stream--{name}"))
-
-    def _pane_line(self, pane: Pane, y: int, width: int, selected: bool) -> Strip:
-        base = self.rich_style
-        if y == 0:
-            head = base + self._style("head-selected" if selected else "head")
-            text = pane.head = self._head_text(pane)
-            return line(
-                [(text[:1], self._style(pane.status(self.run_view, self.now()))), (text[1:], Style())],
-                width,
-                head,
-            )
-        shown = pane.line(y - 1)
-        if shown is None:
-            return Strip.blank(width, base)
-        style, text = shown
-        edge = " " * pad(width)
-        return line([(edge + text, Style() if style == "text" else self._style(style))], width, base)
