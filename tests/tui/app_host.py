@@ -112,7 +112,13 @@ class LiveRun:
         return ref
 
     def done(
-        self, case: int, outcome: Outcome = "passed", message: str = "", attempt: int = 0, said: str = "hi"
+        self,
+        case: int,
+        outcome: Outcome = "passed",
+        message: str = "",
+        attempt: int = 0,
+        said: str = "hi",
+        cost: float = 0.01,
     ) -> None:
         """An attempt ends."""
         self.writer.done(
@@ -124,7 +130,7 @@ class LiveRun:
                 agent="offline",
                 message=message or outcome,
                 usage=Usage(10, 20),
-                cost=0.01,
+                cost=cost,
                 started_at=time.time() - 1,
                 duration_ms=1000.0,
                 transcript=[Entry(1, "user", text="hello"), Entry(1, "assistant", text=said)],

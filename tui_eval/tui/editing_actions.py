@@ -70,7 +70,7 @@ class EditingActions(SavedElsewhere):
         config = self.config
         entry_only = not files
         if not files and config is not None and config.file is not None:
-            spec = self._agent_spec(pointer)
+            spec = self.agent_spec(pointer)
             files, line = [config.file], spec.line if spec is not None else 0
         if not files:
             self.say("the agent names no files, and there is no tui_eval.yaml")
@@ -94,7 +94,7 @@ class EditingActions(SavedElsewhere):
 
         item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
         case = item.case if item is not None else None
-        spec = self._agent_spec(pointer)
+        spec = self.agent_spec(pointer)
         if spec is not None:
             files = agent_files(spec, self.state.root)
             return files, function_line(files[0], function_of(spec)) if files else 0
@@ -102,7 +102,7 @@ class EditingActions(SavedElsewhere):
             return provider_files(case.provider, (self.state.root / case.suite).parent), 0
         return [], 0
 
-    def _agent_spec(self, pointer: CasePointer | None) -> AgentSpec | None:
+    def agent_spec(self, pointer: CasePointer | None) -> AgentSpec | None:
         """The entry of the agent that a case was run by, would be run by, or that is meant."""
         if self.config is None or pointer is None:
             return None

@@ -13,6 +13,7 @@ from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state import figures, filtering
 from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.entries import subject
+from tui_eval.tui.state.run_estimate import FREE, Estimate, Planned, Who, estimate
 from tui_eval.tui.typing_ahead import keys_wait
 
 if TYPE_CHECKING:
@@ -75,41 +76,41 @@ class RunDesk:
             return str(error), False
         if not chosen:
             return "no case matches", False
-        for name in request.agents:
-            if self._is_unknown(name):
-                return f"no agent {name} here", False
-        columns = max(1, len(request.agents)) * max(1, len(request.models))
-        attempts = sum(request.attempts or (entry.case.attempts if entry.case else 1) for entry in chosen)
-        attempts *= columns
-        text = f"{len(chosen):,} cases, {attempts:,} attempts"
-        cost = self.cost_of(chosen, request)
-        if cost:
-            text += f", about {figures.cost(cost)}"
-        times = [entry.duration_ms for entry in chosen if entry.duration_ms]
-        if times:
-            lanes = request.concurrency or self._app.concurrency
-            seconds = sum(times) / len(times) / 1000 * attempts / max(1, min(lanes, attempts))
-            text += f" and {figures.clock(seconds)}"
-        return text, True
+        return self.expected(chosen, request).words, True
 
-    def _is_unknown(self, agent: str) -> bool:
-        """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
+    def expected(self, entries: Sequence[Entry], request: RunRequest) -> Estimate:
+        """What these cases will probably cost and last, from their past."""
+        items = self._app.state.by_id
+        models = request.models or [None]
+        agents: dict[tuple[str, str | None], list[Who]] = {}
+        planned: list[Planned] = []
+        new: dict[tuple[str, str | None], int] = {}
+        for entry in entries:
+            item = items.get(entry.case_id)
+            kind = (entry.suite, item.agent if item is not None else entry.agent)
+            if kind not in agents:
+                names = request.agents or [self._agent_of(entry)]
+                agents[kind] = [self._who(name, model) for name in names for model in models]
+            attempts = request.attempts or (entry.case.attempts if entry.case else 1)
+            if item is not None and item.history:
+                planned.append(Planned(item.history, attempts, agents[kind]))
+            else:
+                new[kind] = new.get(kind, 0) + attempts
+        # Cases that never ran take what the others take: they need not be looked at one by one.
+        planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
+        found = estimate(planned, request.concurrency or self._app.concurrency)
+        return found._replace(cases=len(entries))
+
+    def _agent_of(self, entry: Entry) -> str | None:
+        spec = self._app.agent_spec(CasePointer(entry.case_id))
+        return spec.name if spec is not None else entry.agent or None
+
+    def _who(self, agent: str | None, model: str | None) -> Who:
         config = self._app.config
-        return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
-
-    def cost_of(self, entries: Sequence[Entry], request: RunRequest) -> float | None:
-        """USD that these cases will probably cost, from their last results; None: unknown."""
-        known = [
-            (entry.cost, max(1, len(entry.attempts) or (entry.case.attempts if entry.case else 1)))
-            for entry in entries
-            if entry.cost is not None
-        ]
-        if not known:
-            return None
-        each = sum(cost / count for cost, count in known) / len(known)
-        columns = max(1, len(request.agents)) * max(1, len(request.models))
-        attempts = sum(request.attempts or (entry.case.attempts if entry.case else 1) for entry in entries)
-        return each * attempts * columns
+        spec = config.agents.get(agent) if config is not None and agent is not None else None
+        if spec is None:
+            return Who(agent, model)
+        return Who(agent, model, spec.type in FREE, spec.concurrency or 0)
 
     def request(self, entries: Iterable[Entry], choice: RunChoice) -> RunRequest:
         """The request for these cases.
@@ -152,7 +153,7 @@ class RunDesk:
             else:
                 self._agents.then(entries, lambda: self.send(request, show))
 
-        cost = self.cost_of(entries, request)
+        cost = self.expected(entries, request).cost
         if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
 
             def answer(value: str | None) -> None:
