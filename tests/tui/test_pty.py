@@ -103,6 +103,34 @@ def test_no_color_sends_no_colour(terminal):
     assert b"38;2;" not in app.output and b"48;2;" not in app.output and b"38;5;" not in app.output
 
 
+@pytest.mark.parametrize(
+    ("environment", "settings", "background"),
+    [
+        ({"TEXTUAL_THEME": "tui-eval-light"}, "", b"48;2;251;251;250"),
+        ({"TEXTUAL_THEME": "tui-eval"}, "", b"48;2;21;23;28"),
+        ({}, "theme: tui-eval-light", b"48;2;251;251;250"),
+        ({"TEXTUAL_THEME": "nord,dracula"}, "theme: tui-eval-light", b"48;2;46;52;64"),
+        ({"TEXTUAL_THEME": "no-such-theme"}, "", b"48;2;21;23;28"),
+        ({}, "theme: no-such-theme", b"48;2;21;23;28"),
+    ],
+)
+def test_the_theme_that_is_asked_for_is_the_one_that_is_painted(
+    terminal, tmp_path, environment, settings, background
+):
+    file = tmp_path / "config" / "tui-eval" / "settings.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(settings)
+    app = terminal(
+        XDG_CONFIG_HOME=str(tmp_path / "config"), XDG_STATE_HOME=str(tmp_path / "state"), **environment
+    )
+    app.until("refund is approved")
+    app.quiet(0.5)
+    first = app.output[: app.output.find(b"refund is approved")]
+    grounds = {part for part in first.split(b"m") for part in [part.rpartition(b"[")[2]] if b"48;2;" in part}
+    assert any(background in ground for ground in grounds), grounds
+    assert ("no-such-theme" in app.text) == ("no-such-theme" in f"{environment}{settings}")
+
+
 def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_path):
     run = LiveRun(tmp_path, ["緑茶 é ✗", "other"])
     app = terminal(

@@ -59,11 +59,16 @@ class EvalApp(
         self._take_theme(remembered)
 
     def _take_theme(self, name: str) -> None:
+        wanted = themes.first_theme(name, no_color=self._no_colours is not None)
+        if wanted == self.theme and not self.is_running:
+            # TEXTUAL_THEME names it: Textual took another one's colours, since ours were not known to it yet.
+            self.set_reactive(EvalApp.theme, "textual-dark")
         try:
-            self.theme = themes.first_theme(name, no_color=self._no_colours is not None)
+            self.theme = wanted
         except InvalidThemeError:
             there = ", ".join(sorted(self.available_themes))
-            self.settings.problems.append(f"theme: there is no {name}; there are {there}")
+            self.settings.problems.append(f"theme: there is no {wanted}; there are {there}")
+            self.theme = themes.DARK.name
 
     def take_settings(self) -> None:
         """The settings file has changed: what it says holds from now on."""
