@@ -118,7 +118,7 @@ async def test_stored_output_replaces_a_variable_and_reaches_all_columns(tmp_pat
         ({}, {"turns": [Turn("{{_conversation}}")]}, ("s\n\n\n", 1, 0.0)),
         (
             {}, {"turns": [Turn("{{_conversation}}")], "options": {"disableConversationVar": True}},
-            (None, 0, 0.0),
+            ("s\n\n\n", 1, 0.0),  # rows after it see it
         ),
     ],
 )  # fmt: skip

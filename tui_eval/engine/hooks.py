@@ -66,14 +66,19 @@ class SuiteHooks:
             raise ConfigError(str(error)) from None
 
     async def after_each(self, case: Case, attempt: Attempt) -> None:
-        """Tell of an attempt that has ended; a hook that fails is a note in its transcript."""
+        """Tell of an attempt that has ended, and add to it what hooks give; one that fails is a note in its
+        transcript."""
         hooks = self._hooks.get(case.suite)
         if hooks is None:
             return
         row = row_of(case, attempt)
         self._rows.setdefault(case.suite, []).append(row)
         try:
-            await hooks.after_each(case, row)
+            added = await hooks.after_each(case, row)
+            attempt.named_scores = {**attempt.named_scores, **added["namedScores"]}
+            if attempt.replies and added["metadata"] != row["metadata"]:
+                reply = attempt.replies[-1]
+                reply.metadata = {**(reply.metadata or {}), **added["metadata"]}
         except (HookError, NeedsTrust) as error:
             attempt.transcript.append(Entry(turn=1, kind="note", text=f"hook failed: {error}"))
 

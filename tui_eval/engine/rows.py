@@ -7,6 +7,8 @@ apart: the second of a row sees the second ones of the rows before it.
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +48,7 @@ def _place(
     own_pause = seconds(provider.get("delay")) or 0.0
     if stored or pause > 0:
         return suite, 1, max(pause, own_pause)
-    if converses(case):
+    if in_conversation(case):
         return "\n".join((suite, *_conversation_key(case))), 1, own_pause
     if own_pause > 0:
         return f"{suite}\n{case.agent}", 1, own_pause
@@ -67,8 +69,13 @@ def suites_concurrency(jobs: Sequence[Job]) -> int | None:
 
 
 def converses(case: Case) -> bool:
-    """Whether the prompt of a case asks for the rows before it."""
-    if case.format != "promptfoo" or case.options.get("disableConversationVar"):
+    """Whether a case gets the rows before it."""
+    return in_conversation(case) and not case.options.get("disableConversationVar")
+
+
+def in_conversation(case: Case) -> bool:
+    """Whether the prompt of a case asks for the rows before it: then later rows may see it, too."""
+    if case.format != "promptfoo":
         return False
     text = (case.turns[0].text if case.turns else "") or ""
     made = isinstance(case.options.get("promptFunction"), dict) and "conversationId" in case.metadata
@@ -104,20 +111,11 @@ class Memory:
             return
         output = attempt.output if attempt.output is not None else attempt.response_text
         name = case.options.get("storeOutputAs")
-        if isinstance(name, str) and name:
+        if isinstance(name, str) and name and (output or isinstance(output, dict | list)):
             self._stored.setdefault((case.suite, attempt.attempt), {})[case.order] = (name, output)
-        if converses(case):
-            from tui_eval.suites.promptfoo.render import chat_messages
-
-            messages = chat_messages(attempt.prompt_sent or "")
-            reply = attempt.replies[-1] if attempt.replies else None
+        if in_conversation(case):
             key = _key(case, agent, model, attempt.attempt)
-            self._conversations.setdefault(key, {})[case.order] = {
-                "prompt": messages or attempt.prompt_sent,
-                "input": messages[-1].get("content") if messages else attempt.prompt_sent,
-                "output": output,
-                "metadata": (reply.metadata if reply else None) or {},
-            }
+            self._conversations.setdefault(key, {})[case.order] = _remembered(attempt, output)
 
     def recall(self, reader: RunReader, jobs: Sequence[Job]) -> None:
         """Take from a run what rows of the same suites handed on: for rows of it that are run again, and
@@ -126,12 +124,29 @@ class Memory:
         rows = {row.id: row for row in reader.cases() if row.format == "promptfoo" and row.suite in suites}
         for ref, row in rows.items():
             case = reader.case(ref)
-            if not (converses(case) or case.options.get("storeOutputAs")):
+            if not (in_conversation(case) or case.options.get("storeOutputAs")):
                 continue
             for entry in reader.attempts(ref):
                 attempt = reader.attempt(entry.id) if entry.state == "done" else None
                 if attempt is not None:
                     self.remember(case, row.agent, row.model, attempt)
+
+
+def _remembered(attempt: Attempt, output: Any) -> dict[str, Any]:
+    """A row as `_conversation` has it: what was sent, of a list of messages the last one's content, and the
+    answer as it came, before transforms."""
+    sent: Any = attempt.prompt_sent or ""
+    with contextlib.suppress(ValueError, RecursionError):
+        sent = json.loads(sent) or sent
+    last = sent[-1] if isinstance(sent, list) else sent
+    content = last.get("content") if isinstance(last, dict) and isinstance(sent, list) else None
+    row = {"prompt": sent, "input": content or last, "output": output}
+    if attempt.replies:
+        reply = attempt.replies[-1]
+        row["output"] = reply.text if reply.output is None else reply.output
+        if reply.metadata:
+            row["metadata"] = reply.metadata
+    return row
 
 
 def _key(case: Case, agent: str, model: str | None, number: int) -> tuple[Any, ...]:

@@ -127,7 +127,13 @@ def _by_pattern(cases: Iterable[Case], pattern: str) -> list[Case]:
         compiled = re.compile(pattern)
     except re.error as error:
         raise SelectionError(f"--filter-pattern {pattern!r}: not a regular expression: {error}") from None
-    return [case for case in cases if compiled.search(case.description or case.name)]
+    return [case for case in cases if (text := _described(case)) and compiled.search(text)]
+
+
+def _described(case: Case) -> str:
+    """What a pattern is looked for in: a promptfoo test without a description has nothing but its place,
+    which no pattern of promptfoo's finds, not even an empty one."""
+    return case.description or ("" if case.format == "promptfoo" else case.name)
 
 
 def _some(names: Iterable[str]) -> str:

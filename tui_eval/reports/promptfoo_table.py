@@ -127,7 +127,8 @@ def _result(
         "promptId": _prompt_id(case.prompt or ""),
         "provider": _provider(case, case_row),
         "prompt": {"raw": attempt.prompt_sent or "", "label": case.prompt or ""},
-        "vars": case.vars or attempt.vars,
+        # Of its own come first; the others are those that a hook or a prompt function added.
+        "vars": {**attempt.vars, **case.vars},
         "testCase": test_of(case),
         "response": _response(attempt, reply, usage, latency, nothing),
         "gradingResult": None,

@@ -101,6 +101,39 @@ def test_tests_of_files(folder: Path, form: str, monkeypatch: pytest.MonkeyPatch
         assert not errors
 
 
+GENERATED = [json.loads(line) for line in (VECTORS / "promptfoo_tests.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("form", ["as_string", "as_array"])
+def test_files_made_by_rule(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables, JSON, JSONL and YAML with all special columns, cells and ways of quoting, as 0.121.20 reads them."""
+    for number, case in enumerate(GENERATED):
+        folder = tmp_path / str(number)
+        for name, content in case["files"].items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content.encode("latin-1"))
+        with monkeypatch.context() as patch:
+            for name, value in case["env"].items():
+                patch.setenv(name, value)
+            config = Config(root=folder, suites=[SuiteRule(path="**", compat="reference")])
+            reading = Reading("promptfooconfig.yaml", config, Trust(True), "reference")
+            given = [case["ref"]] if form == "as_array" else case["ref"]
+            try:
+                tests = Sources(reading, no_line).read(given, ("tests",))
+            finally:
+                reading.close()
+        wanted = case["res"].get("both", case["res"].get(form))
+        errors = [
+            p for p in (*reading.problems, *(p for t in tests for p in t.problems)) if p.level == "error"
+        ]
+        if "error" in wanted:
+            assert errors, case["name"]
+            assert not [t for t in tests if not t.problems], case["name"]
+            continue
+        assert [as_vector(t) for t in tests] == [expected_test(t) for t in wanted["tests"]], case["name"]
+        assert not (tests and errors), case["name"]
+
+
 @pytest.mark.parametrize("folder", SUITES, ids=lambda p: p.name)
 async def test_cases_and_prompts_of_suites(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if f"promptfoo_suites/{folder.name}" in NOT_YET:

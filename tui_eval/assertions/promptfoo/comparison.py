@@ -47,6 +47,9 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                 _highest(assertion, columns, index)
             else:
                 await _best(assertion, case, columns, index, services, compat)
+            if compat == "reference":  # there a comparison has neither weight nor name
+                for verdict in open_verdicts:
+                    verdict.passed, verdict.metric = verdict.score == 1, None
         except (CannotJudge, NeedsTrust) as error:
             for verdict in open_verdicts:
                 verdict.passed, verdict.score, verdict.reason = None, 0.0, str(error)

@@ -157,11 +157,12 @@ async def transformed(
     """
     shown = _short(transform)
     reply = evidence.reply()
-    context = {
+    context: dict[str, Any] = {
         "vars": evidence.vars,
         "prompt": prompt or {"label": evidence.prompt_sent or ""},
-        "metadata": (reply.metadata if reply else None) or {},
     }
+    if reply is not None and reply.metadata:
+        context["metadata"] = reply.metadata
     try:
         if is_file(transform):
             path, function = split_reference(transform)

@@ -254,7 +254,8 @@ class ConfigReader:
         asked: list[prompts.Prompt] = []
         for part, given, line_of in parts:
             if given.get("prompts") not in (None, []):
-                asked += (p for p in prompts.read(part, given["prompts"], line_of) if p not in asked)
+                before = list(asked)
+                asked += (p for p in prompts.read(part, given["prompts"], line_of) if p not in before)
         if all(given.get("prompts") in (None, []) for _, given, _ in parts):
             asked = [prompts.Prompt("{{prompt}}", "{{prompt}}")]
         default = self._default(data)

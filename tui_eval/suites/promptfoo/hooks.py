@@ -3,12 +3,14 @@
 An entry is `file://path:function`. A function called like one of the four hooks runs for that hook
 alone, as `function(context, {hookName})`; any other runs for all of them, as
 `function(hookName, context)`. What `beforeAll` and `beforeEach` return replaces the parts of their
-context that may change; nothing returned leaves them. Extensions run one after the other, each with
+context that may change; nothing returned leaves them; `afterEach` may add named scores and metadata.
+Extensions run one after the other, each with
 what the ones before it made.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +20,7 @@ import msgspec
 from tui_eval.config import Config
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case, Compat
+from tui_eval.model import Case, Compat, Turn
 from tui_eval.promptfoo_words import test_of
 from tui_eval.suites import identity
 from tui_eval.suites.promptfoo.config import HOOK
@@ -96,9 +98,16 @@ class Hooks:
             if after.get(key) is not None:
                 kept[key] = after[key]
         tests = after.get("tests")
-        if not isinstance(tests, list) or tests == suite["tests"]:
-            return list(cases), kept
-        return self._rearranged(cases, tests), kept
+        result = list(cases)
+        if isinstance(tests, list):
+            default = after.get("defaultTest")
+            tests = [_with_default(test, default) for test in tests] if default else tests
+            if tests != suite["tests"]:
+                result = self._rearranged(cases, tests)
+        prompts = after.get("prompts")
+        if isinstance(prompts, list) and prompts != suite["prompts"]:
+            result = _with_prompts(result, prompts)
+        return result, kept
 
     async def before_each(self, case: Case) -> Case:
         """The case as `beforeEach` leaves it, for one attempt.
@@ -111,14 +120,27 @@ class Hooks:
         changed = await self._run("beforeEach", {"test": test_of(case)})
         return with_test(case, changed["test"], self._config, self._trust, self._compat)
 
-    async def after_each(self, case: Case, result: Mapping[str, Any]) -> None:
+    async def after_each(self, case: Case, result: Mapping[str, Any]) -> dict[str, Any]:
         """Tell the hooks of a finished attempt; `result` is its row in promptfoo's shape (section 11).
+
+        Returns:
+            What they add to the row: `namedScores` (finite numbers) and `metadata`.
 
         Raises:
             HookError, NeedsTrust: as `before_all`.
         """
-        if self:
-            await self._run("afterEach", {"test": test_of(case), "result": dict(result)})
+        if not self:
+            return {}
+        changed = (await self._run("afterEach", {"test": test_of(case), "result": dict(result)}))["result"]
+        scores, metadata = changed.get("namedScores"), changed.get("metadata")
+        return {
+            "namedScores": {
+                str(name): float(score)
+                for name, score in (scores.items() if isinstance(scores, dict) else ())
+                if isinstance(score, int | float) and math.isfinite(score)
+            },
+            "metadata": metadata if isinstance(metadata, dict) else {},
+        }
 
     async def after_all(
         self,
@@ -156,6 +178,13 @@ class Hooks:
                 if not isinstance(given, dict):
                     raise HookError(f"{_shown(extension)} must return {{test}} from beforeEach, or nothing")
                 context = {"test": given}
+            elif hook == "afterEach" and isinstance(returned, dict):
+                given = returned.get("result")
+                if isinstance(given, dict):
+                    result = dict(context["result"])
+                    for key in ("namedScores", "metadata"):
+                        result[key] = {**(result.get(key) or {}), **_mapping(given.get(key))}
+                    context = {**context, "result": result}
         return context
 
     async def _call(self, extension: str, hook: HookName, context: dict[str, Any]) -> Any:
@@ -195,7 +224,8 @@ class Hooks:
             if same is not None:
                 unused.discard(same)
             for case in group:
-                made = with_test(case, test, self._config, self._trust, self._compat)
+                changed = with_test(case, test, self._config, self._trust, self._compat)
+                made = msgspec.structs.replace(changed, test_number=place + 1)
                 if same is None:
                     made = msgspec.structs.replace(made, case_id=_id_of(made))
                 case_id = ids.take(made.case_id)
@@ -224,6 +254,53 @@ def suite_of(cases: Sequence[Case], settings: Mapping[str, Any]) -> dict[str, An
         "extensions": settings.get("extensions") or [],
         "env": {},
     }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _with_default(test: Any, default: Any) -> Any:
+    """A test with the `defaultTest` that a hook made under it."""
+    if not isinstance(test, dict) or not isinstance(default, dict):
+        return test
+    merged = {**{key: default[key] for key in ("threshold", "provider") if key in default}, **test}
+    for key in ("vars", "options", "metadata"):
+        if isinstance(default.get(key), dict):
+            merged[key] = {**default[key], **_mapping(test.get(key))}
+    if isinstance(default.get("assert"), list) and not _mapping(test.get("options")).get(
+        "disableDefaultAsserts"
+    ):
+        merged["assert"] = [*default["assert"], *(test.get("assert") or [])]
+    return merged
+
+
+def _with_prompts(cases: Sequence[Case], prompts: list[Any]) -> list[Case]:
+    """The cases with the prompts that a hook left: changed texts, new columns, and none for those it took."""
+    wanted = {str(p.get("label") or p.get("raw")): p.get("raw") for p in prompts if isinstance(p, dict)}
+    ids = identity.Ids()
+    result: list[Case] = []
+    for group in _by_test(cases):
+        for before, agent in enumerate(dict.fromkeys(case.agent for case in group)):
+            own = {case.prompt: case for case in group if case.agent == agent}
+            for number, (label, raw) in enumerate(wanted.items(), before * len(wanted) + 1):
+                case = own.get(label) or next(iter(own.values()))
+                turn = case.turns[0] if case.turns else Turn(None)
+                if label not in own or (isinstance(raw, str) and turn.text != raw):
+                    options = {
+                        k: v for k, v in case.options.items() if k not in ("promptFunction", "promptConfig")
+                    }
+                    turns = [msgspec.structs.replace(turn, text=str(raw))]
+                    case = msgspec.structs.replace(case, prompt=label, turns=turns, options=options)
+                    case = msgspec.structs.replace(
+                        case, case_id=_id_of(case), content_hash=identity.content_hash(case)
+                    )
+                case_id = ids.take(case.case_id)
+                placed = msgspec.structs.replace(
+                    case, case_id=case_id, order=len(result), column_number=number
+                )
+                result.append(placed)
+    return result
 
 
 def _by_test(cases: Sequence[Case]) -> list[list[Case]]:
