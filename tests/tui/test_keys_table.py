@@ -73,7 +73,9 @@ async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
     root = project(tmp_path)
     async with running_app(root, size) as (app, pilot):
         assert "r run" in footer(app, size[0])
-        await pilot.press("L")
+        await pilot.press("tab")
+        await until(lambda: "tab list" in footer(app, size[0]) and "e edit" in footer(app, size[0]), pilot)
+        await pilot.press("tab", "L")
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
         assert "a run all" in footer(app, size[0]) and "H runs" in footer(app, size[0])
         run = LiveRun(root, ["refund is approved", "greets by name"])

@@ -105,3 +105,20 @@ async def test_help_begins_with_the_place_and_cuts_no_words(tmp_path, size):
             await pilot.pause()
         assert "judge the recorded answer again, sending nothing" in seen
         assert "paint the screen anew, where something wrote over it" in seen
+
+
+@SIZES
+async def test_the_log_has_times_beside_words_and_tells_errors(tmp_path, size):
+    async with running_app(project(tmp_path), size) as (app, pilot):
+        app.log_line("note", "all is well " * 9)
+        app.log_line("error", "suites/a.yaml:3: broken\nin its second line\x1b[2J")
+        await pilot.press("l")
+        await until(lambda: "broken" in screen_text(app), pilot)
+        text = screen_text(app)
+        lines = text.splitlines()
+        error = next(line for line in lines if "broken" in line)
+        assert error.strip()[2] == ":" and "! suites/a.yaml:3: broken" in error and "\x1b" not in text
+        second = next(line for line in lines if "second line" in line)
+        assert second.index("in its") == error.index("!")
+        assert " ".join(line[15:].strip() for line in lines if "well" in line).count("all is well") == 9
+        assert "q close" in lines[-1]

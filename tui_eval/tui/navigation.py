@@ -124,8 +124,12 @@ class Navigation(AppBase):
     def _log_paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []
         for at, level, text in reversed(self.log_lines):
-            shown.append(("dim", time.strftime("%H:%M:%S", time.localtime(at))))
-            shown.append(("bad" if level == "error" else "text", visible(clip(text, 4000))))
+            when = time.strftime("%H:%M:%S", time.localtime(at))
+            first, *rest = visible(clip(text, 4000)).split("\n")
+            style = "key-bad" if level == "error" else "key"
+            mark = f"{self.symbols.glyphs['error']} " if level == "error" else ""
+            shown.append((style, f"{when}\x00{mark}{first}"))
+            shown += [(style, f"\x00{more}") for more in rest]
         return shown or [("dim", "Nothing has been said so far.")]
 
     async def action_back(self) -> None:

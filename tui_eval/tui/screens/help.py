@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from textual.app import ComposeResult
 
 from tui_eval.tui.keys import Key
-from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -31,7 +31,7 @@ class PaperScreen(Place):
     """A title and paragraphs."""
 
     KEY_SECTIONS = (("Moving", keys_in("moving")),)
-    FOOTER = keys_of("back", "quit")
+    FOOTER = labelled(keys_of("back", "quit"), "quit", "close")
 
     def __init__(self, title: str, paragraphs: Callable[[], Paragraphs]) -> None:
         super().__init__()

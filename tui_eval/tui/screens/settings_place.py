@@ -10,7 +10,7 @@ from tui_eval.tui.keys import KEYS, bindings
 from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
 from tui_eval.tui.screens.help import PaperScreen, Paragraphs
-from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.settings import settings_file
 from tui_eval.tui.state.settings_view import EXAMPLE, InForce, settings_paragraphs
 
@@ -21,7 +21,7 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
     TITLE = "Settings"
     BINDINGS = bindings("settings")
     KEY_SECTIONS = (("Settings", keys_in("settings")), ("Moving", keys_in("moving")))
-    FOOTER = keys_of("settings.edit", "settings.theme", "back", "help", "quit")
+    FOOTER = labelled(keys_of("settings.edit", "settings.theme", "back", "help", "quit"), "quit", "close")
 
     def __init__(self) -> None:
         super().__init__("Settings", self._paragraphs)

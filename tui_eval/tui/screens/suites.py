@@ -71,7 +71,14 @@ class SuitesScreen(ListPlace):
         state = self.eval_app.state
         if not state.rows and not state.loading and not any(suite.problems for suite in state.suites):
             return labelled(BEGINNING, "list.open", "begin")
+        if self.is_mounted and self.query_one(LinesPane).has_focus:
+            ids = ("pane.next", "case.rerun", "failure.next", "case.edit", "help", "quit")
+            return labelled(keys_of(*ids), "pane.next", "list")
         return keys_of("list.open", "case.rerun", "run.all", "failure.next", "list.filter", "help", "quit")
+
+    def on_descendant_focus(self) -> None:
+        """Other keys in the detail than in the list."""
+        self.query_one(KeyHints).show(self.hints())
 
     def case_count(self) -> int:
         """One for each case of the suites."""

@@ -15,6 +15,8 @@ from tui_eval.tui.widgets.painting import fit, ink, line
 STYLES = ("title", "text", "dim", "label", "code", "good", "bad", "warn", "item", "key")
 
 
+KEYS = ("key", "key-bad")
+"""Styles of paragraphs that stand beside a key (or a time): it, a NUL, the words."""
 KEY_COLUMN = 14
 """Cells of the column of keys, where each is shorter."""
 
@@ -75,9 +77,9 @@ class LinesPane(LineView):
                     first, *rest = wrap(paragraph, self._width - 2)
                     lines.append((style, f"- {first}"))
                     lines.extend((style, f"  {text}") for text in rest)
-                elif style == "key":
+                elif style in KEYS:
                     key, _, words = paragraph.partition("\x00")
-                    lines.extend(_keys(key, words, self._width))
+                    lines.extend(_keys(style, key, words, self._width))
                 else:
                     lines.extend((style, text) for text in wrap(paragraph, self._width))
             if len(lines) > self.LIMIT:
@@ -89,22 +91,19 @@ class LinesPane(LineView):
         """One wrapped line."""
         style, text = self._wrapped[index]
         base = self.rich_style
-        if style == "key":
+        if style in KEYS:
             key, _, words = text.partition("\x00")
-            return line(
-                [(key, ink(self.get_component_rich_style("lines--key"))), (words, Style())],
-                width,
-                base,
-            )
+            ours = ink(self.get_component_rich_style("lines--bad")) if style == "key-bad" else Style()
+            return line([(key, ink(self.get_component_rich_style("lines--key"))), (words, ours)], width, base)
         own = Style() if style in ("text", "item") else ink(self.get_component_rich_style(f"lines--{style}"))
         return line([(text, own)], width, base)
 
 
-def _keys(key: str, words: str, width: int) -> list[tuple[str, str]]:
+def _keys(style: str, key: str, words: str, width: int) -> list[tuple[str, str]]:
     """A key in a column of its own, its words beside it, also where they take several lines."""
     column = max(KEY_COLUMN, cell_len(key) + 1)
     first, *rest = wrap(words, max(10, width - column))
     return [
-        ("key", f"{fit(key, column)}\x00{first}"),
-        *(("key", f"{' ' * column}\x00{more}") for more in rest),
+        (style, f"{fit(key, column)}\x00{first}"),
+        *((style, f"{' ' * column}\x00{more}") for more in rest),
     ]
