@@ -26,7 +26,12 @@ from tui_eval.guard.trust import Trust
 USUAL_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """The variable in which people keep a provider's API key, by type of agent."""
 
-OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+OWN_HOSTS = {
+    "openai": "api.openai.com",
+    "openai-moderation": "api.openai.com",
+    "anthropic": "api.anthropic.com",
+    "huggingface-classifier": "router.huggingface.co",
+}
 """The provider's own host, which may have that key without being asked for trust."""
 
 BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}

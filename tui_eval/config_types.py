@@ -17,7 +17,7 @@ AgentType = Literal[
     "silent",  # `check --vacuous`
     # Made from promptfoo's providers, not written by hand:
     "promptfoo-http", "webhook", "ollama", "javascript", "ruby", "sequence", "simulated-user",
-    "openai-responses", "litellm",
+    "openai-responses", "litellm", "huggingface-classifier", "openai-moderation",
 ]  # fmt: skip
 DatabaseType = Literal["duckdb", "sqlite", "files", "postgres"]
 

@@ -126,7 +126,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "moderation": ("moderation: hate",),
     "trajectory:goal-success": ("No ticket was opened.",),
     "similar": ("Similarity 0.62 is not within threshold 0.8", "devices come back in two"),
-    "classifier": ("is not judged by this version",),
+    "classifier": ("no classifier is named; write provider",),
     "pi": ("is not judged by this version",),
     "javascript": ("Custom function returned false", "output.length < 100", "418 characters"),
     "javascript reason": ("79 words, at most 20 are wanted",),

@@ -11,7 +11,7 @@ import importlib
 
 from tui_eval import extensions
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.choose import for_embeddings, for_provider, from_argument, from_file
+from tui_eval.agents.choose import for_embeddings, for_provider, for_scores, from_argument, from_file
 from tui_eval.config import AgentSpec, ConfigError
 
 TYPES: dict[str, str] = {
@@ -31,6 +31,8 @@ TYPES: dict[str, str] = {
     "webhook": "tui_eval.agents.promptfoo_webhook:WebhookAgent",
     "javascript": "tui_eval.agents.javascript:JavaScriptAgent",
     "ruby": "tui_eval.agents.ruby:RubyAgent",
+    "huggingface-classifier": "tui_eval.agents.classifiers:HuggingFaceClassifier",
+    "openai-moderation": "tui_eval.agents.classifiers:OpenAIModeration",
     "sequence": "tui_eval.agents.relay:SequenceAgent",
     "simulated-user": "tui_eval.agents.relay:SimulatedUserAgent",
     "openai-responses": "tui_eval.agents.openai_responses:OpenAIResponsesAgent",
@@ -81,6 +83,7 @@ __all__ = [
     "create",
     "for_embeddings",
     "for_provider",
+    "for_scores",
     "from_argument",
     "from_file",
 ]

@@ -140,6 +140,33 @@ def for_embeddings(entry: Any, config: Config, base: Path | str) -> AgentSpec:
     return for_provider(entry, config, base)
 
 
+def for_scores(entry: Any, config: Config, base: Path | str) -> AgentSpec:
+    """The model behind a promptfoo provider that classifies or moderates (`huggingface:text-classification:MODEL`,
+    `openai:moderation:MODEL`).
+
+    Raises:
+        ConfigError: it is no such provider.
+    """
+    provider_id, label, settings = _parts(entry)
+    name = label or provider_id
+    family, _, rest = provider_id.partition(":")
+    kind, _, model = rest.partition(":")
+    if (family, kind) == ("huggingface", "text-classification") and model:
+        keys = {"url": "apiEndpoint", "api_key": "apiKey"}
+        options = {ours: settings[theirs] for ours, theirs in keys.items() if settings.get(theirs)}
+        return AgentSpec(name, "huggingface-classifier", options, model=model, base=str(base))
+    if (family, kind) == ("openai", "moderation"):
+        known = _of_openai(settings)
+        options = {key: known[key] for key in ("base_url", "api_key", "headers") if key in known}
+        return AgentSpec(
+            name, "openai-moderation", options, model=model or "text-moderation-latest", base=str(base)
+        )
+    raise ConfigError(
+        f"provider {provider_id}: nothing here has it classify; write huggingface:text-classification:MODEL "
+        "(config.apiEndpoint: a server of your own) or openai:moderation:MODEL"
+    )
+
+
 def _parts(entry: Any) -> tuple[str, str | None, dict[str, Any]]:
     if isinstance(entry, str):
         return entry, None, {}
@@ -198,6 +225,13 @@ def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
         family, model = "chat", rest if rest != "chat" else str(settings.get("model") or "")
     if family not in ("chat", "responses") or not model:
         return None
+    options = _of_openai(settings)
+    kind = "openai" if family == "chat" else "openai-responses"
+    return AgentSpec(rest, kind, options, model=model, base=base)
+
+
+def _of_openai(settings: dict[str, Any]) -> dict[str, Any]:
+    """The options of one of OpenAI's models: which server, which organization, and what is asked of it."""
     options = _asked_options(settings)
     hosts = (settings.get("apiHost"), settings.get("apiBaseUrl"), os.environ.get("OPENAI_API_HOST"))
     host, url, named = hosts
@@ -208,8 +242,7 @@ def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
     organization = settings.get("organization") or os.environ.get("OPENAI_ORGANIZATION")
     if organization:
         options["headers"] = {"OpenAI-Organization": str(organization), **options.get("headers", {})}
-    kind = "openai" if family == "chat" else "openai-responses"
-    return AgentSpec(rest, kind, options, model=model, base=base)
+    return options
 
 
 def _asked_options(settings: dict[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,8 @@ class JudgeServices:
     network, which has instructions of its own. `judge_for(provider)` gives such a callable for
     a grader that a suite names (a promptfoo provider id or mapping), None where it is not known.
     `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
-    or (None) the judge's; None where neither is configured.
+    or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores of a
+    text's classes by the classifier that a suite names.
     `run_sql(database, query)` runs the expected query; `rows(columns)` gives the agent's answer as
     rows. `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
@@ -95,6 +96,7 @@ class JudgeServices:
         | None
     ) = None
     embed: Callable[[Any, list[str]], Awaitable[list[list[float]]]] | None = None
+    scores: Callable[[Any, str], Awaitable[dict[str, float]]] | None = None
     run_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
     rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
     python: PythonHost | None = None

@@ -245,6 +245,23 @@ class Environment(Hosts):
         except (AgentError, ConfigError) as error:
             raise CannotJudge(f"the embeddings could not be had: {error}") from None
 
+    async def scores(self, provider: Any, text: str, base: Path) -> dict[str, float]:
+        """The scores of a text's classes, by the classifier that a suite in the folder `base` names.
+
+        Raises:
+            CannotJudge: it is none, or does not answer.
+        """
+        from tui_eval.agents.classifiers import ScoringAgent
+
+        if not self.asks_models:
+            raise CannotJudge("no classifier is asked here")
+        try:
+            agent = self.agent(agents.for_scores(provider, self.config, base))
+            assert isinstance(agent, ScoringAgent)
+            return await agent.scores(text)
+        except (AgentError, ConfigError) as error:
+            raise CannotJudge(f"the scores could not be had: {error}") from None
+
     async def _ask(
         self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
     ) -> JudgeAnswer:

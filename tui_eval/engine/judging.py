@@ -128,6 +128,7 @@ def judge_services(job: Job, environment: Environment, rows: Any = None) -> Judg
         judge_is_network=environment.judge_is_network(job.judge),
         judge_for=lambda provider: environment.judge_for(provider, job.base),
         embed=lambda provider, texts: environment.embed(provider, texts, job.judge),
+        scores=lambda provider, text: environment.scores(provider, text, job.base),
         run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
         if environment.has_database(job.database)
         else None,

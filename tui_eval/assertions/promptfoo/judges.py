@@ -138,14 +138,22 @@ def text_provider(call: Call) -> Any:
     return _of_kind(call, "text")
 
 
+_KINDS = frozenset(("text", "embedding", "classification", "moderation"))
+
+
 def embedding_provider(call: Call) -> Any:
     """The embedding model that the suite names; None: it names none for embeddings."""
     return _of_kind(call, "embedding")
 
 
+def scoring_provider(call: Call, kind: str) -> Any:
+    """The model that the suite names for `classification` or `moderation`; None: it names none."""
+    return _of_kind(call, kind)
+
+
 def _of_kind(call: Call, kind: str) -> Any:
     for given in (call.assertion.provider, call.evidence.case.options.get("provider")):
-        if isinstance(given, dict) and "id" not in given and given.keys() & {"text", "embedding"}:
+        if isinstance(given, dict) and "id" not in given and given.keys() & _KINDS:
             given = given.get(kind)
         if given is not None:
             return given

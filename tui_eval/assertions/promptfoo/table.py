@@ -64,7 +64,8 @@ _CHECKS: dict[str, Check | str] = {
     "llm-rubric": "graded:llm_rubric",
     "agent-rubric": "graded:agent_rubric",
     "search-rubric": "graded:search_rubric",
-    "moderation": "graded:moderation",
+    "moderation": "classes:moderation",
+    "classifier": "classes:classifier",
     "trajectory:goal-success": "graded:goal_success",
     "g-eval": "graders:g_eval",
     "factuality": "graders:factuality",
@@ -78,7 +79,6 @@ _CHECKS: dict[str, Check | str] = {
 }
 
 NOT_YET: dict[str, str] = {
-    "classifier": "a classification model, which no configured judge stands for",
     "pi": "the Pi scorer, a service of its own",
 }
 """Known types that are not judged here, and what is missing: an error, never a pass."""
