@@ -10,7 +10,8 @@ import pytest
 
 from tui_eval.model import Attempt, Verdict
 from tui_eval.reports.comparison import compare, fisher_exact, mcnemar_exact
-from tui_eval.reports.failure_modes import assess, mode_of, text
+from tui_eval.reports.failure_modes import Assessment, FailedAttempt, FailureMode, assess, mode_of, text
+from tui_eval.store.failure_modes import classified
 from tui_eval.store.summary import CaseSummary, wilson
 
 
@@ -142,3 +143,21 @@ def test_an_attempt_without_telling_verdicts_has_a_mode_too() -> None:
 )
 def test_a_status_is_part_of_the_way_to_fail_other_figures_are_not(error: str, what: str) -> None:
     assert mode_of(failed(error=error)) == what
+
+
+def test_groups_that_the_judge_calls_the_same_are_one() -> None:
+    def mode(what: str, count: int, name: str | None = None) -> FailureMode:
+        examples = [FailedAttempt(count * 10 + i, f"s::{what}", 1, "no") for i in range(2)]
+        return FailureMode(what, count, count / 10, 2, examples, name)
+
+    given = Assessment(20, 10, [mode("a", 4, "Leaves things out."), mode("b", 3, "leaves  things out"), mode("c", 2, "Is rude."),
+                                mode("d", 1)])  # fmt: skip
+    found = classified(given)
+    assert [(one.name or one.what, one.count, one.also) for one in found.modes] == [
+        ("Leaves things out.", 7, ["b"]), ("Is rude.", 2, []), ("d", 1, []),
+    ]  # fmt: skip
+    assert found.modes[0].share == pytest.approx(0.7) and len(found.modes[0].examples) == 3
+    assert sum(one.count for one in found.modes) == 10 and len(given.modes) == 4
+    assert "7/10 failures (70.00%): Leaves things out." in text(given) and "    b\n" in text(given)
+    nameless = Assessment(2, 0, [mode("a", 1), mode("b", 1)])
+    assert [one.what for one in classified(nameless).modes] == ["a", "b"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, assess, mode_of
+from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, assess, classified, mode_of
 
 __all__ = ["Assessment", "FailedAttempt", "FailureMode", "assess", "mode_of", "text"]
 
@@ -14,10 +14,10 @@ def text(assessment: Assessment) -> str:
     if not failed:
         return lines[0]
     lines += [f"{failed}/{assessment.attempts} attempts failed.", "Modes of failure:"]
-    for mode in assessment.modes:
+    for mode in classified(assessment).modes:
         lines.append(f"{mode.count}/{failed} failures ({mode.share * 100:.2f}%): {mode.name or mode.what}")
         if mode.name:
-            lines.append(f"    {mode.what}")
+            lines.extend(f"    {what}" for what in (mode.what, *mode.also))
         lines.extend(
             f"    {number}. {example.case_id} #{example.attempt}: {_line(example.message)}"
             for number, example in enumerate(mode.examples, 1)

@@ -11,7 +11,7 @@ from tui_eval.guard.text import storable
 from tui_eval.reports import results
 from tui_eval.reports.page_case import Result, case_html, dollars, safe, seconds
 from tui_eval.reports.page_style import STYLE
-from tui_eval.store.failure_modes import Assessment
+from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
@@ -133,6 +133,7 @@ def _columns(summaries: Sequence[CaseSummary]) -> str:
 
 
 def _modes(assessment: Assessment) -> str:
+    assessment = classified(assessment)
     if not assessment.modes:
         return ""
     rows = "".join(

@@ -34,7 +34,8 @@ class FailureMode(msgspec.Struct):
     """Attempts that failed the same way.
 
     `what` says it in one line, `share` is of all attempts that did not pass (0–1), `examples` are the
-    first few. `name` is a judge's sentence for the group, where one was asked.
+    first few. `name` is a judge's sentence for the group, where one was asked; `also` says in one line each
+    the other groups for which it had the same one (`cases` is then 0, since cases may be in several).
     """
 
     what: str
@@ -43,6 +44,7 @@ class FailureMode(msgspec.Struct):
     cases: int
     examples: list[FailedAttempt]
     name: str | None = None
+    also: list[str] = []
 
 
 class Assessment(msgspec.Struct):
@@ -82,6 +84,28 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
     ]
     modes.sort(key=lambda mode: (-mode.count, mode.what))
     return Assessment(total, passed, modes)
+
+
+def classified(assessment: Assessment) -> Assessment:
+    """The groups to which the judge gave the same name taken together, most frequent first; those without a
+    name as they are."""
+    found: dict[str, FailureMode] = {}
+    for mode in assessment.modes:
+        key = " ".join((mode.name or "").casefold().split()).rstrip(".") or f"\n{mode.what}"
+        first = found.get(key)
+        if first is None:
+            found[key] = mode
+            continue
+        found[key] = msgspec.structs.replace(
+            first,
+            count=first.count + mode.count,
+            share=first.share + mode.share,
+            cases=0,
+            examples=[*first.examples, *mode.examples][:_EXAMPLES],
+            also=[*first.also, mode.what],
+        )
+    modes = sorted(found.values(), key=lambda mode: -mode.count)
+    return msgspec.structs.replace(assessment, modes=modes)
 
 
 def mode_of(attempt: Attempt) -> str:

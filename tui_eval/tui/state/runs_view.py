@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
+from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.summary import wilson
 from tui_eval.tui.state import figures
@@ -47,7 +47,7 @@ def action_of(one: RunLine, ours: Collection[str]) -> str:
     if one.run.state == "interrupted":
         return "interrupted: u goes on with it"
     if one.run.state == "cancelled":
-        return "cancelled: u goes on with it, enter opens it"
+        return "cancelled: enter opens it, R there runs what did not pass"
     return "enter opens it"
 
 
@@ -143,6 +143,7 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
 def _modes(assessment: Assessment | None, width: int) -> list[DetailRow]:
     if assessment is None or not assessment.modes:
         return []
+    assessment = classified(assessment)
     failed = assessment.attempts - assessment.passed
     named = any(mode.name for mode in assessment.modes)
     head = f"  {failed:,} of {assessment.attempts:,}, enter: example{'' if named else ', n: names them'}"
