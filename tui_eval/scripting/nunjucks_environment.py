@@ -19,9 +19,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tui_eval.scripting import nunjucks_operators as operators
 from tui_eval.scripting import nunjucks_values as js
-from tui_eval.scripting.nunjucks_filters import FILTERS, TESTS, items
+from tui_eval.scripting.nunjucks_filters import FILTERS, items
 from tui_eval.scripting.nunjucks_grammar import NunjucksParser, Switch, keep_accumulators, rewrite, spelled
-from tui_eval.scripting.nunjucks_members import MAX_ITEMS, member
+from tui_eval.scripting.nunjucks_list_members import MAX_ITEMS
+from tui_eval.scripting.nunjucks_members import member
+from tui_eval.scripting.nunjucks_tests import TESTS
 
 LOOP_MEMBERS = {"index", "index0", "revindex", "revindex0", "first", "last", "length"}
 

@@ -1,4 +1,4 @@
-"""nunjucks' built-in filters and tests, with promptfoo's `load`, on JavaScript's values."""
+"""nunjucks' built-in filters, with promptfoo's `load`, on JavaScript's values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting.nunjucks_members import MAX_ITEMS, member, units
-from tui_eval.scripting.nunjucks_operators import loosely_equal, strictly_equal
+from tui_eval.scripting.nunjucks_list_members import MAX_ITEMS
+from tui_eval.scripting.nunjucks_members import member
+from tui_eval.scripting.nunjucks_string_members import units
 from tui_eval.scripting.nunjucks_values import (
     MAX_TEXT,
     UNDEFINED,
@@ -21,7 +22,6 @@ from tui_eval.scripting.nunjucks_values import (
     is_undefined,
     join,
     number,
-    number_text,
     parse_json,
     text,
     tidy,
@@ -309,42 +309,3 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "urlize": lambda v, *_: text(v),
     "wordcount": lambda v: len(re.findall(r"\w+", text(v), re.ASCII)) or None,
 }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-TESTS: dict[str, Callable[..., Any]] = {
-    "callable": callable,
-    "defined": lambda v: not is_undefined(v),
-    "undefined": is_undefined,
-    "divisibleby": lambda v, by: number(by) != 0 and number(v) % number(by) == 0,
-    "escaped": lambda v: False,
-    "equalto": strictly_equal,
-    "eq": strictly_equal,
-    "sameas": strictly_equal,
-    "ne": lambda a, b: not strictly_equal(a, b),
-    "even": lambda v: number(v) % 2 == 0,
-    "odd": lambda v: number(v) % 2 == 1,
-    "falsy": lambda v: not truthy(v),
-    "truthy": truthy,
-    "ge": lambda a, b: number(a) >= number(b),
-    "greaterthan": lambda a, b: number(a) > number(b),
-    "gt": lambda a, b: number(a) > number(b),
-    "le": lambda a, b: number(a) <= number(b),
-    "lessthan": lambda a, b: number(a) < number(b),
-    "lt": lambda a, b: number(a) < number(b),
-    "lower": lambda v: text(v).lower() == text(v),
-    "upper": lambda v: text(v).upper() == text(v),
-    "none": lambda v: v is None,
-    "null": lambda v: v is None,
-    "number": _is_number,
-    "string": lambda v: isinstance(v, str),
-    "iterable": lambda v: isinstance(v, (str, list, tuple)),
-    "mapping": lambda v: isinstance(v, Mapping),
-    "boolean": lambda v: isinstance(v, bool),
-    "looselyequal": loosely_equal,
-}
-
-__all__ = ["FILTERS", "TESTS", "items", "number_text"]

@@ -247,3 +247,11 @@ def _json_number(value: int | float) -> Any:
     if isinstance(value, float):
         return tidy(value) if math.isfinite(value) else None
     return value
+
+
+def relative(position: Any, size: int, default: int) -> int:
+    """A place that may count from the end, within what there is; `default` for `undefined`."""
+    if is_undefined(position):
+        return default
+    at = integer(position)
+    return max(0, size + at) if at < 0 else min(at, size)
