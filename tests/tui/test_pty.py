@@ -296,3 +296,96 @@ def test_ctrl_l_paints_everything_anew(terminal):
     app.until("refund is approved")
     app.quiet()
     assert "Broadcast" not in app.text and app.text.splitlines()[23].startswith(" enter open")
+
+
+def test_ctrl_z_goes_to_the_shell_and_fg_comes_back(tmp_path):
+    project(tmp_path)
+    (tmp_path / "app.py").write_text(START.replace("{extra}", ""))
+    shell = Terminal(["bash", "--norc", "--noprofile", "-i"], tmp_path, (100, 30), PS1="ready> ")
+    try:
+        shell.until("ready>")
+        shell.send(f"{sys.executable} app.py\r")
+        shell.until("refund is approved")
+        shell.quiet(0.3)
+        shell.send("jj\x1a")
+        shell.until("Stopped")
+        assert shell.output.count(LEFT) == shell.output.count(ENTERED) == 1
+        shell.send("echo $((40+2))\r")
+        shell.until("42")
+        shell.send("fg\r")
+        shell.until("refund is approved")
+        shell.until("? help")
+        shell.quiet(0.3)
+        assert "42" not in shell.text
+        shell.send("q")
+        shell.until("ready>")
+        assert shell.output.count(LEFT) == shell.output.count(ENTERED) == 2
+    finally:
+        shell.close()
+
+
+def test_ctrl_z_without_a_shell_is_no_trap(terminal):
+    app = terminal(size=(120, 30))
+    app.until("refund is approved")
+    app.quiet(0.3)
+    app.send("\x1a")
+    app.until("there is no shell behind the app")
+    app.send("q")
+    assert app.wait() == 0 and restored(app)
+
+
+def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal):
+    import fcntl
+    import struct
+    import termios
+
+    app = terminal()
+    app.until("refund is approved")
+    app.send("?")
+    for columns, lines in [
+        (20, 5),
+        (1, 1),
+        (200, 60),
+        (3, 100),
+        (60, 16),
+        (20, 5),
+        (120, 40),
+        (10, 2),
+        (100, 30),
+    ] * 3:
+        app.screen.resize(lines, columns)
+        fcntl.ioctl(app.handle, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        app.read(0.05)
+    app.send("\x1b")
+    app.until("refund is approved")
+    app.quiet()
+    assert app.text.splitlines()[29].startswith(" enter open")
+    for columns, lines in [(20, 5), (30, 8)]:
+        app.screen.resize(lines, columns)
+        fcntl.ioctl(app.handle, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        app.send("\x0c")
+        app.until("? help")
+        app.quiet(0.3)
+        for keys in (
+            "A",
+            "\x1b",
+            "X",
+            "\x1b",
+            "l",
+            "\x1b",
+            ",",
+            "\x1b",
+            "H",
+            "v",
+            "q",
+            "U",
+            "\x10",
+            "\x1b",
+            "f",
+            "\x1b",
+        ):
+            app.send(keys)
+            app.quiet(0.2)
+            assert app.status is None
+    app.send("Q")
+    assert app.wait() == 0 and restored(app)

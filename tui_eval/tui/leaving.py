@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import suppress
 
@@ -17,7 +18,7 @@ from tui_eval.tui.screens.suites import SuitesScreen
 
 
 class Leaving(Following):
-    """`q Q ctrl+c ctrl+q`, SIGTERM, SIGHUP."""
+    """`q Q ctrl+c ctrl+q ctrl+z`, SIGTERM, SIGHUP."""
 
     def action_close_or_quit(self) -> None:
         """Close a place; on the suites and the live run, quit (and ask while a run goes on)."""
@@ -88,6 +89,13 @@ class Leaving(Following):
                 [("y", "quit", "quit"), ("n", "stay", "stay")],
                 lambda v: self._quit() if v == "quit" else None,
             )
+
+    def action_suspend_process(self) -> None:
+        """To the shell, where there is one that can bring us back."""
+        if os.getpgrp() == os.getsid(0):
+            self.say("there is no shell behind the app to go to; Q leaves, runs go on")
+        else:
+            super().action_suspend_process()
 
     def _leave_by_signal(self, code: int) -> None:
         self._remember()
