@@ -201,16 +201,41 @@ async def test_hostile_texts(tmp_path: Path, size: tuple[int, int]) -> None:
         assert next(p.text for p in live.pieces if p.kind == "user") == "\x1b]0;x\x07 [/b] \u202e"
 
 
+def logged(app: Any, words: str) -> bool:
+    return any(words in text for _, _, text in app.log_lines)
+
+
 async def test_accept(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
         await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
         await pilot.press("!")
         await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
-        assert '["said three"]' in screen_text(app)
+        assert '["said three"]' in screen_text(app) and "enter writes it (Z undoes it)" in screen_text(app)
         await pilot.press("enter")
         await until(lambda: "said three" in (tmp_path / "suite.yaml").read_text(), pilot)
         assert (tmp_path / "suite.yaml").read_text() == SUITE.replace("said thee", "said three")
+        await until(lambda: logged(app, "suite.yaml written: r runs it"), pilot)
+        await pilot.press("Z")
+        await until(lambda: (tmp_path / "suite.yaml").read_text() == SUITE, pilot)
+        await until(lambda: logged(app, "as it was: suite.yaml"), pilot)
+        await pilot.press("Z")
+        await until(lambda: logged(app, "no answer was accepted"), pilot)
+
+
+async def test_what_was_written_over_is_not_taken_back(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("!")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        await pilot.press("enter")
+        await until(lambda: logged(app, "written: r runs it"), pilot)
+        mine = SUITE + "# mine\n"
+        (tmp_path / "suite.yaml").write_text(mine)
+        await pilot.press("Z")
+        await until(lambda: logged(app, "has changed meanwhile"), pilot)
+        assert (tmp_path / "suite.yaml").read_text() == mine
 
 
 async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:

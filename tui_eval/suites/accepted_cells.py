@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.suites.accepted_values import Edited
+from tui_eval.suites.yaml_edit import EditError, NotThere
 
 
 class Cell(NamedTuple):
@@ -51,9 +52,8 @@ def rows(text: str, delimiter: str = ",") -> Iterator[tuple[int, list[Cell]]]:
         yield first, cells
 
 
-def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> tuple[str, str, str, int]:
-    """The text with the `__expected` cell of the record at `line` asking for `value`; with what it said and
-    says, and the line.
+def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> Edited:
+    """The text with the `__expected` cell of the record at `line` asking for `value` (None: for nothing).
 
     Raises:
         EditError: no cell, or more than one, says what was expected.
@@ -78,16 +78,20 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
             if meant.type == kind and meant.value == expected:
                 found.append(cell)
         if len(found) != 1:
-            raise EditError(f"row at line {line}: {len(found)} cells say so: edit the row (e)")
+            raise (EditError if found else NotThere)(
+                f"row at line {line}: {len(found)} cells say so: edit the row (e)"
+            )
         cell = found[0]
         plain = cell.value.strip()
+        if value is None:
+            return Edited(text[: cell.start] + text[cell.end :], plain, "(left out)", line)
         bare = kind == "equals" and plain == expected
         said = ", ".join(map(_listed, value)) if isinstance(value, list) else str(value)
         new = said if bare and parse(said.strip() or " ").type == "equals" else f"{kind}:{said}"
         if new == f"{kind}:{said}" and plain.startswith(f"{kind}: "):
             new = f"{kind}: {said}"
-        return text[: cell.start] + _quoted(new) + text[cell.end :], plain, new, line
-    raise EditError(f"there is no row at line {line} any more: edit the file (e)")
+        return Edited(text[: cell.start] + _quoted(new) + text[cell.end :], plain, new, line)
+    raise NotThere(f"there is no row at line {line} any more: edit the file (e)")
 
 
 def _value(raw: str, delimiter: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui_eval.model import Attempt, Case, Verdict
-from tui_eval.suites.accepted_nodes import drop, only, put
+from tui_eval.suites.accepted_nodes import drop, only, plain, put
 from tui_eval.suites.accepted_texts import nearest
 from tui_eval.suites.accepted_values import Edited, answer_to
 from tui_eval.suites.yaml_edit import EditError, YamlText
@@ -26,7 +26,7 @@ def guide(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
             if one.line == verdict.line
             and len(one.path) > 3
             and one.path[3] == kind
-            and (not listed or (one.node.id == "scalar" and one.node.value == wanted))
+            and (not listed or (one.node.id == "scalar" and plain(one.node) == wanted))
             and (listed or len(one.path) == 4)
         ],
         f"{kind} {wanted!r}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tui_eval.model import Attempt, Case, Verdict
-from tui_eval.suites.accepted_nodes import only, put
+from tui_eval.suites.accepted_nodes import only, plain, put
 from tui_eval.suites.accepted_values import Edited
 from tui_eval.suites.yaml_edit import EditError, YamlText
 
@@ -22,7 +22,12 @@ def nao(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
         if query is None:
             raise EditError("the agent's own SQL is not in the record: edit the case (e)")
         found = document.at("sql")
-        return put(document, only([found] if found else [], "sql"), query)
+        place = only([found] if found else [], "sql")
+        if " ".join(plain(place.node).split()) == " ".join(query.split()):
+            raise EditError(
+                "the agent's own query is this one already; the rows of its answer differ from what it gives"
+            )
+        return put(document, place, query)
     item = next(
         (one for one in document.nodes() if one.path[:1] == ("assertions",) and len(one.path) == 2
          and one.line == verdict.line and one.node.id == "mapping"), None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from tui_eval.guard.yaml_scalars import core_scalar
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_cells import cell_changed
-from tui_eval.suites.accepted_nodes import drop, only, put
-from tui_eval.suites.accepted_values import BUDGETS, EQUALS, HOLDS, LISTS, Edited, budget, new_value
-from tui_eval.suites.yaml_edit import EditError, Found, YamlText
+from tui_eval.suites.accepted_nodes import drop, only, plain, put
+from tui_eval.suites.accepted_values import BUDGETS, EQUALS, HOLDS, LISTS, Edited, budget, new_value, shown
+from tui_eval.suites.yaml_edit import EditError, Found, NotThere, YamlText
 
 
 def promptfoo(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
@@ -23,6 +26,11 @@ def promptfoo(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edit
         for one in document.nodes()
         if one.line == verdict.line and one.node.id == "mapping" and _entry(one.node, "type") == verdict.type
     ]
+    if verdict.expected is not None:  # the line may be another file's, or hold several
+        said = shown(verdict.expected).rstrip("\n")
+        items = [
+            one for one in items if (asked := _asks(document, one)) is None or asked.rstrip("\n") == said
+        ]
     item = only(items, verdict.type)
     return _graded(document, item, verdict, attempt)
 
@@ -41,6 +49,25 @@ def _graded(document: YamlText, item: Found, verdict: Verdict, attempt: Attempt)
     return put(document, target, value)
 
 
+def _asks(document: YamlText, item: Found) -> str | None:
+    """What an assertion asks for, as people are shown it."""
+    found = document.at(*item.path, "value")
+    if found is None:
+        return None
+    if found.node.id == "scalar":
+        return plain(found.node)
+    return shown(_value(found.node))
+
+
+def _value(node: Any) -> Any:
+    """A node's value, as the reader of suites has it."""
+    if node.id == "sequence":
+        return [_value(item) for item in node.value]
+    if node.id == "mapping":
+        return {str(key.value): _value(value) for key, value in node.value}
+    return core_scalar(node.value) if not node.style else node.value
+
+
 def _entry(node: Any, key: str) -> str | None:
     return next((str(v.value) for k, v in node.value if k.value == key and v.id == "scalar"), None)
 
@@ -51,8 +78,25 @@ def table(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
     Raises:
         EditError: it cannot be changed without guessing.
     """
-    if verdict.type in BUDGETS or verdict.type not in EQUALS | HOLDS | LISTS:
+    kind, known = verdict.type, EQUALS | HOLDS | LISTS
+    if kind.startswith("not-") and kind.removeprefix("not-") in known:
+        return cell_changed(text, verdict.line, kind, verdict.expected, None)
+    if kind not in known:
         raise EditError("only a person can say what the cell should ask for: edit the row (e)")
-    value = new_value(verdict, attempt)
-    expected = verdict.expected
-    return cell_changed(text, verdict.line, verdict.type, expected, value)
+    return cell_changed(text, verdict.line, kind, verdict.expected, new_value(verdict, attempt))
+
+
+def json_lines(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
+    """A promptfoo file with a test of JSON on each line, one assertion as the answer has it.
+
+    Raises:
+        EditError: it cannot be changed without guessing.
+    """
+    lines = text.split("\n")
+    at = verdict.line or case.line
+    if not 0 < at <= len(lines) or not lines[at - 1].strip():
+        raise NotThere(f"there is no test at line {at} any more: edit the file (e)")
+    alone = msgspec.structs.replace(verdict, line=1)
+    edited = promptfoo(lines[at - 1], case, alone, attempt)
+    lines[at - 1] = edited.text
+    return edited._replace(text="\n".join(lines), line=at)

@@ -8,7 +8,7 @@ from tui_eval.suites.yaml_edit import EditError
 
 LONGEST = 200_000
 """Characters of an answer that are looked through."""
-_NEAR = 55.0
+_NEAR = 70.0
 """Similarity (0-100) from which a part counts as what was meant."""
 
 
@@ -34,7 +34,24 @@ def nearest(wanted: str, answer: str) -> str:
         start -= 1
     while end < len(answer) and _joined(answer, end):
         end += 1
-    return " ".join(answer[start:end].split()) if "\n" not in wanted else answer[start:end].strip()
+    near = " ".join(answer[start:end].split()) if "\n" not in wanted else answer[start:end].strip()
+    near = _without_marks(near, wanted)
+    if not near or (_DIGIT.search(wanted) and not _DIGIT.search(near)):
+        raise EditError(f"no part of the answer is near {wanted[:60]!r}: edit the case (e)")
+    return near
+
+
+_DIGIT = re.compile(r"\d")
+_MARKS = "*_`~\"'.,;:!?()[]{}<>|#"
+
+
+def _without_marks(near: str, wanted: str) -> str:
+    """The text without marks at its ends (of Markdown, of a sentence) that were not asked for."""
+    while near and near[-1] in _MARKS and not wanted.endswith(near[-1]):
+        near = near[:-1].rstrip()
+    while near and near[0] in _MARKS and not wanted.startswith(near[0]):
+        near = near[1:].lstrip()
+    return near
 
 
 _NUMBER = re.compile(r"[-+]?\d[\d,. ]*\d%?|\d%?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from tui_eval.model import Attempt, Verdict
 from tui_eval.suites.accepted_texts import nearest
@@ -18,8 +18,15 @@ HOLDS = frozenset({"contains", "icontains", "starts-with"})
 LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
 BUDGETS = frozenset({"latency", "cost"})
 
-Edited = tuple[str, str, str, int]
-"""The file's text, what the value was and is, its line."""
+
+class Edited(NamedTuple):
+    """The file's text, what the value was and is, its line, and what else to know of the change."""
+
+    text: str
+    before: str
+    after: str
+    line: int
+    note: str = ""
 
 
 def shown(value: Any) -> str:

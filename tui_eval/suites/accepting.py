@@ -20,9 +20,9 @@ from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_guide import guide
 from tui_eval.suites.accepted_nao import nao
 from tui_eval.suites.accepted_neuro_san import neuro_san
-from tui_eval.suites.accepted_promptfoo import promptfoo, table
+from tui_eval.suites.accepted_promptfoo import json_lines, promptfoo, table
 from tui_eval.suites.accepted_values import Edited, shown
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.suites.yaml_edit import EditError, NotThere
 
 
 class Change(NamedTuple):
@@ -37,17 +37,19 @@ class Change(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What accepting an attempt comes to: its changes in order, what cannot be changed and why, and for
-    each file (absolute) its text before and after all changes."""
+    """What accepting an attempt comes to: its changes in order, what cannot be changed and why, for
+    each file (absolute) its text before and after all changes, and what else to know of the changes."""
 
     changes: list[Change]
     unable: list[str]
     texts: dict[str, tuple[str, str]]
+    notes: list[str]
 
     @property
     def diff(self) -> str:
-        """All changes as one unified diff; they are all in the case's own file."""
-        return "".join(diff_of(self.changes[0].path, old, new) for old, new in self.texts.values())
+        """All changes as one unified diff."""
+        names = dict.fromkeys(change.path for change in self.changes)
+        return "".join(diff_of(name, *texts) for name, texts in zip(names, self.texts.values(), strict=True))
 
 
 def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
@@ -58,37 +60,84 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
         attempt: the recorded answer, with what was judged of it.
         root: the project root.
     """
-    proposal = Proposal([], [], {})
-    name = case.file or case.suite
-    path = Path(os.path.abspath(root / name))
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        proposal.unable.append(f"{name}: {getattr(error, 'strerror', None) or 'not UTF-8'}")
-        return proposal
-    newline = "\r\n" if "\r\n" in text else "\n"
-    text = old = text.replace("\r\n", "\n")
-    editor = _editor(path, case)
+    proposal = Proposal([], [], {}, [])
+    # What every test of a promptfoo config is asked (defaultTest) stands there, not in the test's own file.
+    names = (
+        dict.fromkeys((case.file or case.suite, case.suite))
+        if case.format == "promptfoo"
+        else [case.file or case.suite]
+    )
+    files: dict[str, _File] = {}
+    for name in names:
+        try:
+            files[name] = _File(Path(os.path.abspath(root / name)))
+        except (OSError, UnicodeDecodeError) as error:
+            proposal.unable.append(f"{name}: {getattr(error, 'strerror', None) or 'not UTF-8'}")
+            return proposal
     lines = _lines_now(case)
     # From the end, so that the lines before keep their numbers.
     placed = [msgspec.structs.replace(v, line=lines.get(_key(v), v.line)) for v in attempt.verdicts]
     for verdict in sorted(placed, key=lambda verdict: -verdict.line):
         if verdict.passed is not False or verdict.type in ("assert-set", "suite"):
             continue
-        try:
-            new, before, after, line = editor(text, case, verdict, attempt)
-        except EditError as why:
-            proposal.unable.append(f"{verdict.type}: {why}")
-            continue
-        if new == text:
-            continue
-        proposal.changes.append(Change(name, line, before, after, diff_of(name, text, new)))
-        text = new
-    proposal.changes.sort(key=lambda change: change.line)
-    if text != old:
-        proposal.texts[str(path)] = (old.replace("\n", newline), text.replace("\n", newline))
+        problem: EditError | None = None
+        for name, file in files.items():
+            try:
+                edited = _editor(file.path, case)(file.new, case, verdict, attempt)
+            except NotThere as why:
+                problem = problem or why
+                continue
+            except EditError as why:
+                problem = why
+                break
+            problem = None
+            if edited.text != file.new:
+                diff = diff_of(name, file.new, edited.text)
+                proposal.changes.append(Change(name, edited.line, edited.before, edited.after, diff))
+                if edited.note and edited.note not in proposal.notes:
+                    proposal.notes.append(edited.note)
+                file.new = edited.text
+            break
+        if problem is not None:
+            proposal.unable.append(f"{verdict.type}: {problem}")
+    order = list(files)
+    proposal.changes.sort(key=lambda change: (order.index(change.path), change.line))
+    for file in files.values():
+        if file.new != file.old:
+            proposal.texts[str(file.path)] = (file.whole, _with_line_ends(file.whole, file.old, file.new))
     return proposal
+
+
+class _File:
+    """A file as it is (`whole`), with line feeds alone (`old`), and as it is to be (`new`).
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.whole = path.read_bytes().decode("utf-8")
+        self.old = self.new = self.whole.replace("\r\n", "\n")
+
+
+def _with_line_ends(whole: str, old: str, new: str) -> str:
+    """The new text with the line ends of the file; where it has both kinds, each line that stays has its own
+    and others have that of the line before."""
+    if whole == old:
+        return new
+    if whole.count("\r\n") == old.count("\n"):
+        return new.replace("\n", "\r\n")
+    kept = [line.endswith("\r") for line in whole.split("\n")]
+    lines, fresh = old.split("\n"), new.split("\n")
+    made: list[str] = []
+    for _, i1, i2, j1, j2 in difflib.SequenceMatcher(None, lines, fresh, autojunk=False).get_opcodes():
+        for offset, line in enumerate(fresh[j1:j2]):
+            at = i1 + offset if i1 + offset < i2 else max(i2 - 1, 0)
+            made.append(line + ("\r" if kept[at] else ""))
+    made[-1] = made[-1].removesuffix("\r")
+    return "\n".join(made)
 
 
 def _lines_now(case: Case) -> dict[tuple[str, str, int | None], int]:
@@ -158,6 +207,8 @@ def _editor(path: Path, case: Case) -> Editor:
         return neuro_san
     if suffix == ".csv":
         return table
+    if suffix == ".jsonl":
+        return json_lines
     if suffix in (".yaml", ".yml", ".json"):
         return {"nao": nao, "start_to_agent": guide}.get(case.format, promptfoo)
 

@@ -18,6 +18,10 @@ class EditError(Exception):
     """The change cannot be made in this text; one clear line."""
 
 
+class NotThere(EditError):
+    """What is to change is not in this text."""
+
+
 class Found(NamedTuple):
     """A node with its key path, its place, and, for a value, the line of its key."""
 
@@ -41,12 +45,18 @@ class YamlText:
 
         self.text = text
         self._shift = 1 if text.startswith("\ufeff") else 0
-        reader = YAML(typ="rt", pure=True)
-        try:
-            self.root: Any = reader.compose(text[self._shift :])
-        except (YAMLError, ValueError, RecursionError) as error:
-            words = " ".join(str(getattr(error, "problem", None) or error).split())
-            raise EditError(f"not valid YAML: {words}") from None
+        self.root: Any = None
+        source = text[self._shift :]
+        problem: Exception | None = None
+        # The suites' reader takes tabs between tokens, ruamel's does not; places are the same with blanks.
+        for attempt in (source, source.replace("\t", " ")) if "\t" in source else (source,):
+            try:
+                self.root = YAML(typ="rt", pure=True).compose(attempt)
+                return
+            except (YAMLError, ValueError, RecursionError) as error:
+                problem = error
+        words = " ".join(str(getattr(problem, "problem", None) or problem).split())
+        raise EditError(f"not valid YAML: {words}") from None
 
     def nodes(self) -> Iterator[Found]:
         """Every value of the document; aliases only where their anchor is."""
@@ -77,6 +87,12 @@ class YamlText:
     def at(self, *path: str | int) -> Found | None:
         """The node at a key path."""
         return next((found for found in self.nodes() if found.path == path), None)
+
+    def anchor_around(self, found: Found) -> str:
+        """The anchor that a value stands within, of those that are referred to; empty where there is none."""
+        around = {found.path[:length] for length in range(len(found.path))}
+        named = [one.node.anchor for one in self.nodes() if one.path in around and one.node.anchor]
+        return next((str(name) for name in reversed(named) if f"*{name}" in self.text), "")
 
     def replace(self, found: Found, value: Any) -> str:
         """The text with another value in the place of this one, in the same style where that can be.

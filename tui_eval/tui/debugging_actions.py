@@ -1,4 +1,4 @@
-"""Between a red case and a green one: step, go on from a turn, judge again, accept.
+"""Between a red case and a green one: step, go on from a turn, judge again.
 
 What an action needs is imported when it is used: the first paint does not wait for it.
 """
@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import Recorded, RunRequest
-from tui_eval.model import Attempt
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
@@ -19,12 +17,11 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_tree import Entry
 
 if TYPE_CHECKING:
-    from tui_eval.suites.accepting import Proposal
     from tui_eval.tui.state.case_content import CaseContent
 
 
 class DebuggingActions(EditingActions, Following):
-    """`b . !`."""
+    """`b .`."""
 
     # -- requests
 
@@ -119,58 +116,6 @@ class DebuggingActions(EditingActions, Following):
         folder = self.run_folder(run_id) if run_id else None
         where = Where(pointer, folder, None, item.case if item is not None else None, None)
         run_in_thread(self, partial(load, where), take, name="attempt", opens=True)
-
-    # -- accept
-
-    def action_accept(self) -> None:
-        """Show what would have to change in the case, then write it."""
-        from tui_eval.suites.accepting import propose
-
-        pointer = self.pointer()
-        if pointer is None:
-            self.say("put the cursor on a case first")
-            return
-        item = self.state.by_id.get(pointer.case_id)
-
-        def take(content: CaseContent) -> None:
-            case = item.case if item is not None and item.case is not None else content.case
-            if content.attempt is None or case is None:
-                self.say(content.problem or "there is no finished attempt to accept")
-            elif content.attempt.outcome == "passed":
-                self.say("it has passed: there is nothing to change")
-            else:
-                work = partial(propose, case, content.attempt, self.state.root)
-                proposed = partial(self._proposed, content.attempt)
-                run_in_thread(self, work, proposed, name="accept", opens=True)
-
-        self._with_attempt(pointer, take)
-
-    def _proposed(self, attempt: Attempt, proposal: Proposal) -> None:
-        from tui_eval.suites.accepting import write
-        from tui_eval.tui.screens.change import ChangeScreen
-
-        if not proposal.changes and not proposal.unable:
-            self.say("nothing of the case failed that a change would mend")
-            return
-        count = len(proposal.changes)
-        title = f"Accept the answer: {count} change{'s' if count != 1 else ''} to the case"
-
-        def answer(value: str | None) -> None:
-            if value == "edit":
-                self.action_edit_case()
-            if value == "write":
-                names = list(proposal.texts)
-                run_in_thread(
-                    self, partial(write, proposal), lambda _: self._written(names), self._not_written,
-                    name="accept",
-                )  # fmt: skip
-
-        self.push_screen(ChangeScreen(title, proposal.diff, proposal.unable, edits=True), answer)
-
-    def _written(self, names: list[str]) -> None:
-        self.reload_suites(names)
-        shown = ", ".join(Path(name).name for name in names)
-        self.say(f"written: {shown}; r runs it")
 
     def _not_written(self, error: Exception) -> None:
         self.problem(str(error))

@@ -9,8 +9,8 @@ import msgspec
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.tui.accept_actions import AcceptActions
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.noting import note_words
@@ -30,7 +30,7 @@ ANSWERS = (
 )
 
 
-class NotingActions(DebuggingActions):
+class NotingActions(AcceptActions):
     """The Case screen has its own `m`, for the attempt looked at."""
 
     def note_case(self, place: ListPlace, pointer: CasePointer) -> None:

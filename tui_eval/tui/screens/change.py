@@ -30,8 +30,21 @@ class ChangeScreen(ModalScreen[str | None]):
     ChangeScreen LinesPane { height: 1fr; }
     """
 
-    def __init__(self, title: str, diff: str, notes: Sequence[str] = (), *, edits: bool = False) -> None:
+    def __init__(
+        self,
+        title: str,
+        diff: str,
+        notes: Sequence[str] = (),
+        *,
+        told: Sequence[str] = (),
+        edits: bool = False,
+        taken_back: str = "",
+    ) -> None:
+        """`notes` say what cannot be changed, `told` what else to know of what is, `taken_back` is the key
+        that undoes it."""
         super().__init__()
+        self._told = list(told)
+        self._taken_back = taken_back
         self._heading = title
         self._diff = diff
         self._notes = list(notes)
@@ -42,7 +55,8 @@ class ChangeScreen(ModalScreen[str | None]):
         with Vertical():
             yield Static(visible(self._heading, newlines=False), classes="title", markup=False)
             yield LinesPane(self._paragraphs())
-            keys = "enter writes it" if self._diff else ""
+            back = f" ({self._taken_back} undoes it)" if self._taken_back else ""
+            keys = f"enter writes it{back}" if self._diff else ""
             keys += "   e edits the file instead" if self._edits else ""
             yield Static(f"{keys}   esc leaves".strip(), markup=False)
 
@@ -52,12 +66,13 @@ class ChangeScreen(ModalScreen[str | None]):
 
     def _paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []
-        for line in self._diff.split("\n"):
+        for line in self._diff.removesuffix("\n").split("\n") if self._diff else ():
             text = visible(line.rstrip("\r"), newlines=False) if line else ""
             style = "dim" if line.startswith(("---", "+++", "@@")) else "text"
             if style == "text" and line[:1] in "+-" and line:
                 style = "good" if line[0] == "+" else "bad"
             shown.append((style, text.replace("␉", "    ")))
+        shown += [("warn", visible(note, newlines=False)) for note in self._told]
         if self._notes:
             shown.append(("title", "Not changed"))
             shown += [("item", visible(note, newlines=False)) for note in self._notes]
