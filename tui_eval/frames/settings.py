@@ -43,6 +43,18 @@ class ComparisonSettings:
         return ATOL if self.atol is None else self.atol
 
     @classmethod
+    def kept(cls, values: Mapping[str, Any]) -> ComparisonSettings:
+        """Settings as a run keeps them with an attempt's rows; what is not known is left out."""
+        known = ("rtol", "atol", "decimals", "ordered", "key", "exact_integers")
+        given = {name: values[name] for name in known if values.get(name) is not None}
+        if "exact_integers" not in given and (given.get("rtol"), given.get("atol")) == (RTOL, ATOL):
+            given["exact_integers"] = True  # runs before 0.2 kept the tolerance in force, given or not
+        try:
+            return cls.of(given)
+        except ValueError:
+            return cls()
+
+    @classmethod
     def of(cls, values: Mapping[str, Any] | None) -> ComparisonSettings:
         """Settings from a `comparison:` mapping; unknown keys are the reader's business.
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tui_eval.guard.text import storable
 from tui_eval.reports import results
-from tui_eval.reports.page_case import Result, case_html, dollars, safe, seconds
+from tui_eval.reports.page_case import ROWS, Result, case_html, dollars, seconds
 from tui_eval.reports.page_style import STYLE
+from tui_eval.reports.page_text import safe
 from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
@@ -168,7 +169,7 @@ def _cases(
     reader: RunReader, cases: Sequence[CaseRow], summaries: Sequence[CaseSummary], whole: bool
 ) -> Iterator[str]:
     """Every case under its suite's heading, in the order of the results."""
-    groups = groupby(results.rows_with_case(reader), key=lambda found: found[0])
+    groups = groupby(results.rows_with_attempt(reader), key=lambda found: found[0])
     ref, rows = next(groups, (0, iter(())))
     suite = None
     order = sorted(range(len(cases)), key=lambda index: (cases[index].suite, cases[index].id))
@@ -179,6 +180,6 @@ def _cases(
             yield f"<h3>{safe(suite, 500)}</h3>"
         own: list[Result] = []
         if cases[index].id == ref:
-            own = [storable(row) for _, row in rows]
+            own = [storable(row) | {ROWS: attempt.data} for _, attempt, row in rows]
             ref, rows = next(groups, (0, iter(())))
         yield case_html(cases[index].id, item, own, passed_whole=whole)

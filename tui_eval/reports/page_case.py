@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from tui_eval.guard.text import clip, visible
+from tui_eval.guard.text import clip
+from tui_eval.reports.page_data import data_html
+from tui_eval.reports.page_text import safe, text_of
 from tui_eval.store.summary import CaseSummary
 
-_LONGEST = 20_000
-_ROWS, _COLUMNS = 20, 12
+_PROMPT, _SHORT = 40, 60
 GLYPHS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
 
 Result = dict[str, Any]
 """One entry of `results[]`, storable."""
-
-
-def safe(text: object, limit: int = _LONGEST) -> str:
-    """Foreign text: controls visible, nothing in it markup."""
-    return html.escape(visible(clip(str(text), limit)))
+ROWS = " rows"
+"""Key of the rows as they were compared, beside what a results file has."""
 
 
 def mark(outcome: str | None) -> str:
@@ -42,7 +38,8 @@ def dollars(cost: float | None) -> str:
 def case_html(number: int, item: CaseSummary, results: Sequence[Result], *, passed_whole: bool = True) -> str:
     """A case with its attempts; without `passed_whole` those that passed have no transcript."""
     prompt = next((row["prompt"] for row in results if row.get("prompt")), "")
-    who = " · ".join(safe(part, 80) for part in (item.agent, item.model, str(prompt or "")) if part)
+    parts = (item.agent, item.model, clip(str(prompt or ""), _PROMPT))
+    who = " · ".join(safe(part, 80) for part in parts if part)
     marks = "".join(GLYPHS.get(row["outcome"], "◌") for row in results)
     ratio = f"{marks if len(marks) <= 5 else ''} {item.passed}/{item.attempts}".strip()
     flaky = ' data-flaky="yes"' if item.flaky else ""
@@ -76,7 +73,7 @@ def _attempt(row: Result, *, alone: bool, whole: bool) -> str:
         parts.append(f"<p>A person says: {safe(said)}</p>")
     if row["error"]:
         parts.append(f'<p class="error">! {safe(row["error"])}</p>')
-    parts += [_verdicts(row["assertions"]), _data(row["details"])]
+    parts += [_verdicts(row["assertions"]), data_html(row["details"], row.get(ROWS))]
     if whole:
         parts += [_entry(entry) for entry in row["transcript"]]
     return "".join(parts) + "</div></details>"
@@ -93,38 +90,18 @@ def _verdicts(verdicts: Sequence[Result]) -> str:
             f'<strong>{safe(verdict["type"])}</strong>{target} <span class="muted">{safe(verdict["reason"], 2000)}</span>'
         )
         if outcome != "passed":
-            for name in ("expected", "actual"):
-                if verdict[name] not in (None, ""):
-                    item += f'<div class="who">{name}</div><pre>{safe(_value(verdict[name]), 2000)}</pre>'
+            item += _values([(name, text_of(verdict[name])) for name in ("expected", "actual")
+                             if verdict[name] not in (None, "")])  # fmt: skip
         items.append(item)
     return f'<ul class="verdicts">{"".join(items)}</ul>' if items else ""
 
 
-def _data(details: Result) -> str:
-    parts: list[str] = []
-    if details.get("comparison"):
-        parts.append(f'<div class="who">what differs</div><pre>{safe(details["comparison"])}</pre>')
-        frames = [
-            f'<div><div class="who">{name}</div>{_frame(details.get(f"{name}_data"))}</div>'
-            for name in ("expected", "actual")
-        ]
-        parts.append(f'<div class="sides">{"".join(frames)}</div>')
-    if details.get("reference_sql"):
-        parts.append(f'<div class="who">expected SQL</div><pre>{safe(details["reference_sql"])}</pre>')
-    return "".join(parts)
-
-
-def _frame(rows: Sequence[Result] | None) -> str:
-    if not rows:
-        return '<p class="muted">no rows</p>'
-    columns = list(dict.fromkeys(str(name) for row in rows[:_ROWS] for name in row))[:_COLUMNS]
-    head = "".join(f"<th>{safe(name, 60)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{safe(_value(row.get(name)), 200)}</td>" for name in columns) + "</tr>"
-        for row in rows[:_ROWS]
-    )
-    more = f'<p class="muted">{len(rows) - _ROWS:,} more rows</p>' if len(rows) > _ROWS else ""
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>{more}'
+def _values(values: Sequence[tuple[str, str]]) -> str:
+    """What was expected and what came: short values in a line, others in a box each."""
+    if all(len(text) <= _SHORT and "\n" not in text for _, text in values):
+        shown = [f'<span class="who">{name}</span> <code>{safe(text)}</code>' for name, text in values]
+        return f"<div>{' '.join(shown)}</div>" if shown else ""
+    return "".join(f'<div class="who">{name}</div><pre>{safe(text, 2000)}</pre>' for name, text in values)
 
 
 def _entry(entry: Result) -> str:
@@ -133,10 +110,6 @@ def _entry(entry: Result) -> str:
     )
     took = f" · {seconds(entry['duration_ms'])}" if entry["duration_ms"] else ""
     value = entry["arguments"] if entry["arguments"] is not None else entry["result"]
-    shown = [entry["text"], "" if value is None else _value(value), entry["error"] or ""]
+    shown = [entry["text"], "" if value is None else text_of(value), entry["error"] or ""]
     body = "\n".join(part for part in shown if part)
     return f'<div class="who">turn {entry["turn"]} · {who}{took}</div><pre>{safe(body)}</pre>'
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)

@@ -35,9 +35,12 @@ cursor: pointer; list-style: none; } .case > summary::-webkit-details-marker { d
 .case[open] > summary .why { white-space: pre-wrap; } .name { font-weight: 600; overflow-wrap: anywhere; }
 .inside { padding: .5rem 0 1.25rem 7.5rem; } .attempt > summary { cursor: pointer; padding: .2rem 0; }
 .attempt .attempt-inside { border-left: 3px solid var(--line); padding-left: 1rem; margin: .25rem 0 1rem; }
+code { font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; background: var(--panel); padding: .1rem .35rem;
+border-radius: 3px; margin-right: .5rem; overflow-wrap: anywhere; }
 pre { font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
 margin: .15rem 0 .6rem; background: var(--panel); padding: .5rem .75rem; border-radius: 4px; }
 ul.verdicts { list-style: none; margin: .25rem 0; padding: 0; } ul.verdicts li { margin: .2rem 0; }
+.cells { width: auto; } .cells td { padding-right: 1.5rem; } .cells td:first-child { white-space: nowrap; }
 .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
 svg { display: block; width: 100%; height: 4rem; color: var(--passed); margin: .5rem 0 1rem; }
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: .75rem; margin: 1rem 0 1.5rem; }

@@ -86,6 +86,12 @@ def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
 
 def rows_with_case(reader: RunReader) -> Iterator[tuple[int, dict[str, Any]]]:
     """The same, each with the id of its case's row in the run."""
+    for case_ref, _, made in rows_with_attempt(reader):
+        yield case_ref, made
+
+
+def rows_with_attempt(reader: RunReader) -> Iterator[tuple[int, Attempt, dict[str, Any]]]:
+    """The same, each with the id of its case's row in the run and the attempt that it is made of."""
     cases = {row.id: row for row in reader.cases()}
     done = [row for row in reader.attempts() if row.state == "done"]
     done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
@@ -102,7 +108,7 @@ def rows_with_case(reader: RunReader) -> Iterator[tuple[int, dict[str, Any]]]:
             made["trace"] = msgspec.to_builtins(attempt.trace)
         if row.id in notes:
             made["note"] = _note(notes[row.id])
-        yield row.case_ref, made
+        yield row.case_ref, attempt, made
 
 
 def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from tui_eval.reports.comparison import (
     document,
     steadiness,
 )
-from tui_eval.reports.page_case import dollars, safe, seconds
+from tui_eval.reports.page_case import dollars, seconds
+from tui_eval.reports.page_text import safe
 from tui_eval.reports.web_home import places
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together

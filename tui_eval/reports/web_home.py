@@ -8,7 +8,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tui_eval.reports import page
-from tui_eval.reports.page_case import dollars, safe
+from tui_eval.reports.page_case import dollars
+from tui_eval.reports.page_text import safe
 from tui_eval.store.index import Index
 from tui_eval.store.schema import RunSummary
 

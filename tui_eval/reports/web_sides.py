@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tui_eval.model import Attempt
 from tui_eval.reports import page
-from tui_eval.reports.page_case import dollars, mark, safe, seconds
+from tui_eval.reports.page_case import dollars, mark, seconds
+from tui_eval.reports.page_text import safe
 from tui_eval.reports.together import Together, together
 from tui_eval.reports.web_compare import NotThere, Side, read
 from tui_eval.reports.word_difference import Piece, pieces

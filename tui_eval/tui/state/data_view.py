@@ -27,16 +27,9 @@ _LIKELY = 0.8
 
 def settings_of(details: DataDetails) -> Any:
     """The comparison's settings as `frames` wants them; what it does not know is left out."""
-    from tui_eval.frames.settings import ATOL, RTOL, ComparisonSettings
+    from tui_eval.frames.settings import ComparisonSettings
 
-    known = ("rtol", "atol", "decimals", "ordered", "key", "exact_integers")
-    values = {name: details.settings[name] for name in known if details.settings.get(name) is not None}
-    if "exact_integers" not in values and (values.get("rtol"), values.get("atol")) == (RTOL, ATOL):
-        values["exact_integers"] = True  # runs before 0.2 kept the tolerance in force, given or not
-    try:
-        return ComparisonSettings.of(values)
-    except ValueError:
-        return ComparisonSettings()
+    return ComparisonSettings.kept(details.settings)
 
 
 def make(details: DataDetails, folder: Path | None = None) -> DataView:

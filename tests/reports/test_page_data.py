@@ -1,0 +1,93 @@
+"""The HTML page's rows: aligned as they were compared, differing cells marked, nothing of them markup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.attempts import HOSTILE, missing_row, wrong_cell
+from tests.tui.case_host import write_run
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.model import DataDetails
+from tui_eval.reports import page, page_data
+from tui_eval.reports.page_data import data_html
+from tui_eval.store.reader import RunReader
+
+TOLD = {"comparison": "row 2 differs", "expected_data": [{"a": 1}], "actual_data": [{"a": 2}]}
+
+
+def rows(*values: object, extra: int = 0) -> list[dict]:
+    return [{"id": number, "value": value} for number, value in enumerate([*values, *range(extra)])]
+
+
+def test_only_rows_that_differ_are_shown_and_their_cells_marked() -> None:
+    data = DataDetails(
+        rows(1.0, 2.0, 3.0, 4.0), rows(1.0, 2.5, 3.0)[::-1], ["id", "value"], settings={"key": ["id"]}
+    )
+    shown = data_html(TOLD, data)
+    assert "2 of 4 rows differ" in shown and "<td>1</td><td><del>2.0</del> <ins>2.5</ins>" in shown
+    assert "− missing" in shown and "<del>4.0</del>" in shown and "3.0" not in shown
+    assert "off by 0.5" in shown
+    extra = data_html(TOLD, DataDetails(rows(1), rows(1, 7), ["id", "value"]))
+    assert "+ extra" in extra and "<ins>7</ins>" in extra
+
+
+def test_what_the_suite_tolerates_is_not_marked() -> None:
+    data = DataDetails(rows(100.0, 5.0), rows(100.4, 9.0), ["id", "value"], settings={"rtol": 0.01})
+    shown = data_html(TOLD, data)
+    assert "1 of 2 rows differ" in shown and "100.4" not in shown
+    assert "2 of 2 rows differ" in data_html(
+        TOLD, DataDetails(rows(100.0, 5.0), rows(100.4, 9.0), ["id", "value"])
+    )
+
+
+def test_many_rows_and_columns_stop_and_say_so() -> None:
+    wide = {f"c{number}": number for number in range(20)}
+    data = DataDetails(
+        [{"id": n, **wide} for n in range(50)],
+        [{"id": n, **wide, "c1": -1} for n in range(50)],
+        ["id", *wide],
+    )
+    shown = data_html(TOLD, data)
+    assert "50 of 50 rows differ, the first 20; 9 more columns" in shown and shown.count("<tr>") == 21
+
+
+@pytest.mark.parametrize(
+    "data", [None, DataDetails(None, None), DataDetails(rows(1), []), DataDetails(rows(1), rows(1), ["id"])]
+)
+def test_where_nothing_can_be_aligned_both_stand_side_by_side(data: DataDetails | None) -> None:
+    shown = data_html(TOLD, data)
+    assert 'class="sides"' in shown and "<td>1</td>" in shown and "<td>2</td>" in shown
+
+
+def test_a_panic_of_the_library_ends_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panics(data: DataDetails) -> None:
+        raise PanicException("at src/lib.rs")
+
+    monkeypatch.setattr(page_data, "_difference", panics)
+    assert 'class="sides"' in data_html(TOLD, DataDetails(rows(1), rows(2), ["id", "value"]))
+
+
+def test_hostile_cells_are_text() -> None:
+    bad = f"<img src=x>{HOSTILE}".encode("utf-8", "replace").decode()
+    data = DataDetails(
+        [{"id": 1, bad: bad}], [{"id": 1, bad: bad + "!"}], ["id", bad], settings={"key": ["id"]}
+    )
+    shown = data_html({**TOLD, "comparison": bad, "reference_sql": bad}, data)
+    assert (
+        "<img" not in shown
+        and "<del>" in shown
+        and not {chr(code) for code in CONTROL_TABLE} - {"\n"} & set(shown)
+    )
+
+
+def test_the_page_of_a_run_has_them(tmp_path: Path) -> None:
+    reader = RunReader(write_run(tmp_path, [[wrong_cell()], [missing_row()]]))
+    text = "".join(page.pieces(reader))
+    reader.close()
+    assert text.count('class="cells"') == 2 and "<del>" in text and "<ins>" in text and "rows differ" in text
+    assert "<script" not in text
