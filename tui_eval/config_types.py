@@ -16,7 +16,7 @@ AgentType = Literal[
     "openai", "anthropic", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
     "silent",  # `check --vacuous`
     # Made from promptfoo's providers, not written by hand:
-    "promptfoo-http", "webhook", "ollama", "javascript", "ruby", "sequence", "simulated-user",
+    "promptfoo-http", "webhook", "websocket", "ollama", "javascript", "ruby", "sequence", "simulated-user",
     "openai-responses", "litellm", "huggingface-classifier", "openai-moderation",
 ]  # fmt: skip
 DatabaseType = Literal["duckdb", "sqlite", "files", "postgres"]

@@ -28,6 +28,7 @@ TYPES: dict[str, str] = {
     "replay": "tui_eval.agents.replay:ReplayAgent",
     "promptfoo-http": "tui_eval.agents.promptfoo_http:PromptfooHttpAgent",
     "ollama": "tui_eval.agents.ollama:OllamaAgent",
+    "websocket": "tui_eval.agents.promptfoo_websocket:WebSocketAgent",
     "webhook": "tui_eval.agents.promptfoo_webhook:WebhookAgent",
     "javascript": "tui_eval.agents.javascript:JavaScriptAgent",
     "ruby": "tui_eval.agents.ruby:RubyAgent",

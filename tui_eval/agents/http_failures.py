@@ -17,7 +17,7 @@ FAILURES = (httpx.TransportError, aiohttp.ClientError, OSError, TimeoutError)
 
 def failure_text(error: BaseException) -> str:
     """Why a connection failed, in a few words."""
-    cause: BaseException = error.__cause__ or error
+    cause: BaseException = error if isinstance(error, aiohttp.ClientError) else error.__cause__ or error
     if isinstance(cause, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
     if isinstance(cause, (httpx.TimeoutException, aiohttp.ServerTimeoutError, TimeoutError)):

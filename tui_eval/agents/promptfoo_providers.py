@@ -80,6 +80,9 @@ def other_provider(
         )
     if kind == "webhook" and rest:
         return AgentSpec(provider_id, "webhook", {"url": rest, "config": settings}, base=base)
+    if kind in ("ws", "wss", "websocket"):
+        url = settings.get("url") or (rest if kind == "websocket" else provider_id)
+        return AgentSpec(provider_id, "websocket", {"url": str(url), "config": settings}, base=base)
     if provider_id == "sequence":
         return AgentSpec(provider_id, "sequence", {"config": settings}, base=base)
     if provider_id == "promptfoo:simulated-user":

@@ -218,7 +218,7 @@ def _find_agent(case: Case, config: Config) -> AgentSpec:
     )
 
 
-_ALONE = frozenset(("python", "javascript", "ruby", "command", "promptfoo-http", "webhook"))
+_ALONE = frozenset(("python", "javascript", "ruby", "command", "promptfoo-http", "webhook", "websocket"))
 """Types of agents that promptfoo gives their own `config` alone: a person's code and endpoints."""
 
 
