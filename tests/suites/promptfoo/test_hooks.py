@@ -16,7 +16,8 @@ from tui_eval.model import Suite
 from tui_eval.promptfoo_words import test_of as shape_of
 from tui_eval.scripting.node_host import NodeHost
 from tui_eval.scripting.python_host import PythonHost
-from tui_eval.suites.promptfoo.hooks import HookError, Hooks, suite_of
+from tui_eval.suites.promptfoo.hooked_cases import suite_of
+from tui_eval.suites.promptfoo.hooks import HookError, Hooks
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 

@@ -14,7 +14,7 @@ from tui_eval import suites
 from tui_eval.config import Config, SuiteRule
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
-from tui_eval.suites.promptfoo import cases as module
+from tui_eval.suites.promptfoo import suite_cases as module
 from tui_eval.suites.promptfoo.lazy import LazyCases
 
 CONFIG = """

@@ -6,28 +6,12 @@ One case is a test × a combination of its vars × a provider × a prompt; a rep
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 from tui_eval.config import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
+from tui_eval.suites.promptfoo.recognising import ENDINGS, recognises
 
-ENDINGS = (".yaml", ".yml", ".json", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
-
-_TOP = re.compile(r"""^["']?(prompts|providers|targets|tests|scenarios)["']?[ \t]*:""", re.MULTILINE)
-
-
-def recognises(path: Path, text: str) -> bool:
-    """A file called `promptfooconfig…`, or YAML with prompts, providers and tests side by side."""
-    if path.suffix.lower() not in ENDINGS:
-        return False
-    if path.name.startswith("promptfooconfig"):
-        return True
-    if path.suffix not in (".yaml", ".yml"):
-        return False
-    keys = set(_TOP.findall(text))
-    return "prompts" in keys and bool(keys & {"providers", "targets"}) and bool(keys & {"tests", "scenarios"})
+__all__ = ["ENDINGS", "read", "recognises"]
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tui_eval.model import Case, Problem
 from tui_eval.suites import identity
+from tui_eval.suites.promptfoo.cases import CaseMaker, Column
 from tui_eval.suites.promptfoo.csv import Rows
 from tui_eval.suites.promptfoo.tests import Test, merged
-
-if TYPE_CHECKING:
-    from tui_eval.suites.promptfoo.cases import CaseMaker, Column
 
 
 class CaseList:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,9 +11,6 @@ from tui_eval.model import Case, Problem, Turn
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import identity
 from tui_eval.suites.promptfoo import vars_transform
-from tui_eval.suites.promptfoo.blocks import CaseList, RowCases
-from tui_eval.suites.promptfoo.csv import Rows
-from tui_eval.suites.promptfoo.lazy import Block, LazyCases
 from tui_eval.suites.promptfoo.matrix import TooMany, combinations
 from tui_eval.suites.promptfoo.prompts import Prompt
 from tui_eval.suites.promptfoo.providers import Provider, matches, normalised
@@ -22,8 +19,6 @@ from tui_eval.suites.promptfoo.tests import Test, merged
 from tui_eval.suites.promptfoo.variables import kind_of
 
 MOST_ATTEMPTS = 10_000
-SMALLEST_LAZY = 1_000
-"""Rows; the cases of smaller tables are made at once."""
 
 
 class Column(msgspec.Struct):
@@ -72,42 +67,17 @@ class CaseMaker:
         self.timeout: float | None = None
         if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
             self.timeout = timeout / 1000
+        # How many tests, and how many of them with their combinations of variables, there were so far.
         self.number = self.combination = 0
         self.everything = not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
-
-    def all(self, chunks: Iterable[Sequence[Test]], default: Test | None) -> Sequence[Case]:
-        """The cases of all tests. Large tables stay rows until their cases are asked for."""
-        blocks: list[Block] = []
-        for tests in chunks:
-            if isinstance(tests, Rows) and (block := self._rows(tests, default)) is not None:
-                self.number += len(tests)
-                self.combination += len(tests)
-                blocks.append(block)
-            else:
-                blocks.append(CaseList([case for test in tests for case in self.cases(test, default)]))
-        cases = LazyCases(blocks)
-        return cases if any(isinstance(block, RowCases) for block in blocks) else list(cases)
-
-    def _rows(self, rows: Rows, default: Test | None) -> RowCases | None:
-        """The rows as a block, where each is one case per column; None where they need a closer look."""
-        given = default.vars.values() if default is not None else ()
-        expanding = any(isinstance(v, list) or str(v).startswith("file://") for v in given)
-        if len(rows) < SMALLEST_LAZY or expanding or rows.mentions_files():
-            return None
-        first = merged(rows[0], default)
-        options = first.options or {}
-        if options.get("transformVars") is not None:
-            return None
-        cols, attempts = self._columns(first), self._attempts(first, options)
-        return RowCases(self, rows, default, cols, attempts, (self.number, self.combination))
 
     def cases(self, own: Test, default: Test | None) -> Iterator[Case]:
         """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
         test = self._transformed(merged(own, default))
         self.number += 1
-        cols = self._columns(test)
+        cols = self.columns_of(test)
         options = test.options or {}
-        base = self.base(test, self._attempts(test, options), self.number)
+        base = self.base(test, self.attempts(test, options), self.number)
         expand = self.everything and not options.get("disableVarExpansion")
         try:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
@@ -220,7 +190,8 @@ class CaseMaker:
         case.content_hash = identity.content_hash(case)
         return case
 
-    def _columns(self, test: Test) -> list[Column]:
+    def columns_of(self, test: Test) -> list[Column]:
+        """The columns that a test is run in."""
         cols = self.columns
         if test.prompts is not None:
             for name in test.prompts:
@@ -251,7 +222,8 @@ class CaseMaker:
     def _wrong(self, test: Test, key: str, message: str, cure: str) -> None:
         self.reading.problem(test.path, test.line, key, message, cure)
 
-    def _attempts(self, test: Test, options: dict[str, Any]) -> int:
+    def attempts(self, test: Test, options: dict[str, Any]) -> int:
+        """How often a test is run."""
         given = options.get("repeat", self.repeat)
         if given is None:
             return 1

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_eval.suites.promptfoo import ENDINGS, recognises
+from tui_eval.suites.promptfoo.recognising import ENDINGS, recognises
 
 LAID_OVER = ("tags", "env", "evaluateOptions", "commandLineOptions", "metadata", "nunjucksFilters")
 """Mappings of which a later configuration's keys go over an earlier one's."""

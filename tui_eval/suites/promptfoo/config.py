@@ -18,6 +18,7 @@ from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_a
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.sources import Sources
+from tui_eval.suites.promptfoo.suite_cases import all_cases
 from tui_eval.suites.promptfoo.tests import Test, TestReader
 
 CONFIG_TIME = 60.0
@@ -270,7 +271,7 @@ class ConfigReader:
         chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
         chunks = narrowing.narrowed(chunks, self.suite.settings, reading, self.line_of)
         maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
-        return maker.all(chunks, default)
+        return all_cases(maker, chunks, default)
 
     def _default(self, data: dict[str, Any]) -> Test | None:
         """`defaultTest`, with the suite's `metadata` and the variables of `commandLineOptions`."""
