@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import secrets
 import sqlite3
 from pathlib import Path
@@ -10,9 +12,12 @@ import pytest
 
 from tests.store.test_store import attempt, start
 from tests.waiting import until
-from tui_eval.store import write_thread
+from tui_eval.store import rescued, write_thread
+from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
-from tui_eval.store.writer import RunWriter
+from tui_eval.store.rescued import bring_back, delete_run
+from tui_eval.store.runs import LOCK, StoreError, moved_to
+from tui_eval.store.writer import RunWriter, keep_assessment
 
 FULL = "database or disk is full"
 
@@ -99,6 +104,97 @@ def test_a_disk_that_stays_full_moves_the_run(tmp_path: Path, monkeypatch: pytes
     assert writer.folder == tmp_path / "state" / "tui-eval" / "rescued" / full.name
     assert writer.error is not None and FULL in writer.error and str(writer.folder) in writer.error
     assert kept(writer.folder) == ["0", "0", "1", "1", "2", "2"]
+    # Whoever reads the run's own folder finds all of it there.
+    assert kept(full) == ["0", "0", "1", "1", "2", "2"]
+    with contextlib.closing(RunReader(full)) as reader:
+        assert reader.folder == writer.folder and "its disk was full" in reader.info().note
+
+
+def test_a_viewer_sees_the_end_of_a_run_that_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    disk = Disk(monkeypatch)
+    writer, references = start(tmp_path, cases=3)
+    writer.flush()
+    with contextlib.closing(RunReader(writer.folder)) as reader:
+        assert reader.info().state == "running"
+        disk.pages = 1
+        fill(writer, references)
+        writer.state("finished", 2000.0)
+        writer.close()
+        assert reader.info().state == "finished"
+        assert [row.outcome for row in reader.changes(0)] == ["passed"] * 6
+
+
+def test_a_run_comes_back_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    disk = Disk(monkeypatch)
+    writer, references = start(tmp_path, cases=3)
+    writer.flush()
+    disk.pages = 1
+    fill(writer, references)
+    writer.close()
+    home, away = writer.home, writer.folder
+    keep_assessment(home, Assessment(6, 6, []))  # as the app has the judge name what failed
+    assert moved_to(home) == away
+    bring_back(home)
+    assert not away.exists() and moved_to(home) is None
+    assert kept(home) == ["0", "0", "1", "1", "2", "2"]
+    with contextlib.closing(RunReader(home)) as reader:
+        assert reader.folder == home
+    bring_back(home)  # nothing to do
+
+
+def test_a_run_that_is_deleted_is_deleted_there_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    disk = Disk(monkeypatch)
+    writer, references = start(tmp_path, cases=1)
+    writer.flush()
+    disk.pages = 1
+    fill(writer, references)
+    writer.close()
+    delete_run(writer.home)
+    assert not writer.home.exists() and not writer.folder.exists()
+
+
+def test_no_room_yet_says_so_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    disk = Disk(monkeypatch)
+    writer, references = start(tmp_path, cases=2)
+    writer.flush()
+    disk.pages = 1
+    fill(writer, references)
+    writer.close()
+
+    def refused(*_: object) -> None:
+        raise sqlite3.OperationalError(FULL)
+
+    monkeypatch.setattr(rescued, "_copied", refused)
+    with pytest.raises(StoreError, match="make room"):
+        bring_back(writer.home)
+    assert moved_to(writer.home) == writer.folder and kept(writer.home) == ["0", "0", "1", "1"]
+
+
+def test_a_mark_that_leads_nowhere_is_none(tmp_path: Path) -> None:
+    writer, _ = start(tmp_path, cases=1)
+    writer.close()
+    planted = tmp_path / "theirs"
+    planted.mkdir()
+    (planted / "run.db").write_bytes((writer.home / "run.db").read_bytes())
+    for text in (
+        json.dumps({"moved": str(planted)}),
+        '{"moved": "/nowhere/at/all"}',
+        '{"moved": 1}',
+        "{",
+        '["moved"]',
+        "\x00",
+    ):
+        (writer.home / LOCK).write_text(text)
+        assert moved_to(writer.home) is None
+        with contextlib.closing(RunReader(writer.home)) as reader:
+            assert reader.folder == writer.home
+        bring_back(writer.home)
+    delete_run(writer.home)
+    assert planted.is_dir() and not writer.home.exists()
 
 
 def test_nowhere_to_go_says_what_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,10 @@ def project(folder: Path, suites: dict[str, str] | None = None) -> Path:
 
 
 class FakeEngine:
-    """Remembers what it was asked; `started` makes the run that it answers with."""
+    """Remembers what it was asked; `started` makes the run that it answers with. `troubles` is what the disk
+    refuses, by run."""
+
+    connected = True
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -52,6 +55,11 @@ class FakeEngine:
         self.cancelled: list[tuple[str, list[int] | None]] = []
         self.paused: list[bool] = []
         self.live: LiveRun | None = None
+        self.troubles: dict[str, str] = {}
+
+    async def state(self) -> dict[str, Any]:
+        """What goes on."""
+        return {"runs": [], "pid": 0, "troubles": self.troubles}
 
     async def start(self) -> None:
         """Nothing to start."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, CommandError, counted, say, warn
 from tui_eval.config import find_root
 from tui_eval.store.index import Index
+from tui_eval.store.rescued import delete_run
 from tui_eval.store.runs import DATABASE, Store, is_alive
 from tui_eval.store.schema import RunSummary
 
@@ -42,7 +42,7 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
         return EXIT_OK
     for folder in doomed:
         try:
-            shutil.rmtree(folder)
+            delete_run(folder)
         except OSError as error:
             warn(f"{folder}: {error.strerror or error}")
             continue

@@ -86,8 +86,8 @@ class ActiveRun:
                 self.writer.update_info()
                 writer, root = self.writer, self.config.root
                 await asyncio.to_thread(writer.close)
-                if writer.folder.is_relative_to(Store(root).runs_folder):
-                    await asyncio.to_thread(Index(root).record, writer.folder)
+                if writer.home.is_relative_to(Store(root).runs_folder):
+                    await asyncio.to_thread(Index(root).record, writer.home)
 
     async def _assess(self) -> None:
         """Failure modes of the run, kept with it, where they were asked for."""

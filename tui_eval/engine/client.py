@@ -125,8 +125,13 @@ class EngineClient:
         """`{done, total, ended, error}` of a naming; `cancel` stops it."""
         return await self._ask("naming", run=run_id, cancel=cancel)
 
+    @property
+    def connected(self) -> bool:
+        """Whether an engine is at the other end: asking it something starts none."""
+        return self._writer is not None and not self._writer.is_closing()
+
     async def state(self) -> dict[str, Any]:
-        """`{runs: [id, …], pid}` of the engine."""
+        """`{runs: [id, …], pid, troubles: {id: what the disk refuses}}` of the engine."""
         return await self._ask("state")
 
     async def shutdown(self) -> None:

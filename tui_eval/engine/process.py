@@ -166,12 +166,17 @@ class EngineServer:
                     naming.task.cancel()
                 return naming.facts()
             case "state":
-                return {"runs": list(self.runs), "pid": os.getpid()}
+                return {"runs": list(self.runs), "pid": os.getpid(), "troubles": self._troubles()}
             case "shutdown":
                 await self._stop()
                 return {}
             case unknown:
                 raise ValueError(f"unknown operation {unknown!r}")
+
+    def _troubles(self) -> dict[str, str]:
+        """What the disk refuses of each run: viewers, who read the disk, cannot see it there."""
+        runs = ((run_id, run.writer) for run_id, run in self.runs.items())
+        return {run_id: writer.error for run_id, writer in runs if writer is not None and writer.error}
 
     def _run(self, message: dict[str, Any]) -> ActiveRun:
         run = self.runs.get(message["run"])

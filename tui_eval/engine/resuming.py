@@ -19,6 +19,7 @@ from tui_eval.engine.selection import SelectionError
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.reader import RunReader
+from tui_eval.store.rescued import bring_back
 from tui_eval.store.writer import RunWriter
 
 
@@ -38,6 +39,7 @@ def resume(
         NothingToRun: every attempt has a result.
         StoreError: there is no such run, or another process executes it.
     """
+    bring_back(folder)
     reader = RunReader(folder)
     try:
         info = reader.info()

@@ -17,7 +17,7 @@ from tui_eval.model import Attempt, Case
 from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
-from tui_eval.store.runs import DATABASE, StoreError, is_alive
+from tui_eval.store.runs import DATABASE, StoreError, is_alive, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, CaseRow, LiveRow, RunInfo
 
 _AGAIN = (0.01, 0.03, 0.1)  # seconds before a statement that failed is tried again
@@ -37,14 +37,15 @@ class _Answer(msgspec.Struct):
 
 
 class RunReader:
-    """One viewer's connection to a run's folder. Not shared between threads at the same time.
+    """One viewer's connection to a run's folder. Not shared between threads at the same time. A run that is
+    kept elsewhere since its disk was full is read from there; `folder` says where.
 
     Raises:
         StoreError: the folder holds no run, or one of a newer version.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder = moved_to(folder) or folder
         path = folder / DATABASE
         if not path.is_file():
             raise StoreError(f"{folder}: not a run (no {DATABASE})")
@@ -64,8 +65,20 @@ class RunReader:
             raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
         info = msgspec.json.decode(str(row[0]).encode(), type=RunInfo)
         if info.state in ("running", "paused") and not is_alive(self.folder):
+            if self._move():
+                return self.info()
             info.state = "interrupted"
         return info
+
+    def _move(self) -> bool:
+        """The run that is read has ended, and its end is elsewhere: read that."""
+        target = moved_to(self.folder)
+        if target is None or target == self.folder:
+            return False
+        self._connection.close()
+        self.folder = target
+        self._connection = _open(target / DATABASE)
+        return True
 
     def stamp(self) -> int:
         """Another number after every transaction of another connection: whether there may be news, without

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
 import secrets
 import time
@@ -10,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tui_eval.config import state_dir
+from tui_eval.guard.trust_store import state_home
 
 DATABASE = "run.db"
 LOCK = "run.lock"
+_RESERVED = 4096
 
 # File systems on which SQLite's write-ahead log is known to work: shared memory needs one kernel.
 _LOCAL_FILE_SYSTEMS = frozenset(
@@ -129,16 +133,46 @@ class RunLock:
     also by kill -9, since the operating system keeps it."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = open(folder / LOCK, "a+")  # noqa: SIM115 - held for the life of the run
+        self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._file.close()
+            os.close(self._handle)
             raise StoreError(f"run {folder.name} is being executed by another process") from None
+        if os.fstat(self._handle).st_size < _RESERVED:
+            self.moved(None)
+
+    def moved(self, folder: Path | None) -> None:
+        """Say where the run is kept instead (None: here). There is room for it also when the disk is full:
+        it was taken when the run began."""
+        said = json.dumps({"moved": str(folder)}) if folder is not None else ""
+        with contextlib.suppress(OSError):
+            os.pwrite(self._handle, said.encode().ljust(_RESERVED), 0)
 
     def release(self) -> None:
         """Say that the run is no longer executed."""
-        self._file.close()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def rescued_folder(folder: Path) -> Path:
+    """Where a run goes whose own disk is full at its end: into the person's state folder."""
+    return state_home() / "rescued" / folder.name
+
+
+def moved_to(folder: Path) -> Path | None:
+    """Where a run is kept whose own disk was full at its end; None where it is here. What a folder that came
+    from elsewhere says of other places does not count."""
+    try:
+        with open(folder / LOCK, "rb") as file:
+            said = file.read(_RESERVED * 4)
+        if not said.startswith(b"{"):
+            return None
+        target = Path(json.loads(said)["moved"])
+        return target if target == rescued_folder(folder) and (target / DATABASE).is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def is_alive(folder: Path) -> bool:

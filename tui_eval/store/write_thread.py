@@ -12,10 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tui_eval.guard.trust_store import state_home
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.pending import LiveText, Operation, Pending, write_live
-from tui_eval.store.runs import DATABASE, journal_mode
+from tui_eval.store.runs import DATABASE, journal_mode, rescued_folder
 
 _GATHER_SECONDS = 0.02
 _LIVE_SECONDS = 0.12
@@ -167,7 +166,7 @@ class WriteThread:
 
     def _rescue(self) -> None:
         """The run as it is on disk and what could not be written to it, into the person's state folder."""
-        folder = state_home() / "rescued" / self.folder.name
+        folder = rescued_folder(self.folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with (

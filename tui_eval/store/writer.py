@@ -3,6 +3,7 @@ disk (`write_thread`), so that calls return at once and a token never costs a co
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.pending import storable_rows
-from tui_eval.store.runs import RunLock, StoreError
+from tui_eval.store.runs import RunLock, StoreError, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState
 from tui_eval.store.write_thread import WriteThread, connect
 
@@ -36,7 +37,7 @@ class RunWriter:
     """Creates a run's folder and appends to it. One per run; used from one event loop or thread.
 
     When the disk refuses (full, gone) the run goes on, and what could not be written is tried again, at the
-    end in another folder.
+    end in another folder; `home`, the run's own, then says where that is.
 
     Raises:
         StoreError: the folder cannot be written, or another process executes the run.
@@ -44,6 +45,7 @@ class RunWriter:
 
     def __init__(self, folder: Path, info: RunInfo) -> None:
         self.info = info
+        self.home = folder
         self._lock = RunLock(folder)
         self._changed = 0
         self._next_attempt = 1
@@ -201,6 +203,13 @@ class RunWriter:
     def close(self) -> None:
         """Write what is left, end the thread, give the run's lock back."""
         self._thread.close()
+        if self.folder != self.home:
+            self._lock.moved(self.folder)
+            self.info.note = "; ".join(
+                filter(None, [self.info.note, f"its disk was full: kept in {self.folder}"])
+            )
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(self.folder)) as connection:
+                _write_info(connection, self.info)
         self._lock.release()
 
     def _update(self, attempt_ref: int, **columns: Any) -> None:
@@ -217,7 +226,7 @@ def keep_assessment(folder: Path, assessment: Assessment) -> None:
     """
     lock = RunLock(folder)
     try:
-        connection = connect(folder)
+        connection = connect(moved_to(folder) or folder)
         try:
             text = encode_json(assessment).decode()
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('assessment', ?)", (text,))

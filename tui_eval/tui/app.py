@@ -15,6 +15,7 @@ from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.beginning import Beginning
+from tui_eval.tui.disk_trouble import DiskTrouble
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.keys import remap
 from tui_eval.tui.leaving import Leaving
@@ -45,6 +46,7 @@ class EvalApp(
     RunActions,
     EditingActions,
     Beginning,
+    DiskTrouble,
     Leaving,
 ):
     """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,

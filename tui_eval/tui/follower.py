@@ -128,6 +128,8 @@ class Follower:
             if time.monotonic() >= info_due:
                 fresh = reader.info()
                 active = fresh.state in ("running", "paused")
+                if not active:
+                    stamp = -1  # the last news, wherever they are kept
                 if fresh != info:
                     info = fresh
                     with self._lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
+from tui_eval.store.rescued import delete_run
 from tui_eval.store.runs import GUESTS, Store, StoreError, is_alive
 from tui_eval.store.search import Progress, search
 from tui_eval.tui.state.run_line import RunLine
@@ -87,7 +87,7 @@ def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
             stayed.append(f"{run_id}: is being executed, so it stays")
             continue
         try:
-            shutil.rmtree(folder)
+            delete_run(folder)
         except OSError as error:
             stayed.append(f"{run_id}: {error.strerror or error}")
             continue

@@ -106,6 +106,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
         parts.append((style, f"{symbols.dot}{text}"))
         room -= wide
 
+    if run.trouble and run.active:
+        add("warn", "disk full: results wait in memory", 9)
     if info.note:
         add("warn", clip(visible(info.note, newlines=False), 80), 12)
     agents = visible(clip(", ".join(info.agents), 60), newlines=False)

@@ -78,6 +78,8 @@ class RunView:
         self.refs: dict[str, list[int]] = {}
         self.counts = RunCounts()
         self.live: dict[int, LiveAttempt] = {}
+        self.trouble = ""
+        """What the disk refuses while the run goes on."""
         self.version = 0
         """Grows with every change of an attempt."""
         self._working: set[int] = set()

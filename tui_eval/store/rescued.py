@@ -1,0 +1,57 @@
+"""A run that is kept elsewhere since its disk was full: brought back once there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from pathlib import Path
+
+from tui_eval.store.frames import FOLDER as FRAMES
+from tui_eval.store.runs import DATABASE, RunLock, StoreError, moved_to
+
+
+def bring_back(folder: Path) -> None:
+    """Write all of a run into its own folder again; nothing is done where it is there.
+
+    Raises:
+        StoreError: there is still no room, or another process executes the run.
+    """
+    kept = moved_to(folder)
+    if kept is None:
+        return
+    lock = RunLock(folder)
+    try:
+        _copied(kept / DATABASE, folder / DATABASE)
+        if (kept / FRAMES).is_dir():
+            shutil.copytree(kept / FRAMES, folder / FRAMES, dirs_exist_ok=True)
+        lock.moved(None)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(
+            f"{folder}: {error}; its results are in {kept}: make room, or go on there with "
+            f"`tui-eval resume {kept}`"
+        ) from None
+    finally:
+        lock.release()
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+def delete_run(folder: Path) -> None:
+    """Delete a run's folder, and where it is kept instead.
+
+    Raises:
+        OSError: it cannot be.
+    """
+    kept = moved_to(folder)
+    shutil.rmtree(folder)
+    if kept is not None:
+        shutil.rmtree(kept, ignore_errors=True)
+
+
+def _copied(old: Path, new: Path) -> None:
+    """In one transaction: a reader sees the run as it was, or all of it."""
+    with (
+        contextlib.closing(sqlite3.connect(old)) as source,
+        contextlib.closing(sqlite3.connect(new, timeout=10)) as target,
+    ):
+        source.backup(target)
