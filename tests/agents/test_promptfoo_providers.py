@@ -355,6 +355,82 @@ async def test_a_simulated_user_until_the_goal() -> None:
     assert replies[0].metadata is not None and len(replies[0].metadata["messages"]) == 4
 
 
+async def test_each_input_of_a_sequence_is_asked_by_itself() -> None:
+    with OpenAIServer(Planned(text="one"), Planned(text="two")) as target:
+        entry = {"id": "openai:chat:m", "config": {"apiBaseUrl": target.base}}
+        agent = provider({"id": "sequence", "config": {"inputs": ["a", "b"]}}, target=entry)
+        _, replies = await talk(agent, "p")
+        sent = [[message["content"] for message in seen.body["messages"]] for seen in target.requests]
+    assert sent == [["a"], ["b"]] and replies[0].text == "one\n---\ntwo"
+
+
+OPENING = [
+    {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": "I am {{v}}"},
+    {"role": "x", "content": "no"},
+]
+
+
+@pytest.mark.parametrize("where", ["config", "vars", "json", "file"])
+async def test_a_simulated_user_goes_on_with_messages(server: AnyServer, tmp_path: Path, where: str) -> None:
+    asked: list[str] = []
+
+    async def ask(system: str, prompt: str) -> str:
+        asked.append(prompt)
+        return f"again {len(asked)}"
+
+    server.plan.extend(Planned(body={"output": f"answer {number}"}) for number in (1, 2, 3))
+    (tmp_path / "opening.yaml").write_text(json.dumps(OPENING))
+    given: Any = {"json": json.dumps(OPENING), "file": "file://opening.yaml"}.get(where, OPENING)
+    config = {"maxTurns": 2, **({} if where == "vars" else {"initialMessages": given})}
+    vars = {"v": "Ann", **({"initialMessages": given} if where == "vars" else {})}  # noqa: A001
+    target = f"webhook:{server.url}/hook"
+    agent = provider({"id": "promptfoo:simulated-user", "config": config}, tmp_path, target, ask_model=ask)
+    _, replies = await talk(agent, Request(1, "be kind", vars=vars))
+    sent = [[message["content"] for message in json.loads(seen.body["prompt"])] for seen in server.requests]
+    first = ["be kind", "Hello", "I am Ann"]
+    assert sent == [
+        first,
+        [*first, "answer 1", "again 1"],
+        [*first, "answer 1", "again 1", "answer 2", "again 2"],
+    ]
+    assert replies[0].text.startswith("Assistant: Hello\n---\nUser: I am Ann\n---\nAssistant: answer 1")
+
+
+async def test_a_simulated_user_with_a_target_that_remembers(server: AnyServer) -> None:
+    async def ask(system: str, prompt: str) -> str:
+        return "hello"
+
+    config = {
+        "method": "POST",
+        "body": {"m": "{{prompt}}", "s": "{{sessionId}}"},
+        "sessionParser": "data.body.s",
+    }
+    server.plan.extend(Planned(body={"s": "S1"}) for _ in range(2))
+    agent = provider(
+        {"id": "promptfoo:simulated-user", "config": {"maxTurns": 2, "stateful": True}},
+        target=http(server, **config), ask_model=ask,
+    )  # fmt: skip
+    _, replies = await talk(agent, Request(1, "be kind"))
+    roles = [[message["role"] for message in seen.body["m"]] for seen in server.requests]
+    assert roles == [["system", "user"], ["user"]]
+    assert [seen.body["s"] for seen in server.requests] == ["", "S1"]
+    assert replies[0].metadata is not None and replies[0].metadata["sessionId"] == "S1"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("nonsense", "neither a list nor JSON"), ("file://none.json", "No such file")]
+)
+async def test_messages_that_cannot_be_read(tmp_path: Path, given: str, said: str) -> None:
+    async def ask(system: str, prompt: str) -> str:
+        return ""
+
+    entry = {"id": "promptfoo:simulated-user", "config": {"initialMessages": given}}
+    agent = provider(entry, tmp_path, "echo", ask_model=ask)
+    with pytest.raises(AgentError, match=said):
+        await talk(agent, "p")
+
+
 async def test_a_simulated_user_needs_a_model() -> None:
     agent = provider({"id": "promptfoo:simulated-user"}, target="echo")
     with pytest.raises(AgentError, match="judge:"):

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.options import Options
+from tui_eval.agents.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo_request import filled
 from tui_eval.agents.provider_response import prompt_of
-from tui_eval.agents.wire import text_of
+from tui_eval.agents.wire import decode, text_of
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Message, TextDelta
 from tui_eval.model import Reply, Usage
@@ -129,6 +131,7 @@ class SequenceSession(_RelaySession):
             yield Message(text, agent="user")
             told: list[Reply] = []
             asked = Request(turn=request.turn, text=text, vars=request.vars)
+            self.target.restart()  # each input is asked by itself
             async for event in self._asked(asked, told):
                 yield event
             outputs.append(told[-1].text if told else "")
@@ -150,14 +153,15 @@ class SimulatedUserSession(_RelaySession):
                 "give --judge NAME"
             )
         config = self.agent.config
-        values = request.vars or self.context.vars
+        values = dict(request.vars or self.context.vars)
         instructions = filled(str(config.get("instructions") or "{{instructions}}"), values)
         most = config.get("maxTurns")
         most = int(most) if isinstance(most, int | float) and most >= 1 else TURNS
-        system = [{"role": "system", "content": prompt_of(request)}] if prompt_of(request).strip() else []
-        dialogue: list[dict[str, str]] = self._opening(config, values)
-        stopped = ""
-        for _ in range(most):
+        dialogue = self._opening(config, values)
+        # A dialogue that begins with what the user said is answered first; that is none of the turns.
+        turns = most + 1 if dialogue and dialogue[-1]["role"] == "user" else most
+        stopped, reply = "", None
+        for _ in range(turns):
             if not dialogue or dialogue[-1]["role"] != "user":
                 said = await ask(_PLAY + instructions, _shown(dialogue))
                 if STOP in said:
@@ -166,24 +170,57 @@ class SimulatedUserSession(_RelaySession):
                 dialogue.append({"role": "user", "content": said.strip()})
             yield Message(dialogue[-1]["content"], agent="user")
             told: list[Reply] = []
-            asked = Request(turn=request.turn, text=None, messages=[*system, *dialogue], vars=request.vars)
+            sent = self._sent(request, dialogue, values)
+            asked = Request(turn=request.turn, text=None, messages=sent, vars=values)
             async for event in self._asked(asked, told):
                 yield event
-            answer = told[-1].text if told else ""
+            reply = told[-1] if told else None
+            answer = reply.text if reply is not None else ""
+            if reply is not None and (reply.metadata or {}).get("sessionId"):
+                values["sessionId"] = (reply.metadata or {})["sessionId"]
             dialogue.append({"role": "assistant", "content": answer})
             yield Message(answer)
-        text = SEPARATOR.join(f"{message['role'].capitalize()}: {message['content']}" for message in dialogue)
+        names = {"assistant": "Assistant"}
+        text = SEPARATOR.join(f"{names.get(each['role'], 'User')}: {each['content']}" for each in dialogue)
         metadata = {"messages": dialogue, "stopReason": stopped or f"{most} turns"}
-        yield Finished(self._reply(request, text, metadata, began))
+        if values.get("sessionId"):
+            metadata["sessionId"] = values["sessionId"]
+        whole = self._reply(request, text, metadata, began)
+        whole.guardrails = reply.guardrails if reply is not None else None
+        yield Finished(whole)
+
+    def _sent(
+        self, request: Request, dialogue: list[dict[str, str]], values: dict[str, Any]
+    ) -> list[dict[str, str]]:
+        """What the target gets: the prompt and the whole dialogue; a `stateful` one only what is new."""
+        prompt = prompt_of(request)
+        system = [{"role": "system", "content": prompt}] if prompt.strip() else []
+        if self.agent.config.get("stateful") is not True:
+            return [*system, *dialogue]
+        return [*([] if values.get("sessionId") else system), dialogue[-1]]
 
     def _opening(self, config: dict[str, Any], values: dict[str, Any]) -> list[dict[str, str]]:
-        given = values.get("initialMessages", config.get("initialMessages"))
+        """`initialMessages` of the vars or the provider: a list, its JSON, or a file of either."""
+        given = values.get("initialMessages") or config.get("initialMessages")
+        if isinstance(given, str) and given.startswith("file://"):
+            base = Path(self.agent.spec.base) if self.agent.spec.base else self.agent.services.root
+            files = SettingsFiles(self.agent.services, base, f"provider {self.agent.spec.name}: config")
+            try:
+                given = files.filled_in(given, "initialMessages")
+            except ConfigError as error:
+                raise AgentError(str(error)) from None
+        elif isinstance(given, str) and given.strip():
+            try:
+                given = decode(given)
+            except ValueError:
+                raise AgentError(
+                    "promptfoo:simulated-user: initialMessages is neither a list nor JSON"
+                ) from None
         return [
-            {"role": str(message["role"]), "content": filled(text_of(message["content"]), values)}
+            {"role": role, "content": filled(message["content"], values)}
             for message in (given if isinstance(given, list) else [])
-            if isinstance(message, dict)
-            and message.get("role") in ("user", "assistant")
-            and "content" in message
+            if isinstance(message, dict) and isinstance(message.get("content"), str)
+            if (role := filled(text_of(message.get("role")), values)) in ("user", "assistant", "system")
         ]
 
 
