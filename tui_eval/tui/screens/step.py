@@ -139,7 +139,8 @@ class StepScreen(Place, inherit_bindings=False):
         return next(iter(run.attempts.values()), None) if run is not None else None
 
     def _renew(self) -> None:
-        if not stands(self):
+        # Widgets go before their screen, also when the whole app ends.
+        if not stands(self) or not self.query(Conversation):
             return
         run, row = self._run(), self._row()
         if run is None or row is None:
