@@ -388,7 +388,10 @@ async def test_a_form_as_browsers_write_it(tmp_path: Path, server: AnyServer) ->
     assert 'filename="V.txt"\r\nContent-Type: text/x\r\n' in seen.text
 
 
-@pytest.mark.parametrize(("kind", "head"), [("pdf", b"%PDF-1.4"), ("png", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [("pdf", b"%PDF-1.4"), ("png", b"\x89PNG"), ("jpeg", b"\xff\xd8\xff"), ("jpg", b"\xff\xd8\xff")],
+)
 async def test_documents_are_made(server: AnyServer, kind: str, head: bytes) -> None:
     from tui_eval.agents.promptfoo_form import add_form
     from tui_eval.agents.promptfoo_request import HttpRequest

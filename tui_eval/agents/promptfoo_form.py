@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 import struct
 import zlib
@@ -30,6 +31,11 @@ _TYPES = {
 """By ending, as promptfoo knows them; the rest is application/octet-stream."""
 _TEXT = "A document made for this request."
 _LONGEST = 800
+_JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////"
+    "////////wAALCAABAAEBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AR//Z"
+)
+"""One white dot, as Pillow writes it."""
 
 
 def add_form(
@@ -95,11 +101,9 @@ def _made(source: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[bytes, 
     text = filled(str(source.get("text") or _TEXT), values)
     if form == "pdf":
         return _pdf(text), "promptfoo-document.pdf"
-    if form == "png":
-        return _png(), "promptfoo-document.png"
-    raise AgentError(
-        f"config.multipart: documents of format {form!r} cannot be made; give pdf or png, or a file"
-    )
+    if form in ("png", "jpg", "jpeg"):
+        return _png() if form == "png" else _JPEG, f"promptfoo-document.{form}"
+    raise AgentError(f"config.multipart: a document of format {form!r} cannot be made; give pdf, png or jpeg")
 
 
 def _pdf(text: str) -> bytes:
