@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,70 @@ def test_a_trace_comes_back_and_is_shown(cli: Cli, tmp_path: Path) -> None:
     traced, without = (reader.attempt(row.id) for row in reader.attempts())
     assert traced is not None and traced.trace is not None and traced.trace.spans[1].attributes == {"k": 1}
     assert without is not None and without.trace is None
+
+
+PROMPTFOO = Path(__file__).parents[1] / "vectors" / "promptfoo_results"
+
+
+def test_promptfoo_s_own_file_opens_with_the_ids_of_the_suite_beside_it(
+    cli: Cli, tmp_path: Path, monkeypatch
+) -> None:
+    """The file was written by promptfoo 0.121.20 (`promptfoo eval -o out.json`)."""
+    for file in PROMPTFOO.iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    monkeypatch.chdir(tmp_path)
+    shown = cli("show", "out.json")
+    assert (
+        shown.code == 1 and "2 passed, 7 failed, 9 total" in shown.out and "a file of promptfoo" in shown.out
+    )
+    assert "✗ failed: first [prompt2]" in shown.out and 'Expected output to contain "briefly"' in shown.out
+    assert cli("run", ".", "--display", "none", "-o", "ours.json").code == 1
+    compared = cli("compare", "out.json", "ours.json", "--json")
+    assert (
+        compared.code == 0 and compared.json["counts"]["unchanged"] == 9
+    )  # every case has the id it has here
+    reader = RunReader(open_results(tmp_path / "out.json"))
+    rows = {row.case_id: reader.attempt(reader.attempts(row.id)[0].id) for row in reader.cases()}
+    reader.close()
+    first = rows["promptfooconfig.yaml::first::echo::prompt1"]
+    assert first is not None and first.outcome == "passed" and first.named_scores == {"short": 1.0}
+    assert [(one.type, one.expected, one.passed) for one in first.verdicts] == [
+        ("contains", "kettle", True), ("contains", "briefly", True),
+    ]  # fmt: skip
+    assert [(one.kind, one.text) for one in first.transcript] == [
+        ("user", "Say kettle briefly"), ("assistant", "Say kettle briefly"),
+    ]  # fmt: skip
+    case = cli("show", "out.json", "first")
+    assert "Say kettle at length" in case.out and "✗ contains text" in case.out
+
+
+def test_a_promptfoo_file_elsewhere_or_with_odd_rows_opens_too(tmp_path: Path) -> None:
+    document = json.loads((PROMPTFOO / "out.json").read_text("utf-8"))
+    rows = document["results"]["results"]
+    rows[0] = {
+        "success": False,
+        "failureReason": 2,
+        "error": "503",
+        "vars": 5,
+        "testCase": None,
+        "promptIdx": "x",
+        "response": [],
+    }
+    rows[1] |= {
+        "response": {"output": {"a": 1}},
+        "gradingResult": {"componentResults": [{"pass": True}, 3]},
+        "testIdx": -1,
+    }
+    (tmp_path / "one.json").write_text(json.dumps(document))
+    reader = RunReader(open_results(tmp_path / "one.json"))
+    attempts = reader.attempts()
+    cases = reader.cases()
+    reader.close()
+    assert len(attempts) == 9 and [row.outcome for row in attempts].count("error") == 1
+    assert {case.suite for case in cases} == {"one.json"}
+    for rows in ([], [{}], [{"success": True}, 4]):
+        (tmp_path / "odd.json").write_text(json.dumps({"results": {"results": rows}}))
+        assert not is_results(tmp_path / "odd.json")
+    (tmp_path / "odd.json").write_text(json.dumps({"evalId": "e", "results": {"results": []}}))
+    assert is_results(tmp_path / "odd.json")

@@ -1,4 +1,4 @@
-"""Results files opened as runs: nao's, old and new, and our own (formats/nao.md 6 and 9).
+"""Results files opened as runs: nao's, old and new, promptfoo's, and our own (formats/nao.md 6 and 9).
 
 A file becomes a run's folder in the user's cache folder, once for each content, so that everything that
 reads runs reads it. What the older generation lacks (`attempt`, `by_model`, `verification_sql`, …) is
@@ -22,6 +22,7 @@ import msgspec
 
 from tui_eval.guard.text import storable
 from tui_eval.model import Case
+from tui_eval.store.imported_promptfoo import converted, is_promptfoo
 from tui_eval.store.imported_results import Group, grouped
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import DATABASE, StoreError
@@ -120,9 +121,17 @@ def _read(path: Path) -> tuple[bytes, dict[str, Any]]:
         raise StoreError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path}: not JSON: {error}") from None
+    if is_promptfoo(document):
+        made = converted(storable(document), path)
+        place = str(made["results"][0]["suite"]) if made["results"] else ""
+        return body + place.encode("utf-8", "replace"), storable(
+            made
+        )  # its ids depend on what lies beside it
     results = document.get("results") if isinstance(document, dict) else None
     if not isinstance(results, list) or not all(isinstance(r, dict) and "passed" in r for r in results):
-        raise StoreError(f"{path}: not a results file of nao or tui-eval (results[] with name and passed)")
+        raise StoreError(
+            f"{path}: not a results file of nao, promptfoo or tui-eval (results[] with name and passed, or success)"
+        )
     return body, storable(document)
 
 
