@@ -126,6 +126,20 @@ async def test_to_the_letter_an_empty_output_is_an_object(server: AnyServer) -> 
     assert (await asked(server, **POST, transformResponse="0", reference=True)).output == {"output": 0}
 
 
+@pytest.mark.parametrize("body", [{"error": {"code": "insufficient_quota"}}, {"type": "quota_exceeded"}])
+@pytest.mark.parametrize("name", ["openai:chat:m", "http"])
+async def test_a_spent_quota_is_not_asked_again(server: AnyServer, body: Any, name: str) -> None:
+    server.plan.extend([Planned(status=429, body=body, headers={"Retry-After": "0"})] * 3)
+    config = (
+        {**POST, "url": f"{server.url}/chat"} if name == "http" else {"apiBaseUrl": server.url, "apiKey": "k"}
+    )
+    agent = provider({"id": name, "config": config})
+    with pytest.raises(AgentError, match="HTTP 429"):
+        await talk(agent, "hi")
+    await agent.close()
+    assert len(server.requests) == 1
+
+
 async def test_what_a_transform_and_the_metadata_know_of_the_answer(server: AnyServer) -> None:
     server.plan.append(
         Planned(status=201, body={"a": 1}, headers={"X-A": "b", "Set-Cookie": "s=1", "X-Api-Key": "k"})

@@ -41,6 +41,30 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+_SPENT = frozenset(
+    (
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "access_terminated",
+        "quota_exceeded",
+    )
+)
+
+
+def quota_spent(status: int, text: str) -> bool:
+    """Whether a server that says "too many" (429) means that there is no money left: asking later does not help."""
+    if status != 429:
+        return False
+    try:
+        error = decode(text)
+    except ValueError:
+        return False
+    inner = error.get("error") if isinstance(error, dict) else None
+    told = [part for part in (error, inner) if isinstance(part, dict)]
+    return any(str(part.get(key)) in _SPENT for part in told for key in ("code", "type"))
+
+
 def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
     """What an error body says, in one line: the usual places of a JSON body, else its text."""
     if headers and headers.get("location"):

@@ -12,7 +12,7 @@ import httpx
 from tui_eval.agents import http_events
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.held_back import without_sly_data
-from tui_eval.agents.http_answers import backoff, explain, retry_after
+from tui_eval.agents.http_answers import backoff, explain, quota_spent, retry_after
 from tui_eval.agents.http_connections import Connections
 from tui_eval.agents.http_failures import FAILURES, failure_text
 from tui_eval.agents.wire import one_line
@@ -98,7 +98,8 @@ class Call:
                 except AgentError:
                     text = ""
                 reason = str(self.status)
-                if last or self.status not in self.client.retry_status:
+                later = self.status in self.client.retry_status and not quota_spent(self.status, text)
+                if last or not later:
                     yield self.exchanged()
                     raise AgentError(
                         f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}",

@@ -12,7 +12,7 @@ from typing import Any
 
 from tui_eval.agents import redirects
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.http_answers import backoff, retry_after
+from tui_eval.agents.http_answers import backoff, quota_spent, retry_after
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options
 from tui_eval.agents.promptfoo_answer import AnswerReader
@@ -120,7 +120,8 @@ class PromptfooHttpSession(Session):
             if onward is not None and followed < redirects.MOST:
                 wanted, followed = onward, followed + 1
                 continue
-            if attempt >= agent.tries or not _later(call.status or 0):
+            status = call.status or 0
+            if attempt >= agent.tries or not _later(status) or quota_spent(status, text):
                 break
             asked = retry_after(call.headers)
             wait = backoff(attempt) if asked is None else asked
