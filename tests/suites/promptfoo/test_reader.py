@@ -160,7 +160,7 @@ def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
         ("tests: ['file://x.js']", "there is no file x.js"),
         ("tests: ['https://docs.google.com/spreadsheets/d/x/edit']", "needs trust: fetch https://docs"),
         ("tests: ['https://example.com/x.csv']", "tests are not fetched from"),
-        ("tests: ['huggingface://datasets/a/b']", "tests are not fetched from"),
+        ("tests: ['huggingface://datasets/a/b']", "needs trust: fetch"),
         ("tests: ['az://blob/x.csv']", "tests are not fetched from"),
         ("tests: ['file://../../etc/passwd']", "needs trust: read"),
         ("tests: [{vars: {q: 'file://nope*.txt'}}]", "no file matches"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from tests.suites.promptfoo.support import Make, errors
-from tui_eval.suites.promptfoo import tables
+from tui_eval.suites.promptfoo import datasets, tables
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 SHEET = "https://docs.google.com/spreadsheets/d/abc-1_2/edit"
@@ -22,6 +24,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         Answers.asked.append(self.path)
+        if self.path.startswith("/rows"):
+            return self.rows(dict(parse_qsl(urlsplit(self.path).query)))
         if "private" in self.path:
             self.reply(200, "text/html", b"<html>log in</html>")
         elif "gone" in self.path:
@@ -30,6 +34,15 @@ class Answers(BaseHTTPRequestHandler):
             self.reply(200, "text/csv", b"q\n\xff\xfe\n")
         else:
             self.reply(200, "text/csv", b'q,__expected\n"a\nb",contains: a\nc,\n')
+
+    def rows(self, asked: dict[str, str]) -> None:
+        if asked["dataset"] == "gated/one" and self.headers["Authorization"] != "Bearer hush":
+            return self.reply(401, "text/plain", b"")
+        start, count = int(asked["offset"]), int(asked["length"])
+        total = 0 if asked["dataset"] == "empty/one" else 130
+        listed = [{"row": {"q": n, "split": asked["split"], "list": ["a", "b"]}} for n in range(total)]
+        page = {"num_rows_total": total, "rows": listed[start : start + count]}
+        self.reply(200, "application/json", json.dumps(page).encode())
 
     def reply(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -47,6 +60,7 @@ def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(tables, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(datasets, "SERVER", f"http://127.0.0.1:{server.server_port}")
     Answers.asked = []
     yield Answers.asked
     server.shutdown()
@@ -108,3 +122,41 @@ def test_what_is_no_workbook(make: Make) -> None:
     suite = make(HEAD + "tests: ['file://book.xlsx', {vars: {q: own}}]", book__xlsx="no workbook")
     assert "book.xlsx cannot be read as a workbook" in str(errors(suite)[0])
     assert [c.vars["q"] for c in suite.cases] == ["own"]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_dataset_of_hugging_face(
+    make: Make, google: list[str], listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in datasets.TOKENS:
+        monkeypatch.delenv(name, raising=False)
+
+    def cases(address: str, *, trusted: bool = True) -> list[dict[str, object]]:
+        found = f"[{address!r}]" if listed else repr(address)
+        suite = make(f"{HEAD}tests: {found}\n", trusted=trusted)
+        said.extend(problem.message for problem in errors(suite))
+        return [case.vars for case in suite.cases]
+
+    said: list[str] = []
+    whole = cases("huggingface://datasets/o/n?split=train")
+    assert [row["q"] for row in whole] == list(range(130))
+    assert whole[0] == {"q": 0, "split": "train", "list": ["a", "b"]}  # and it stays one row
+    assert [dict(parse_qsl(urlsplit(path).query)) for path in google] == [
+        {"dataset": "o/n", "split": "train", "config": "default", "offset": start, "length": "100"}
+        for start in ("0", "100")
+    ]
+    assert len(cases("huggingface://datasets/o/n?limit=3")) == 3
+    assert "limit=3" in google[-1] and "length=3" in google[-1]
+    assert cases("huggingface://datasets/empty/one") == [] and not said
+    assert cases("huggingface://datasets/gated/one") == []
+    assert (
+        said.pop()
+        == "huggingface://datasets/gated/one cannot be fetched (HTTP 401); give a token in HF_TOKEN"
+    )
+    monkeypatch.setenv("HF_TOKEN", "hush")
+    assert len(cases("huggingface://datasets/gated/one?limit=1")) == 1
+    for wrong, why in (("o", "is no dataset"), ("o/n?limit=x", "limit must be a number")):
+        assert cases(f"huggingface://datasets/{wrong}") == [] and why in said.pop()
+    asked = len(google)
+    assert cases("huggingface://datasets/o/n", trusted=False) == [] and "needs trust" in said.pop()
+    assert len(google) == asked

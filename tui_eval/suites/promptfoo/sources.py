@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.suites.functions import function_line
-from tui_eval.suites.promptfoo import csv, generators, tables
+from tui_eval.suites.promptfoo import csv, datasets, generators, tables
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.tests import Test, TestReader
@@ -87,7 +87,12 @@ class Sources:
             return self._wrong(at, str(error)) if str(error) else []
 
     def _remote(self, text: str, at: tuple[Any, ...]) -> list[Sequence[Test]]:
-        """Tests that are not on this machine: Google Sheets only."""
+        """Tests that are not on this machine: Google Sheets, and datasets of Hugging Face."""
+        if text.startswith(datasets.BEGINNING):
+            try:
+                return [datasets.rows(self.reading, text, self.line_of(*at))]
+            except Missing as error:
+                return self._wrong(at, str(error))
         if not tables.is_google_sheet(text):
             return self._wrong(
                 at, f"tests are not fetched from {brief(text)}", "save them as a CSV or JSON file"
