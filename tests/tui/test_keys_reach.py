@@ -9,24 +9,29 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.settling import rested
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
+from tui_eval.tui.keys_runs import RUN_PLACES
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.settings_place import SettingsScreen
 
 NAMES = ["refund is approved", "greets by name"]
-PLACES = ("suites", "run", "case")
+PLACES = ("suites", "run", "case", "runs", "settings")
 WORKS = {
     "suites": ("everywhere", "moving", "list", "screen"),
     "run": ("everywhere", "moving", "list", "screen", "run"),
     "case": ("everywhere", "moving", "case"),
+    "runs": ("everywhere", "moving", "runs"),
+    "settings": ("everywhere", "moving", "settings"),
 }
 
 
 def keys_of(place: str) -> list[Key]:
-    table = [key for key in (*KEYS, *CASE_KEYS) if key.place in WORKS[place]]
-    own = {part for key in table if key.place == "case" for part in key.keys.split(",")}
-    # The inspector's own keys come before those of the same letter elsewhere.
+    table = [key for key in (*KEYS, *CASE_KEYS, *RUN_PLACES) if key.place in WORKS[place]]
+    own = {part for key in table if key.place == place for part in key.keys.split(",")}
+    # A place's own keys come before those of the same letter elsewhere.
     return [key for key in table if key.place != "everywhere" or not own & set(key.keys.split(","))] + (
         list(SHARED_KEYS) if place == "case" else []
     )
@@ -38,6 +43,11 @@ async def go(place: str, app, pilot, run) -> None:
     await until(lambda: app.state.run is not None, pilot)
     if place == "run":
         assert isinstance(app.screen, RunScreen)
+        return
+    if place in ("runs", "settings"):
+        await pilot.press("H" if place == "runs" else "comma")
+        await until(lambda: isinstance(app.screen, RunsScreen | SettingsScreen), pilot)
+        await rested(pilot)
         return
     app.open_case(CasePointer("suites/support.yaml::refund is approved", "offline", None, run.info.id, 1))
     await until(lambda: isinstance(app.screen, CaseScreen), pilot)
