@@ -112,6 +112,12 @@ def test_plots_say_how_many_attempts_they_leave_out_and_the_large_ones_hold_all(
     assert shown[0].duration_ms == 101.0 and shown[0].tokens is None
 
 
+def test_a_results_file_does_not_know_whether_the_case_changed() -> None:
+    hashes = ("file-a", "own1", "own2", "file-b", "file-a")
+    made = [past_attempt(n, content_hash=hashed) for n, hashed in enumerate(hashes)]
+    assert changes(made) == ["", "", "case", "", "case"]
+
+
 def test_another_answer_is_known_by_its_fingerprint_where_texts_were_not_read() -> None:
     made = [past_attempt(n) for n in range(4)]
     for one, mark in zip(made, ("a", "b", "b", ""), strict=True):

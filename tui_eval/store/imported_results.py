@@ -24,6 +24,8 @@ from tui_eval.model import (
 )
 
 NAO = "nao"
+FROM_FILE = "file-"
+"""Begins the content's hash of a case known from a results file only, which is none of the suite's own."""
 T = TypeVar("T")
 
 
@@ -105,7 +107,7 @@ def _case(entry: dict[str, Any]) -> Case:
         case.assertions.append(Assertion("sql", _text(details["reference_sql"]), "rows"))
     case.turns = [turns[number] for number in sorted(turns)]
     expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
-    case.content_hash = hashlib.sha256(expected).hexdigest()[:16]
+    case.content_hash = FROM_FILE + hashlib.sha256(expected).hexdigest()[:16]
     return case
 
 

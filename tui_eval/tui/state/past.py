@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from tui_eval.model import Verdict
+from tui_eval.store.imported_results import FROM_FILE
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.lines import Line, Mark, Span, marked
@@ -100,7 +101,7 @@ def changes(attempts: Sequence[PastAttempt]) -> list[str]:
         words: list[str] = []
         before = attempts[index - 1] if index else None
         if before is not None:
-            if one.content_hash != before.content_hash:
+            if _other_case(one, before):
                 words.append("case")
             if one.agent != before.agent:
                 words.append("agent")
@@ -110,6 +111,12 @@ def changes(attempts: Sequence[PastAttempt]) -> list[str]:
                 words.append("answer")
         found.append(", ".join(words))
     return found
+
+
+def _other_case(one: PastAttempt, before: PastAttempt) -> bool:
+    """Whether the case was another one; not known of one that a results file tells of beside the suite's own."""
+    kinds = {hashed.startswith(FROM_FILE) for hashed in (one.content_hash, before.content_hash)}
+    return len(kinds) == 1 and one.content_hash != before.content_hash
 
 
 def _other_answer(one: PastAttempt, before: PastAttempt) -> bool:
