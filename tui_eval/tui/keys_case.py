@@ -21,7 +21,7 @@ CASE_KEYS: tuple[Key, ...] = (
         "next turn",
     ),
     Key("turn.previous", "left_curly_bracket", "turn(-1)", "the previous one", "case"),
-    Key("call.next", "right_parenthesis", "call(1)", "next tool call", "case"),
+    Key("call.next", "right_parenthesis", "call(1)", "next tool call", "case", "call"),
     Key("call.previous", "left_parenthesis", "call(-1)", "previous tool call", "case"),
     Key("attempt.next", "greater_than_sign", "attempt(1)", "next attempt", "case", "attempt"),
     Key("attempt.previous", "less_than_sign", "attempt(-1)", "previous attempt", "case"),

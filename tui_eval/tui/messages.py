@@ -39,3 +39,11 @@ class SuitesChanged(Message, bubble=False):
     def __init__(self, case_ids: Collection[str] | None = None) -> None:
         super().__init__()
         self.case_ids = case_ids
+
+
+class Said(Message):
+    """A few words for the person (`no next turn`), shown for a moment where the screen shows such."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from textual import on
@@ -58,8 +59,8 @@ class DataTab(InspectorTab):
     DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained { display: none; }
     DataTab.-zoomed TextPane { display: none; }
     """
-    turn_label = "next ≠"
-    foot = ("case.sql",)
+    foot = ("case.sql", "turn.next")
+    foot_words = MappingProxyType({"case.sql": "SQL", "turn.next": "next ≠"})
 
     def __init__(self) -> None:
         super().__init__()

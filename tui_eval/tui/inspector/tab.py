@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widget import Widget
 
 from tui_eval.tui.state.case_content import CaseContent
@@ -12,14 +14,6 @@ from tui_eval.tui.widgets.text_pane import TextPane
 
 REST = 0.1
 """Seconds for which a cursor rests before what stands below it is drawn."""
-
-
-class Said(Message):
-    """A few words for the person (`no next turn`), shown for a moment at the foot."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__()
-        self.words = words
 
 
 class InspectorTab(Horizontal):
@@ -32,10 +26,10 @@ class InspectorTab(Horizontal):
     """Only what matters is shown."""
     rendered = True
     """Texts are made readable rather than shown as they came."""
-    turn_label = "next turn"
-    """What `}` goes to here, for the footer."""
-    foot: tuple[str, ...] = ("case.difference",)
+    foot: tuple[str, ...] = ("case.difference", "turn.next")
     """Ids of keys that stand first in the footer while the tab is in front."""
+    foot_words: Mapping[str, str] = MappingProxyType({})
+    """What keys of the footer do here, by their ids, where that is not what the table says."""
 
     _waiting: tuple[CaseContent, bool] | None = None
 

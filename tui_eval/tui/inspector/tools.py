@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
+from tui_eval.model import Attempt
 from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.entry_blocks import entry_block
 from tui_eval.tui.state.lines import pattern, plain
 from tui_eval.tui.state.span_view import span_blocks, spans_of
-from tui_eval.tui.state.tools_view import detail, rows
+from tui_eval.tui.state.tools_view import CallRow, detail, rows
 from tui_eval.tui.state.waterfall import bars
 from tui_eval.tui.widgets.call_table import CallTable
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -32,9 +34,14 @@ class ToolsTab(InspectorTab):
     ToolsTab.-zoomed CallTable, ToolsTab.-zoomed LineLabel, ToolsTab.-empty CallTable, ToolsTab.-empty LineLabel { display: none; }
     """
 
+    foot = ("case.sql", "call.next")
+    foot_words = MappingProxyType({"case.sql": "times", "call.next": "next call"})
+
     def __init__(self) -> None:
         super().__init__()
         self._content: CaseContent | None = None
+        self._attempt: Attempt | None = None
+        self._calls: list[CallRow] = []
         self.timed = False
         self._resting: Timer | None = None
 
@@ -67,11 +74,14 @@ class ToolsTab(InspectorTab):
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's calls, from the first that failed or was not as expected."""
         self._content = content
-        calls = rows(content.attempt) if content.attempt else []
+        if content.attempt is not self._attempt:
+            self._attempt = content.attempt
+            self._calls = rows(content.attempt) if content.attempt else []
+        calls = self._calls
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
         # Without calls there is nothing but spans to show.
         timed = self.timed or (not calls and content.attempt is not None and bool(spans_of(content.attempt)))
-        shown = bars(content.attempt) if content.attempt and timed else []
+        shown = bars(content.attempt, calls) if content.attempt and timed else []
         if not calls and not shown and self.table.has_focus:
             self.text.focus()
         self.set_class(not calls and not shown, "-empty")

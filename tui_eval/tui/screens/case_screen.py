@@ -17,11 +17,11 @@ from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.raw import RawTab
-from tui_eval.tui.inspector.tab import Said
 from tui_eval.tui.inspector.tools import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS
+from tui_eval.tui.messages import Said
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_again import CaseAgain
 from tui_eval.tui.screens.case_looking import CaseLooking
@@ -98,8 +98,9 @@ class CaseScreen(
     def hints(self) -> Sequence[Key]:
         """Seven keys of a debugger, in the words of the tab in front."""
         own = {key.id: key for key in CASE_KEYS}
-        turn = replace(own["turn.next"], label=self.tab.turn_label)
-        mine = [*(own[name] for name in self.tab.foot), turn, own["attempt.next"]]
+        words = self.tab.foot_words
+        names = (*self.tab.foot, "attempt.next")
+        mine = [replace(own[name], label=words.get(name, own[name].label)) for name in names]
         return [*mine, *keys_of("failure.next", "case.rerun", "case.edit", "help")]
 
     # -- what is shown

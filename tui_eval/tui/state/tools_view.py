@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
+
+import msgspec
 
 from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.amounts import duration, size
@@ -12,7 +14,7 @@ from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.json_lines import dumped, parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.span_view import trace_blocks
-from tui_eval.tui.state.tool_comparison import compared, named_tools
+from tui_eval.tui.state.tool_comparison import compared, named_tools, tools_explained
 from tui_eval.tui.state.tool_pairing import Call, pair
 from tui_eval.tui.state.verdict_lines import about_tools, brief, label_of, word_of
 
@@ -37,7 +39,7 @@ def rows(attempt: Attempt) -> list[CallRow]:
     for number, call in enumerate(pair(attempt.transcript), 1):
         result = call.result_entry
         value = None if result is None else result.result if result.result is not None else result.text
-        length = len(value) if isinstance(value, str) else len(dumped(value)) if value is not None else 0
+        length = len(value) if isinstance(value, str) else _length(value)
         related = [v for v in attempt.verdicts if concerns(v, call)]
         worst = next((v for v in related if not v.passed), related[0] if related else None)
         made.append(
@@ -54,6 +56,16 @@ def rows(attempt: Attempt) -> list[CallRow]:
             )
         )
     return made
+
+
+def _length(value: Any) -> int:
+    """Characters of a value as JSON; there may be megabytes of it."""
+    if value is None:
+        return 0
+    try:
+        return len(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return len(dumped(value))
 
 
 def expected_tools(verdict: Verdict) -> list[dict[str, Any]]:
@@ -88,6 +100,8 @@ def detail(
             if only_failing and verdict.passed:
                 continue
             blocks.append(_verdict(index, verdict))
+            if "sequence" in verdict.type and not verdict.passed:
+                blocks.append(_explained(index, verdict, pair(attempt.transcript)))
             for number, expected in enumerate(expected_tools(verdict)):
                 if expected["tool"] == call.name and expected["args"] is not None:
                     source = partial(compared, expected["args"], arguments)
@@ -133,7 +147,9 @@ def detail(
             and not (only_failing and verdict.passed)
         ):
             blocks.append(_verdict(index, verdict))
-            if verdict.actual is not None and not verdict.passed:
+            if expected_tools(verdict) and not verdict.passed:
+                blocks.append(_explained(index, verdict, calls))
+            elif verdict.actual is not None and not verdict.passed:
                 source = partial(value_lines, parsed(verdict.actual))
                 blocks.append(
                     Block(f"v{index}.actual", "part", "actual", source, verdict.turn or 0, "muted", 12)
@@ -155,6 +171,12 @@ def _verdict(index: int, verdict: Verdict) -> Block:
         12,
         failing=not verdict.passed,
     )
+
+
+def _explained(index: int, verdict: Verdict, calls: Sequence[Call]) -> Block:
+    """The tools that were expected beside those that were called."""
+    source = partial(tools_explained, verdict, calls)
+    return Block(f"v{index}.tools", "part", "expected", source, verdict.turn or 0, word_of(verdict), 12)
 
 
 def _one(facts: str) -> Iterator[Line]:

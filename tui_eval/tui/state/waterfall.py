@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_eval.model import Attempt, Entry, TraceSpan
 from tui_eval.tui.state.amounts import duration
@@ -11,8 +11,8 @@ from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.span_view import depths, failed, shift_of, spans_of
 from tui_eval.tui.state.tools_view import CallRow, rows
 
-LABEL = 28
-"""Columns for glyph, agent and name at most."""
+LABEL = 40
+"""Columns for glyph, name and agent at most."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -20,7 +20,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 class Bar:
     """A call, hand-off, reply or span. `start` and `end` are milliseconds from the attempt's beginning (None:
     not known), `depth` how deep its agent stands, `call` its row in the table of calls (None: none),
-    `entry` its place in the transcript, `span` the span that it is."""
+    `entry` its place in the transcript, `span` the span that it is. `failed`: it ended in an error, `wrong`:
+    an assertion on it did not pass. `agent` is whose call it is, where several call tools."""
 
     label: str
     kind: str
@@ -32,11 +33,19 @@ class Bar:
     call: CallRow | None = None
     entry: int = -1
     span: TraceSpan | None = None
+    wrong: bool = False
+    agent: str = ""
 
 
-def bars(attempt: Attempt) -> list[Bar]:
+def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[Bar]:
     """All calls, hand-offs, replies and spans in the order they began; those without a time stand where
-    they are in the transcript, spans after it."""
+    they are in the transcript, spans after it.
+
+    Args:
+        calls: The attempt's calls, where they are known already.
+    """
+    calls = rows(attempt) if calls is None else calls
+    several = len({row.call.entry.agent for row in calls}) > 1
     entries = attempt.transcript
     starts = [float(entry.started_at) for entry in entries if entry.started_at]
     shift = shift_of(attempt)
@@ -46,28 +55,24 @@ def bars(attempt: Attempt) -> list[Bar]:
     zero: float = min(starts, default=0.0)
     depths = _depths(entries)
     made: list[tuple[int, Bar]] = []
-    for row in rows(attempt):
+    for row in calls:
         entry = row.call.entry
         start, took = _since(entry, zero), row.call.duration_ms
-        end = start + took if start is not None and took is not None else start
-        failed = bool(row.error) or row.verdict in ("failed", "error")
+        end = start + took if start is not None and took is not None else None
         place = row.call.call if row.call.call is not None else row.call.result or 0
-        made.append(
-            (
-                place,
-                Bar(
-                    row.name,
-                    "tool_call",
-                    depths.get(entry.agent, 0),
-                    start,
-                    end,
-                    row.turn,
-                    failed,
-                    row,
-                    place,
-                ),
-            )
+        agent = one_line(entry.agent.rsplit(".", 1)[-1], 40) if several else ""
+        bar = Bar(
+            row.name,
+            "tool_call",
+            depths.get(entry.agent, 0),
+            start,
+            end,
+            row.turn,
+            bool(row.error),
+            row,
+            place,
         )
+        made.append((place, replace(bar, wrong=row.verdict in ("failed", "error"), agent=agent)))
     for index, entry in enumerate(entries):
         if entry.kind == "hand_off":
             start, end = _since(entry, zero), _hand_off_end(entries, index, zero)
@@ -95,7 +100,7 @@ def _span_bars(attempt: Attempt, zero: float, shift: float) -> Iterator[Bar]:
     for span in spans:
         start = span.start + shift - zero * 1000 if span.start is not None else None
         took = span.end - span.start if span.start is not None and span.end is not None else None
-        end = start + max(took, 0.0) if start is not None and took is not None else start
+        end = start + max(took, 0.0) if start is not None and took is not None else None
         label = f"· {one_line(span.name, 60) or 'span'}"
         yield Bar(label, "span", deep.get(span.span_id, 0), start, end, failed=failed(span), span=span)
 
@@ -124,12 +129,13 @@ def _hand_off_end(entries: Sequence[Entry], index: int, zero: float) -> float | 
         names = (entry.name, f"{entry.agent}.{entry.name}")
         if other.started_at and any(other.agent == n or other.agent.startswith(n + ".") for n in names if n):
             last = max(last or 0.0, (_since(other, zero) or 0.0) + (other.duration_ms or 0.0))
-    return last
+    return last if last != start else None
 
 
 def span_of(shown: Sequence[Bar]) -> float:
     """Milliseconds from the beginning to the end of the last bar; 0 where no time is known."""
-    return max((bar.end for bar in shown if bar.end is not None), default=0.0)
+    ends = (bar.end if bar.end is not None else bar.start for bar in shown)
+    return max((end for end in ends if end is not None), default=0.0)
 
 
 def scale_line(total: float, width: int, label: int) -> Line:
@@ -145,15 +151,21 @@ def scale_line(total: float, width: int, label: int) -> Line:
 
 def label_width(shown: Sequence[Bar], width: int) -> int:
     """Columns that names take: as the longest needs, at most a third of the width."""
-    longest = max((width_of((Span(bar.label),)) + 2 * bar.depth for bar in shown), default=4)
+    longest = max((width_of(_label(bar)) + 2 * min(bar.depth, 4) for bar in shown), default=4)
     return max(min(longest + 2, LABEL, width // 3), 6)
+
+
+def _label(bar: Bar) -> Line:
+    weight = {"hand_off": "agent", "assistant": "role-assistant", "span": "muted"}.get(bar.kind, "strong")
+    return (
+        (Span(bar.label, weight), Span(f" {bar.agent}", "muted")) if bar.agent else (Span(bar.label, weight),)
+    )
 
 
 def bar_line(bar: Bar, total: float, width: int, label: int) -> Line:
     """One bar: name, how long, and where it lies between the beginning and the end."""
-    glyph = Span("! " if bar.failed else "  ", "error")
-    weight = {"hand_off": "agent", "assistant": "role-assistant", "span": "muted"}.get(bar.kind, "strong")
-    name = fit((glyph, Span("  " * min(bar.depth, 4)), Span(bar.label, weight)), label)
+    glyph = Span("! ", "error") if bar.failed else Span("✗ ", "failed") if bar.wrong else Span("  ")
+    name = fit((glyph, Span("  " * min(bar.depth, 4)), *_label(bar)), label)
     took = duration(bar.end - bar.start) if bar.start is not None and bar.end is not None else "–"
     head: Line = (*name, Span(" " * (label - width_of(name))), Span(f" {took:>9} ", "muted"))
     room = max(width - width_of(head), 4)
@@ -173,6 +185,8 @@ def bar_line(bar: Bar, total: float, width: int, label: int) -> Line:
 def _drawn(first: float, last: float, style: str) -> Line:
     """A bar from one place to another, to an eighth of a column at its end."""
     begin = int(first)
+    if last - first < 0.5:  # shorter than can be told from its place
+        return (Span(" " * begin), Span("▏", style))
     whole, part = divmod(round((last - begin) * 8), 8)
     text = "█" * whole + (_EIGHTHS[part] if part else "")
     return (Span(" " * begin), Span(text or "▏", style))
