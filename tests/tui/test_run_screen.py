@@ -209,3 +209,39 @@ async def test_an_agent_that_waits_for_the_person_calls_them(tmp_path):
         assert notice.message.startswith("sign in to nao") and "l shows it again" in notice.message
         assert notice.message.isprintable() and line in [text for _, _, text in app.log_lines]
         run.finish()
+
+
+async def test_a_paused_run_says_how_it_goes_on(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await opened(app, pilot)
+        run.start(0)
+        await until(lambda: "x cancel" in screen_text(app), pilot)
+        run.writer.state("paused")
+        await until(lambda: "P go on" in screen_text(app) and "paused" in screen_text(app), pilot)
+        run.writer.state("running")
+        await until(lambda: "x cancel" in screen_text(app), pilot)
+        run.finish()
+
+
+async def test_suites_count_what_was_cancelled(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["cancelled", "passed"])
+    async with running_app(root) as (app, pilot):
+        await until(lambda: sum("⊘1" in line for line in screen_text(app).splitlines()[1:]) == 2, pilot)
+        assert "⊘" in screen_text(app).splitlines()[0]  # beside the folder's and the suite's
+
+
+async def test_zoom_on_a_small_screen_takes_a_case_that_runs(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        run.writer.live(run.start(5), "assistant", "words of number 5")
+        run.done(0, "failed")
+        await until(lambda: app.state.run.counts.failed == 1, pilot)
+        screen.case_list.go_to(screen.shown_entries()[0].key)
+        await pilot.press("z")
+        await until(lambda: "words of number 5" in screen_text(app), pilot)
+        run.finish()

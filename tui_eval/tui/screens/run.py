@@ -104,8 +104,9 @@ class RunScreen(RunStreams, inherit_bindings=False):
             if self.is_mounted and self.streams.has_focus:
                 ids = ("list.open", "pane.next", "stream.zoom", "stream.pin", "stream.follow", "help", "quit")
                 return labelled(keys_of(*ids), "pane.next", "next pane")
-            ids = ("list.open", "pane.next", "failure.next", "stream.zoom", "case.cancel", "help", "quit")
-            return labelled(keys_of(*ids), "pane.next", "panes")
+            last = "run.pause" if run.info.state == "paused" else "case.cancel"
+            ids = ("list.open", "pane.next", "failure.next", "stream.zoom", last, "help", "quit")
+            return labelled(labelled(keys_of(*ids), "pane.next", "panes"), "run.pause", "go on")
         return keys_of("list.open", "failure.next", "case.rerun", "run.failed", "list.filter", "help", "quit")
 
     def on_descendant_focus(self) -> None:

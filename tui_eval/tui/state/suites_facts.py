@@ -19,6 +19,7 @@ COUNTED = (
     ("retrying", "warn"),
     ("running", "running"),
     ("passed", "good"),
+    ("cancelled", "dim"),
 )
 
 

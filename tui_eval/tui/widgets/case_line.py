@@ -261,7 +261,7 @@ class CaseLines(LineView):
         if shown.kind == "suite" and not shown.counts.total() and not (shown.suite and shown.suite.problems):
             fold = " "
         right: list[tuple[str, Style]] = []
-        for status in ("failed", "error", "running", "retrying", "passed"):
+        for status in ("failed", "error", "running", "retrying", "passed", "cancelled"):
             if shown.counts[status]:
                 right.append((f" {self.symbols.glyphs[status]}{shown.counts[status]:,}", self._style(status)))
         errors = sum(problem.level == "error" for problem in shown.suite.problems) if shown.suite else 0
