@@ -18,6 +18,7 @@ from tui_eval.tui.state.case_content import CaseContent, choose
 from tui_eval.tui.state.explain import explanations
 from tui_eval.tui.state.linked import Placed
 from tui_eval.tui.state.regex_matches import look
+from tui_eval.tui.state.run_view import standing
 from tui_eval.tui.state.transcript_view import prepared
 
 
@@ -78,6 +79,9 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
     content.agent, content.model = (column.agent, column.model) if column else (None, None)
     info = reader.info()
+    if info.state not in ("running", "paused"):
+        content.rows = [row if row.state == "done" else standing(row) for row in content.rows]
+        content.row = choose(content.rows, pointer.attempt_ref)
     content.options, content.replaces = info.options, replaced_by(info)
     content.name, content.suite = content.case.name, content.case.suite
     if content.row is not None and content.row.state == "done":

@@ -60,6 +60,8 @@ class DebuggingActions(EditingActions, Following):
 
         started = await self.engine.run(request)
         self.follow(started.folder)
+        if isinstance(self.screen, StepScreen) and self.screen.ended:
+            self.pop_screen()
         self.push_screen(StepScreen(started.run_id, pointer, name))
 
     # -- from a recorded attempt

@@ -29,6 +29,7 @@ from tui_eval.tui.state.step_view import StepView, expected, step_view
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
+INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begins anew"
 SEND_EDITED = Key("step.send_edited", "ctrl+s", "send", "send what was edited", "step", "send")
 """While a message is edited enter is a line break."""
 
@@ -115,6 +116,11 @@ class StepScreen(Place, inherit_bindings=False):
         self.query_one(Conversation).focus()
         self._renew()
 
+    @property
+    def ended(self) -> bool:
+        """Whether no turn is to come."""
+        return self._view.done
+
     def current(self) -> CasePointer | None:
         """The case that is stepped through."""
         row = self._row()
@@ -148,6 +154,9 @@ class StepScreen(Place, inherit_bindings=False):
                 [("title", "step "), ("text", self._shown_name), ("dim", "  begins")]
             )
             return
+        if row.state != "done" and not run.active:
+            self._interrupted()
+            return
         if row.state == "done" and self._attempt is None:
             self._read(run, row)
         # What it said last stays until the attempt itself is read.
@@ -173,6 +182,20 @@ class StepScreen(Place, inherit_bindings=False):
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), state])
         self.query_one(KeyHints).show(self._keys())
 
+    def _interrupted(self) -> None:
+        """The engine has ended in the middle: what was said last stays in sight."""
+        view = self._view
+        if not view.done:
+            view.waits, view.done, view.outcome = 0, True, "interrupted"
+            view.paragraphs = [*view.paragraphs, ("text", ""), ("bad", INTERRUPTED)]
+        self._set_editing(False)
+        self.query_one(Conversation).show(view.paragraphs)
+        self.query_one(Message).set_class(True, "-hidden")
+        self.query_one(FactsBar).show(
+            [("title", "step "), ("text", self._shown_name), ("bad", "  interrupted")]
+        )
+        self.query_one(KeyHints).show(self._keys())
+
     @property
     def _of(self) -> str:
         item = self.eval_app.state.by_id.get(self.pointer.case_id)
@@ -189,6 +212,9 @@ class StepScreen(Place, inherit_bindings=False):
         table = {key.id: key for key in KEYS}
         if self.has_class("-editing"):
             return [replace(table["back"], label="done"), SEND_EDITED]
+        if self._view.outcome == "interrupted":
+            return [replace(table["case.step"], label="step anew"), replace(table["back"], label="back"),
+                    table["help"]]  # fmt: skip
         if self._view.done:
             labels = {"step.send": "open", "case.save": "save as a case", "back": "back", "help": "help"}
             return [replace(key, label=labels[key.id]) for key in KEYS if key.id in labels]

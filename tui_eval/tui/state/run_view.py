@@ -21,6 +21,8 @@ LIVE_LIMIT = 200_000
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for tokens/s while an agent has not reported its usage yet."""
 
+INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
+
 
 @dataclass(slots=True)
 class LivePiece:
@@ -64,6 +66,11 @@ class RunCounts:
     retrying: int = 0
     tokens: int = 0
     cost: float | None = None
+
+
+def standing(row: AttemptRow) -> AttemptRow:
+    """An attempt whose engine has ended before it did."""
+    return msgspec.structs.replace(row, state="waiting", started_at=None, detail=INTERRUPTED)
 
 
 class RunView:
@@ -124,10 +131,7 @@ class RunView:
 
     def stand_still(self) -> list[AttemptRow]:
         """The engine has ended: what was at work waits again (a resume begins it anew). Returns what changed."""
-        rows = [
-            msgspec.structs.replace(self.attempts[ref], state="waiting", started_at=None, detail="")
-            for ref in sorted(self._working)
-        ]
+        rows = [standing(self.attempts[ref]) for ref in sorted(self._working)]
         for row in rows:
             self._count(self.attempts[row.id], -1)
             self.attempts[row.id] = row
