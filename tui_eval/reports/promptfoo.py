@@ -15,6 +15,7 @@ from typing import Any
 from tui_eval.guard.text import storable
 from tui_eval.promptfoo_words import without_none
 from tui_eval.reports.promptfoo_table import Table, tokens
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
 
@@ -38,10 +39,14 @@ def build(reader: RunReader) -> dict[str, Any]:
         (row for row in reader.attempts() if row.state == "done"),
         key=lambda row: (cases[row.case_ref].suite, bodies[row.case_ref].order, row.attempt, row.id),
     )
+    notes = Notes.beside(reader.folder).of_run(reader.folder.name)
     for row in rows:
         attempt = reader.attempt(row.id)
         if attempt is not None:
             table.add(row, cases[row.case_ref], bodies[row.case_ref], attempt)
+            grading = table.results[-1]["gradingResult"]
+            if grading is not None and row.id in notes:
+                grading["comment"] = _comment(notes[row.id])
     table.settle()
     derived = {(column["agent"], column["prompt"]): column.get("derived") or {} for column in info.metrics}
     for column in table.prompts:
@@ -72,6 +77,12 @@ def build(reader: RunReader) -> dict[str, Any]:
         "runtimeOptions": {},
         **({"traces": table.traces} if table.traces else {}),
     }
+
+
+def _comment(note: HumanNote) -> str:
+    """A person's note as the comment of a result; promptfoo's viewer highlights what begins so."""
+    words = ": ".join(part for part in (note.verdict or "", note.text) if part)
+    return f"!highlight {words}".strip() if note.star else words
 
 
 def _stats(table: Table, info: RunInfo) -> dict[str, Any]:

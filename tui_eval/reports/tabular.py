@@ -10,14 +10,16 @@ from typing import Any
 
 from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
+from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
     "tokens", "cost", "duration_ms", "tool_call_count", "started_at", "prompt", "vars", "metadata",
-    "response_text", "error",
+    "response_text", "error", "person_verdict", "person_note", "starred",
 )  # fmt: skip
+"""The last three are what a person noted on the attempt (`m`)."""
 
 
 def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
@@ -26,6 +28,9 @@ def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
         row["response_text"] = result["details"]["response_text"]
         for name in ("vars", "metadata"):
             row[name] = json.dumps(storable(result[name]), default=str, ensure_ascii=False)
+        note = result.get("note") or {}
+        row |= {"person_verdict": note.get("verdict"), "person_note": note.get("text") or None}
+        row["starred"] = bool(note.get("star"))
         yield storable(row)
 
 
@@ -50,7 +55,7 @@ def write_parquet(reader: RunReader, path: Path) -> None:
 
     kinds = {"attempt": pl.Int64, "passed": pl.Boolean, "score": pl.Float64, "tokens": pl.Int64,
              "cost": pl.Float64, "duration_ms": pl.Float64, "tool_call_count": pl.Int64,
-             "started_at": pl.Float64}  # fmt: skip
+             "started_at": pl.Float64, "starred": pl.Boolean}  # fmt: skip
     schema = {name: kinds.get(name, pl.String) for name in COLUMNS}
     pl.DataFrame(list(_rows(reader)), schema=schema, orient="row", strict=False).write_parquet(path)
 
@@ -74,7 +79,23 @@ def write_markdown(reader: RunReader, path: Path) -> None:
         lines += [f"<details><summary>{len(passed):,} passed</summary>", "", "| case | agent |", "|---|---|"]
         lines += [f"| {_text(item.name)} | {_text(item.agent)} |" for item in passed]
         lines += ["", "</details>"]
+    lines += _noted(reader)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _noted(reader: RunReader) -> list[str]:
+    """What people noted on attempts of the run; nothing where they noted nothing."""
+    notes = Notes.beside(reader.folder).of_run(reader.folder.name)
+    names = {row.id: row.name for row in reader.cases()}
+    rows = [
+        f"| {_text(names.get(row.case_ref, ''))} | {row.attempt} | {row.outcome} "
+        f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
+        for row in reader.attempts()
+        if (note := notes.get(row.id)) is not None
+    ]
+    if not rows:
+        return []
+    return ["", "| case | attempt | outcome | a person says | note |", "|---|---|---|---|---|", *rows]
 
 
 def _totals(summaries: Sequence[CaseSummary]) -> str:
