@@ -35,7 +35,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.widgets.outline import Outline
-from tui_eval.tui.widgets.text_pane import TextPane
+from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane
 
 SIZES = [(80, 24), (120, 40)]
 
@@ -303,7 +303,9 @@ async def test_many_turns_open_at_once(tmp_path: Path) -> None:
         screen = await loaded(pilot)
         await pilot.press("G", "g", "right_curly_bracket")
         pane = screen.query_one(TextPane)
-        assert pane.find("delivered") == 1600
+        assert pane.find("delivered") == SEARCHING
+        await until(pilot, lambda: not pane.searching)
+        assert pane.find_next(0)[1] == 1600
         assert len(screen.tab.whole_text()) > 3_000_000
 
 

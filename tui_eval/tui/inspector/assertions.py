@@ -12,6 +12,8 @@ class AssertionsTab(TextTab):
 
     EMPTY = "Verdicts stand here when the attempt is done."
 
+    _wanted: str | None = None
+
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's verdicts, from the one that decided on."""
         attempt, past = content.attempt, content.past
@@ -27,8 +29,16 @@ class AssertionsTab(TextTab):
                 known=content.explained,
             )
         self.text.set_blocks(blocks, keep=keep)
-        if not keep and attempt is not None:
+        if self._wanted is not None:
+            self.text.jump_to_key(self._wanted)
+            self._wanted = None
+        elif not keep and attempt is not None:
             self.to_deciding(content)
+
+    def to_verdict(self, key: str) -> None:
+        """Go to a verdict, by its block's key; as soon as there is something to see."""
+        if not self.text.jump_to_key(key):
+            self._wanted = key
 
     def to_deciding(self, content: CaseContent) -> None:
         """Go to the verdict that made the case fail."""

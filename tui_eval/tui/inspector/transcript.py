@@ -6,9 +6,11 @@ from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
+from textual.message import Message
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import InspectorTab
+from tui_eval.tui.messages import Said
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.live_transcript import LiveTranscript
 from tui_eval.tui.state.run_view import LiveAttempt
@@ -26,6 +28,13 @@ class TranscriptTab(InspectorTab):
     TranscriptTab Outline { width: 32; border-right: vkey $surface-lighten-2; }
     TranscriptTab.-zoomed Outline { display: none; }
     """
+
+    class VerdictOpened(Message):
+        """Enter on a verdict, by its block's key: all of it stands in Assertions."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,6 +127,12 @@ class TranscriptTab(InspectorTab):
         if isinstance(event.pane, Outline) and event.row < len(self.view.outline):
             self.text.jump_to_key(self.view.outline[event.row].key)
             self.text.focus()
+        elif event.pane is self.text:
+            block = self.text.block
+            if block is not None and block.kind == "verdict":
+                self.post_message(self.VerdictOpened(block.key))
+            else:
+                self.post_message(Said("nothing to unfold here"))
 
     def turn(self, step: int) -> str:
         """To the next or previous turn."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from textual import on
+
 from tui_eval.tui import pager
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tools import ToolsTab
+from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_parts import ASSERTIONS, DATA, CasePart
 from tui_eval.tui.state.case_content import deciding
@@ -69,6 +72,14 @@ class CaseLooking(CasePart, inherit_bindings=False):
         tab = self.tab
         if isinstance(tab, AssertionsTab) and tab.size.width:
             tab.to_deciding(self.content)
+
+    @on(TranscriptTab.VerdictOpened)
+    def _verdict_opened(self, event: TranscriptTab.VerdictOpened) -> None:
+        event.stop()
+        self.action_tab(ASSERTIONS)
+        tab = self.tab
+        if isinstance(tab, AssertionsTab):
+            tab.to_verdict(event.key)
 
     def action_follow(self) -> None:
         """Follow the tail of a running attempt, or stop."""

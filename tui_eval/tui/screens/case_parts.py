@@ -6,6 +6,7 @@ from functools import partial
 
 from textual import on
 from textual.events import Key
+from textual.widgets import Input
 
 from tui_eval.guard.text import clip
 from tui_eval.model import Verdict
@@ -17,11 +18,12 @@ from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.block_layout import MOST_HITS
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.copying import CHOICES, text_of
 from tui_eval.tui.state.transcript_view import build
 from tui_eval.tui.widgets.copy_bar import CopyBar
-from tui_eval.tui.widgets.text_pane import TextPane, whole_text
+from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane, whole_text
 
 CSV_COPIED = 2_000
 """Differing rows that `y d` copies; `Y d` writes all of them."""
@@ -98,12 +100,14 @@ class CasePart(Place, inherit_bindings=False):
 class CaseFinding(CasePart, inherit_bindings=False):
     """`/`, `n` and `N` in the tab in front."""
 
-    def action_find(self) -> None:
-        """Ask what to look for."""
+    async def action_find(self) -> None:
+        """Ask what to look for. Ends when the prompt has the focus: keys typed ahead belong to it."""
         if not self.query(Prompt):
             last = clip(self.query_text, 40)
             hint = f"enter: {last} again, esc: marks away" if last else "text in this tab"
-            self.mount(Prompt("find", "", hint))
+            prompt = Prompt("find", "", hint)
+            await self.mount(prompt)
+            self.set_focus(prompt.query_one(Input), scroll_visible=False)
 
     @on(Prompt.Typed)
     def _typed(self, event: Prompt.Typed) -> None:
@@ -121,18 +125,30 @@ class CaseFinding(CasePart, inherit_bindings=False):
         count = self.tab.find(self.query_text)
         if not self.query_text:
             self.say("")
+        elif count == SEARCHING:
+            self.say("searching…")
         else:
             self.say(self._found(self.tab.find_next(0)) if count else self._found((0, 0)))
 
-    def action_find_next(self, step: int) -> None:
+    async def action_find_next(self, step: int) -> None:
         """The next or previous place."""
         if not self.query_text:
-            self.action_find()
+            await self.action_find()
             return
-        self.say(self._found(self.tab.find_next(step)))
+        searching = self.tab.text is not None and self.tab.text.searching
+        self.say("searching…" if searching else self._found(self.tab.find_next(step)))
+
+    @on(TextPane.Searched)
+    def _searched(self, event: TextPane.Searched) -> None:
+        event.stop()
+        if event.pane is self.tab.text:
+            self.say(event.words or self._found(event.pane.places))
 
     def _found(self, place: tuple[int, int]) -> str:
-        return f"{place[0]:,} of {place[1]:,}" if place[1] else f"not here: {self.query_text}"
+        more = " or more" if place[1] >= MOST_HITS else ""
+        if place[1] and not place[0]:
+            return f"{place[1]:,}{more} places: n goes to the next"
+        return f"{place[0]:,} of {place[1]:,}{more}" if place[1] else f"not here: {self.query_text}"
 
 
 class CaseCopying(CasePart, inherit_bindings=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from tui_eval.tui.state.amounts import size
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.lines import Line, Mark, Span, cut, marked, plain, wrap
 
+_WORDS = re.compile(r"[a-z0-9_]+(?: [a-z0-9_]+)*")
 LONGEST = 2000
 """Characters of a line that are laid out where lines are not wrapped."""
 
@@ -128,20 +129,43 @@ class Layouter:
         return f"{size(block.size)} characters, " if block.size else ""
 
 
-def find_all(blocks: Sequence[Block], wanted: re.Pattern[str], limit: int = 10_000) -> list[Hit]:
-    """Every place in the blocks (folded parts too, up to what is shown unfolded) where it matches."""
+MOST_HITS = 10_000
+"""Places of a search that are kept."""
+
+
+def find_all(
+    blocks: Sequence[Block],
+    wanted: re.Pattern[str],
+    limit: int = MOST_HITS,
+    progress: Callable[[int, int], bool] | None = None,
+) -> list[Hit]:
+    """Every place in the blocks where it matches, in folded and clipped parts too.
+
+    Args:
+        limit: So many places are enough.
+        progress: Told which block of how many is looked at; the answer False ends the search.
+    """
     hits: list[Hit] = []
-    words = re.findall(r"\w+", re.sub(r"\\(.)", r"\1", wanted.pattern).lower())
+    literal = re.sub(r"\\(.)", r"\1", wanted.pattern).lower()
+    words = re.findall(r"\w+", literal)
+    phrase = literal if _WORDS.fullmatch(literal) else ""
     for index, block in enumerate(blocks):
-        if not block.may_hold(words):
+        if progress is not None and not progress(index, len(blocks)):
+            return hits
+        if not block.may_hold(words, phrase):
             continue
-        for number, line in enumerate(block.lines()):
+        for number, line in enumerate(block.all_lines()):
             for match in wanted.finditer(plain(line)):
                 if match.end() > match.start():
                     hits.append(Hit(index, number, match.start(), match.end()))
             if len(hits) >= limit:
                 return hits
     return hits
+
+
+def weight(blocks: Sequence[Block]) -> int:
+    """Characters that a search may have to make lines of."""
+    return sum(len(block.raw) or block.size for block in blocks)
 
 
 def with_marks(row: Row, marks: Sequence[Mark]) -> Line:

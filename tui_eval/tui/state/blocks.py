@@ -14,7 +14,10 @@ from itertools import islice
 from tui_eval.tui.state.lines import Line, cut, plain
 
 CLIP = 64_000
-"""Characters of one block that are shown when it is unfolded; `p` shows all of them."""
+"""Characters of one block that are shown when it is unfolded; `p` shows all of them, and a search more of them
+where it finds something there."""
+SEARCHED = 2_000_000
+"""Characters of one block that are searched, and shown at most."""
 
 Source = Callable[[], Iterator[Line]]
 
@@ -42,24 +45,57 @@ class Block:
     call_id: str | None = None
     version: int = 0
     clipped: bool = False
+    limit: int = CLIP
     raw: str = ""
     _lines: list[Line] | None = field(default=None, repr=False)
     _head: list[Line] | None = field(default=None, repr=False)
 
     def lines(self) -> list[Line]:
-        """All lines up to `CLIP` characters; `clipped` tells whether there are more."""
+        """All lines up to `limit` characters; `clipped` tells whether there are more."""
         if self._lines is None:
-            self._lines, room = [], CLIP
-            for line in self.source():
-                length = len(plain(line))
-                if length > room:
-                    self.clipped = True
-                    if room > 200:
-                        self._lines.append(_shortened(line, room))
-                    break
-                room -= length + 1
-                self._lines.append(line)
+            made, self.clipped = self._made(self.limit)
+            self._lines = made  # whole: a search in a thread may look at them
         return self._lines
+
+    def _made(self, limit: int) -> tuple[list[Line], bool]:
+        """Lines up to so many characters, and whether there are more."""
+        lines: list[Line] = []
+        for line in self.source():
+            length = len(plain(line))
+            if length > limit:
+                if limit > 200:
+                    lines.append(_shortened(line, limit))
+                return lines, True
+            limit -= length + 1
+            lines.append(line)
+        return lines, False
+
+    def all_lines(self) -> Iterator[Line]:
+        """The lines that are searched, beyond those that are shown too; they are not kept."""
+        if self._lines is not None and not self.clipped:
+            yield from self._lines
+            return
+        room = SEARCHED
+        for line in self.source():
+            room -= len(plain(line)) + 1
+            if room < 0:
+                return
+            yield line
+
+    def reach(self, number: int) -> bool:
+        """Have a line and what follows it shown, where it lies beyond `limit`; whether anything changed."""
+        shown = len(self.lines())
+        if not self.clipped or number < shown - 1:
+            return False
+        length = 0
+        for index, line in enumerate(self.all_lines()):
+            length += len(plain(line)) + 1
+            if index >= number:
+                break
+        self.limit = min(length + CLIP, SEARCHED)
+        self.version += 1
+        self._lines = None
+        return True
 
     def head(self) -> list[Line]:
         """Two lines more than are shown while folded, so that one can tell whether folding pays."""
@@ -69,11 +105,14 @@ class Block:
             self._head = [_shortened(line, CLIP) for line in islice(self.source(), self.fold + 2)]
         return self._head
 
-    def may_hold(self, words: Sequence[str]) -> bool:
-        """Whether all these words (in lower case) may be in it; lines are not made for that."""
-        if self._lines is not None or not self.raw:
+    def may_hold(self, words: Sequence[str], phrase: str = "") -> bool:
+        """Whether all these words (in lower case) may be in it; lines are not made for that. `phrase` are the
+        words with the blanks between them, where they can only stand so in a text."""
+        if not self.raw or (self._lines is not None and not self.clipped):
             return True
         text = self.raw.lower()
+        if phrase:
+            return phrase in text
         escaped = "\\u" in text  # as JSON writes letters beyond ASCII, or some of them
         return all(word in text or (escaped and not word.isascii()) for word in words)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui_eval.guard.text import visible
+from tui_eval.tui.state.json_head import LONG, NotJson, long_json_lines
 from tui_eval.tui.state.lines import Line, Span, text_lines
 
 INLINE = 64
@@ -34,7 +35,14 @@ def value_lines(value: Any, *, rendered: bool = True) -> Iterator[Line]:
     `rendered` shows texts of several lines inside JSON over several lines; otherwise every text is
     a JSON string on one line and a text is not looked at for JSON.
     """
-    if rendered:
+    if rendered and isinstance(value, str) and LONG < len(value) <= PARSED:
+        try:
+            yield from long_json_lines(value, json_lines, parsed)
+            return
+        except NotJson as stopped:
+            if stopped.given:
+                yield (Span("… from here on it is no JSON; as it came:", "note"),)
+    elif rendered:
         value = parsed(value)
     if isinstance(value, str):
         yield from text_lines(value)

@@ -10,6 +10,7 @@ from typing import Any
 from tui_eval.model import Attempt, Exchange
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.json_head import LONG
 from tui_eval.tui.state.json_lines import value_lines
 from tui_eval.tui.state.lines import Line, Span, text_lines
 
@@ -74,7 +75,8 @@ def _rule(index: int, exchange: Exchange, started: float) -> Block:
 
 def _part(key: str, label: str, value: Any, rendered: bool, style: str, turn: int) -> Block:
     length = len(value) if isinstance(value, str) else 0
-    return Block(key, "part", label, partial(_lines, value, rendered), turn, style, 60, length)
+    raw = value if length > LONG else ""
+    return Block(key, "part", label, partial(_lines, value, rendered), turn, style, 60, length, raw=raw)
 
 
 def _held_back(value: Any, rendered: bool) -> Iterator[Line]:

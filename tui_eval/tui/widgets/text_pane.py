@@ -1,273 +1,109 @@
-"""A pane of blocks: role gutter at the left, text that wraps and folds, a search through all of it."""
+"""A pane of blocks with a search through all of it, folded parts too."""
 
 from __future__ import annotations
 
 import re
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 
-from tui_eval.tui.state.block_layout import Hit, Layout, Layouter, find_all, with_marks
+from textual.message import Message
+
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.state.block_layout import Hit, find_all, weight
 from tui_eval.tui.state.blocks import Block
-from tui_eval.tui.state.lines import Line, Mark, Span, fit, pattern
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.state.lines import Mark, pattern
+from tui_eval.tui.widgets.block_pane import BlockPane
 
-GUTTER = 13
-"""Columns of the gutter: a bar in the role's colour, its word, two blanks."""
-NARROW = 40
-"""Below this many columns the gutter keeps only its bar."""
+AT_ONCE = 1_000_000
+"""Characters up to which a search is done between two keys; beyond them in a thread."""
+SEARCHING = -1
+"""What `find` answers while it goes on."""
+TELL = 0.5
+"""Seconds between two words about how far a search is."""
 
 
-class TextPane(LinePane):
-    """Shows blocks. The cursor stands on a row; folding and jumping work on the row's block."""
+class TextPane(BlockPane):
+    """Shows blocks and finds in them. Where there is much text the search goes on in a thread."""
 
-    DEFAULT_CSS = """
-    TextPane.-unwrapped { overflow-x: auto; }
-    """
+    class Searched(Message):
+        """A search in a thread has ended (`words` empty), or says how far it is."""
 
-    def __init__(self, *, name: str | None = None, empty: str = "", gutter: int = GUTTER) -> None:
-        super().__init__(name=name)
-        self.blocks: Sequence[Block] = ()
-        self.following = False
-        self.empty = empty
-        self._full_gutter = gutter
-        self._given = False
-        self._layouter = Layouter()
-        self._layout = Layout((), [], [], 0)
+        def __init__(self, pane: TextPane, words: str = "") -> None:
+            super().__init__()
+            self.pane = pane
+            self.words = words
+
+        @property
+        def control(self) -> TextPane:
+            """The pane, for `@on` selectors."""
+            return self.pane
+
+    def __init__(self, *, name: str | None = None, empty: str = "") -> None:
+        super().__init__(name=name, empty=empty)
         self._query: re.Pattern[str] | None = None
         self._hits: list[Hit] | None = None
         self._hit = -1
-        self._marks: dict[tuple[int, int], list[Mark]] = {}
-
-    # -- content
+        self._search_number = 0
+        self._looking = False
+        self._asked_at: int | None = None
 
     def set_blocks(self, blocks: Sequence[Block], *, keep: bool = True) -> None:
-        """Show other blocks; `keep` leaves the cursor on the block (by key) it stands on."""
-        key = self.blocks[self.block_index].key if keep and self.blocks else None
-        within = (
-            self.cursor - self._layout.firsts[self.block_index]
-            if key is not None and self._layout.firsts
-            else 0
-        )
-        self.blocks, self._given = blocks, True
-        self._hits, self._marks = None, {}
-        if not keep:
-            self._layouter.folded.clear()
-            self.cursor = 0
-            self.scroll_to(y=0, animate=False, immediate=True, force=True)
-        self._lay_out()
-        if key is not None and not self.following:
-            at = next((i for i, block in enumerate(blocks) if block.key == key), None)
-            if at is not None:
-                self.move_to(min(self._layout.firsts[at] + within, self._end_of(at)))
-        if self.following:
-            self.show_tail()
+        """Show other blocks, looked through for what was looked for in those before."""
+        self._hits = None
+        super().set_blocks(blocks, keep=keep)
         if self._query is not None:
-            self._search()
-
-    def relayout(self) -> None:
-        """The width changed: the cursor stays on its character."""
-        row = self._layout.rows[self.cursor] if self.cursor < len(self._layout.rows) else None
-        self._lay_out()
-        if row is not None and self._layout.rows:
-            self.move_to(self._layout.row_of(row.block, row.line, row.start))
-
-    def _lay_out(self) -> None:
-        self._layouter.width = max(self.text_width - self.gutter_width, 8)
-        self._layout = self._layouter.layout(self.blocks)
-        width = None
-        if not self._layouter.wrapped:
-            longest = max((sum(len(s.text) for s in row.spans) for row in self._layout.rows), default=0)
-            width = max(self.text_width, longest + self.gutter_width)
-        self.set_row_count(max(len(self._layout.rows), 1 if self.empty and self._given else 0), width)
-
-    @property
-    def gutter_width(self) -> int:
-        """Columns before the text."""
-        return self._full_gutter if self.text_width >= NARROW else min(self._full_gutter, 2)
-
-    @property
-    def block_index(self) -> int:
-        """The block under the cursor."""
-        return self._layout.block_at(self.cursor)
-
-    @property
-    def block(self) -> Block | None:
-        """The block under the cursor, None where there are none."""
-        return self.blocks[self.block_index] if self.blocks and self._layout.rows else None
-
-    # -- drawing
-
-    def row_line(self, row: int) -> Line:
-        """Gutter and text of one row."""
-        if not self._layout.rows:
-            return (Span(self.empty, "muted"),)
-        shown = self._layout.rows[row]
-        block = self.blocks[shown.block]
-        if block.kind == "turn":
-            return self._rule(block)
-        marks = self._marks.get((shown.block, shown.line))
-        spans = with_marks(shown, marks) if marks else shown.spans
-        if not self.gutter_width:
-            return spans
-        room = self.gutter_width - 4
-        word = block.label[:room] if shown.first and room > 0 else ""
-        return (
-            Span("▎", block.label_style),
-            Span(f" {word:<{room}}  " if room > 0 else " ", block.label_style),
-            *spans,
-        )
-
-    def _rule(self, block: Block) -> Line:
-        facts = next(iter(block.head() or block.lines()), ())
-        text = "".join(span.text for span in facts)
-        room = self.text_width - len(block.label) - len(text) - (5 if text else 4)
-        end = (Span(" "), *facts) if text else ()
-        return fit(
-            (
-                Span("── ", "muted"),
-                Span(block.label, block.label_style),
-                Span(f" {'─' * max(room, 0)}", "muted"),
-                *end,
-            ),
-            self.text_width,
-        )
-
-    # -- jumping
-
-    def jump_to(self, index: int, line: int = -1) -> None:
-        """Put the cursor on a block (on one of its lines)."""
-        if self._layout.firsts:
-            self.following = False
-            self.move_to(self._layout.row_of(index, line), top=True)
-
-    def jump_to_key(self, key: str) -> bool:
-        """Put the cursor on the block of that key; False where it is not shown."""
-        at = next((i for i, block in enumerate(self.blocks) if block.key == key), None)
-        if at is not None:
-            self.jump_to(at)
-        return at is not None
-
-    def show_through(self, above: int, first: int, last: int) -> None:
-        """Bring blocks into view with as much as fits of what stands above them.
-
-        Args:
-            above: The block that is wanted as the first row, if all rows from it on fit.
-            first: The block to show in any case; the cursor goes there where `above` does not fit.
-            last: The last of those that should be seen with it.
-        """
-        if not self._layout.firsts:
-            return
-        height = max(self.scrollable_content_region.height, 1)
-        top, begin, end = self._layout.firsts[above], self._layout.firsts[first], self._end_of(last)
-        self.following = False
-        if end < height:
-            return
-        fits = end - top < height
-        row = top if fits else min(end - height + 1, max(begin - 1, 0))
-        self.move_to(top if fits else begin)
-        self.scroll_to(y=row, animate=False, immediate=True, force=True)
-
-    def jump(self, step: int, kinds: Sequence[str], failing: bool = False) -> bool:
-        """To the next (or previous) block of these kinds; False where there is none."""
-        places = [i for i, b in enumerate(self.blocks) if b.kind in kinds and (b.failing or not failing)]
-        here = self.block_index
-        if step > 0:
-            found = next((i for i in places if i > here), None)
-        else:
-            at_start = self.cursor == (self._layout.firsts[here] if self._layout.firsts else 0)
-            found = next((i for i in reversed(places) if i < here or (i == here and not at_start)), None)
-        if found is None:
-            return False
-        self.jump_to(found)
-        return True
-
-    def show_tail(self) -> None:
-        """The last row in view, with room below it so that a growing text scrolls seldom."""
-        last = self.row_count - 1
-        height = max(self.scrollable_content_region.height, 1)
-        before, self.cursor = self.cursor, max(last, 0)
-        if last >= self.scroll_offset.y + height:
-            self.scroll_to(y=max(last - height // 2, 0), animate=False, immediate=True, force=True)
-        self.refresh_row(before)
-        self.refresh_row(self.cursor)
-
-    def _end_of(self, index: int) -> int:
-        firsts = self._layout.firsts
-        return (firsts[index + 1] if index + 1 < len(firsts) else len(self._layout.rows)) - 1
-
-    # -- folding, wrapping
-
-    def action_open(self) -> None:
-        """Enter folds or unfolds the block under the cursor, else tells the tab."""
-        if not self._fold(None):
-            super().action_open()
-
-    def action_unfold(self) -> None:
-        """Right unfolds; in long lines it goes sideways."""
-        if not self._layouter.wrapped:
-            self.scroll_to(x=self.scroll_offset.x + 20, animate=False, immediate=True)
-        else:
-            self._fold(False)
-
-    def action_fold(self) -> None:
-        """Left folds; in long lines it goes sideways."""
-        if not self._layouter.wrapped:
-            self.scroll_to(x=max(self.scroll_offset.x - 20, 0), animate=False, immediate=True)
-        else:
-            self._fold(True)
-
-    def _fold(self, folded: bool | None) -> bool:
-        block = self.block
-        if block is None or not block.foldable:
-            return False
-        before = self._layouter.is_folded(block)
-        folded = not before if folded is None else folded
-        if folded != before:
-            index = self.block_index
-            self._layouter.folded[block.key] = folded
-            self._lay_out()
-            if folded:
-                self.move_to(self._layout.firsts[index])
-        return True
-
-    def toggle_wrap(self) -> bool:
-        """Wrap lines or not; the new setting."""
-        self._layouter.wrapped = not self._layouter.wrapped
-        self.set_class(not self._layouter.wrapped, "-unwrapped")
-        self.scroll_to(x=0, animate=False, immediate=True)
-        self.relayout()
-        return self._layouter.wrapped
-
-    # -- finding
+            self._search(self._asked_at if self._looking else None)
 
     def find(self, query: str) -> int:
         """Look for a text, mark it everywhere and go to the first place from the cursor on.
 
         Returns:
-            How many places there are (0: nothing is marked).
+            How many places there are (0: nothing is marked); `SEARCHING` where that is found out in a thread,
+            after which `Searched` is sent.
         """
         self._query = pattern(query) if query else None
-        self._search()
-        if self._hits:
-            self._hit = bisect_left([(h.block, h.line) for h in self._hits], self._here()) - 1
-            self.find_next(1)
+        if self._search(self.cursor):
+            return SEARCHING
+        self._to_first()
         return len(self._hits or ())
+
+    def _to_first(self) -> None:
+        """To the first place from the cursor on."""
+        self._hit = -1
+        self.find_next(1)
 
     def find_next(self, step: int) -> tuple[int, int]:
         """To the next (or previous) place; its number from 1 and how many there are."""
         if not self._hits:
             return 0, 0
+        if self._hit < 0 and step:
+            self._hit = bisect_left([(h.block, h.line) for h in self._hits], self._here()) - (step > 0)
         self._hit = (self._hit + step) % len(self._hits)
         hit = self._hits[self._hit]
         self._mark()
         block = self.blocks[hit.block]
+        reached = block.reach(hit.line)
         if self._layouter.is_folded(block):
             self._layouter.folded[block.key] = False
+            reached = True
+        if reached:
             self._lay_out()
         self.following = False
         self.move_to(self._layout.row_of(hit.block, hit.line, hit.start))
         self.refresh()
         return self._hit + 1, len(self._hits)
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """The place gone to last, from 1 (0: none of them), and how many there are."""
+        return self._hit + 1, len(self._hits or ())
+
+    @property
+    def searching(self) -> bool:
+        """Whether a search goes on in a thread."""
+        return self._looking
 
     def _here(self) -> tuple[int, int]:
         """Block and line under the cursor."""
@@ -275,11 +111,49 @@ class TextPane(LinePane):
         row = rows[self.cursor] if self.cursor < len(rows) else None
         return (row.block, row.line) if row else (0, -1)
 
-    def _search(self) -> None:
-        self._hits = find_all(self.blocks, self._query) if self._query else None
-        self._hit = -1
+    def _search(self, asked_at: int | None) -> bool:
+        """Look for the text in all blocks; True where that goes on in a thread.
+
+        Args:
+            asked_at: The row on which the person waits for the first place; None where nobody does.
+        """
+        self._search_number += 1
+        self._hit, self._looking = -1, False
+        if self._query is not None and weight(self.blocks) > AT_ONCE:
+            self._hits, self._looking, self._asked_at = None, True, asked_at
+            self._in_thread(self._search_number, self._query)
+        else:
+            self._hits = find_all(self.blocks, self._query) if self._query else None
         self._mark()
         self.refresh()
+        return self._looking
+
+    def _in_thread(self, number: int, wanted: re.Pattern[str]) -> None:
+        blocks, told = self.blocks, time.monotonic()
+
+        def progress(done: int, total: int) -> bool:
+            nonlocal told
+            if time.monotonic() - told > TELL and number == self._search_number:
+                told = time.monotonic()
+                self.app.call_later(self._tell, number, done, total)
+            return number == self._search_number
+
+        def found(hits: list[Hit]) -> None:
+            if number != self._search_number or not stands(self):
+                return
+            self._hits, self._looking = hits, False
+            if self._asked_at == self.cursor:
+                self._to_first()  # the person is still where they asked
+            self._mark()
+            self.refresh()
+            if self._asked_at is not None:
+                self.post_message(self.Searched(self))
+
+        run_in_thread(self.app, partial(find_all, blocks, wanted, progress=progress), found, name="find")
+
+    def _tell(self, number: int, done: int, total: int) -> None:
+        if number == self._search_number and stands(self):
+            self.post_message(self.Searched(self, f"searching… {done:,} of {total:,} parts"))
 
     def _mark(self) -> None:
         self._marks = {}

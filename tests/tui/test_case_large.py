@@ -1,0 +1,193 @@
+"""Transcripts with results of a megabyte: shown without reading all of them, searched without the screen waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tui.attempts import START, text_failure
+from tests.tui.case_host import host, loaded, screen_text, sees, until
+from tui_eval.model import Attempt, Entry, Exchange
+from tui_eval.tui.inspector.assertions import AssertionsTab
+from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state import json_head, json_lines
+from tui_eval.tui.state.blocks import CLIP, Block
+from tui_eval.tui.state.json_lines import value_lines
+from tui_eval.tui.state.lines import pattern, plain, text_lines
+from tui_eval.tui.state.transcript_view import prepared
+from tui_eval.tui.widgets import text_pane
+from tui_eval.tui.widgets.text_pane import TextPane
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=80),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=6), inner, max_size=6),
+    max_leaves=60,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(values, min_size=1, max_size=12), st.integers(10, 4000), st.booleans())
+def test_the_lines_of_a_beginning_are_those_of_the_whole(value: Any, cut: int, escaped: bool) -> None:
+    text = json.dumps(value, ensure_ascii=escaped)
+    head = json_head._head(text[:cut], json_lines.json_lines) if cut < len(text) else []
+    whole = list(json_lines.json_lines(json.loads(text)))
+    assert head == whole[: len(head)]
+
+
+def rows_of(count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": number, "text": f"parcel {number} was weighed", "tags": ["a", "b"]} for number in range(count)
+    ]
+
+
+def test_the_beginning_of_a_long_result_is_made_without_reading_the_rest(monkeypatch) -> None:
+    text = json.dumps(rows_of(5000))
+    whole = list(value_lines(text))
+    assert whole == list(json_lines.json_lines(json.loads(text)))
+    read: list[int] = []
+    loads = json.loads
+    monkeypatch.setattr(json, "loads", lambda text: read.append(len(text)) or loads(text))
+    assert list(islice(value_lines(text), 10)) == whole[:10]
+    assert read and max(read) <= json_head.PIECES[0] + 20
+
+
+def test_a_long_text_that_only_begins_as_json_is_said_to_be_none() -> None:
+    text = json.dumps(rows_of(1000))[:-4] + "oops}]"
+    lines = [plain(line) for line in value_lines(text)]
+    at = lines.index("… from here on it is no JSON; as it came:")
+    assert at > 10 and lines[at + 1] == text
+    flat = "x" * 30_000
+    assert [plain(line) for line in value_lines(flat)] == [flat]
+
+
+def large(results: int = 6, last: str = "") -> Attempt:
+    attempt = text_failure()
+    text = json.dumps(rows_of(5000))
+    attempt.transcript = [Entry(1, "user", text="Where are they?", started_at=START)]
+    for number in range(results):
+        call_id = f"c{number}"
+        attempt.transcript += [
+            Entry(1, "tool_call", name="list_parcels", arguments={"page": number}, call_id=call_id),
+            Entry(1, "tool_result", name="list_parcels", result=text[:-1] + f", {{\"needle{number}\": 1}}]", call_id=call_id),
+        ]  # fmt: skip
+    attempt.transcript.append(Entry(1, "assistant", text=f"Everywhere. {last}"))
+    attempt.verdicts = []
+    attempt.outcome = "passed"
+    return attempt
+
+
+async def happens(condition: Any) -> None:
+    """Wait for something while a thread is held up: the pilot waits for threads."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "did not happen in time"
+        await asyncio.sleep(0.01)
+
+
+async def test_a_search_in_much_text_leaves_the_screen_its_keys(tmp_path: Path, monkeypatch) -> None:
+    held, find_all = threading.Event(), text_pane.find_all
+    monkeypatch.setattr(text_pane, "find_all", lambda *a, **k: held.wait(60) and find_all(*a, **k))
+    app = host(tmp_path, large())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        pane = screen.query_one(TextPane)
+        await until(pilot, lambda: pane.row_count > 20)
+        screen.post_message(Prompt.Left("find", "needle3", True))
+        await happens(lambda: pane.searching and "searching…" in screen_text(app))
+        await screen.action_find_next(1)
+        assert pane.cursor == 0
+        held.set()
+        await sees(pilot, "1 of 1", '{"needle3": 1}')
+        assert pane.block is not None and pane.block.kind == "tool_result"
+
+
+async def test_who_has_moved_on_is_not_taken_to_the_first_place(tmp_path: Path, monkeypatch) -> None:
+    held, find_all = threading.Event(), text_pane.find_all
+    monkeypatch.setattr(text_pane, "find_all", lambda *a, **k: held.wait(60) and find_all(*a, **k))
+    app = host(tmp_path, large(last="needle3"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        pane = screen.query_one(TextPane)
+        await until(pilot, lambda: pane.row_count > 20)
+        screen.post_message(Prompt.Left("find", "needle3", True))
+        await happens(lambda: pane.searching)
+        pane.action_move(2)
+        held.set()
+        await sees(pilot, "2 places: n goes to the next")
+        assert pane.cursor == 2
+        await pilot.press("n")
+        await sees(pilot, "1 of 2")
+
+
+def test_what_is_not_shown_for_its_length_is_searched_and_shown_when_found() -> None:
+    text = "\n".join(f"line {number}" for number in range(60_000))
+    block = Block("e1", "tool_result", "result", lambda: text_lines(text), fold=8, size=len(text), raw=text)
+    assert len(block.lines()) < 10_000 and block.clipped
+    assert not block.reach(5)
+    hits = text_pane.find_all([block], pattern("line 40000"))
+    assert [hit.line for hit in hits] == [40_000]
+    assert block.reach(40_000)
+    assert plain(block.lines()[40_000]) == "line 40000"
+    assert len(block.lines()) < 60_000  # no more than CLIP characters beyond
+    assert sum(len(plain(line)) for line in block.lines()[40_000:]) <= CLIP
+
+
+def test_folded_blocks_that_are_searched_keep_no_lines() -> None:
+    view = prepared(large())
+    assert len(text_pane.find_all(view.blocks, pattern("parcel 4999"))) == 6
+    assert all(block._lines is None for block in view.blocks if block.kind == "tool_result")
+
+
+async def test_raw_opens_and_finds_in_bodies_of_a_megabyte(tmp_path: Path) -> None:
+    attempt = large(0)
+    body = json.dumps({"rows": rows_of(8000), "end": "the very end"})
+    attempt.exchanges = [
+        Exchange(1, f"POST /chat\nhost: x\n\n{{\"page\": {number}}}", f"HTTP/1.1 200\ncontent-type: application/json\n\n{body}", 200, START, 12.0)
+        for number in range(20)
+    ]  # fmt: skip
+    app = host(tmp_path, attempt)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("5")
+        await sees(pilot, "exchange 1 · turn 1", '"rows": [')
+        await pilot.press("slash", *"the very end", "enter")
+        await sees(pilot, "1 of 20", '"end": "the very end"')
+        assert screen.tab.text is not None and not screen.tab.text.searching
+
+
+def _verdict_in_front(screen: CaseScreen) -> str:
+    tab = screen.tab
+    shown = isinstance(tab, AssertionsTab) and tab.text.row_count > 3 and tab.text.block is not None
+    return tab.text.block.key if shown and tab.text is not None and tab.text.block is not None else ""
+
+
+async def test_enter_on_a_verdict_opens_it_in_assertions_and_elsewhere_says_why_not(tmp_path: Path) -> None:
+    app = host(tmp_path, text_failure())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        pane = screen.query_one(TextPane)
+        verdicts = [i for i, block in enumerate(pane.blocks) if block.kind == "verdict"]
+        for at in verdicts[:2]:
+            await pilot.press("1")
+            pane.jump_to(at)
+            await pilot.press("enter")
+            await until(
+                pilot, lambda: isinstance(screen.tab, AssertionsTab) and screen.tab.text.row_count > 3
+            )
+            assert screen.tab.text is not None and screen.tab.text.block is not None
+            assert screen.tab.text.block.key == pane.blocks[at].key
+        await pilot.press("1", "g", "enter")
+        await sees(pilot, "nothing to unfold here")
+        await pilot.press("right")
+        await sees(pilot, "all of this is shown")
+        await pilot.press("left")
+        await sees(pilot, "too short to fold")
