@@ -101,7 +101,7 @@ class RunActions(Following):
             return
         left = run.counts.total - run.counts.done
         self.ask(
-            f"Cancel the run? {left:,} attempts have not ended.",
+            f"Cancel the run? {left:,} attempt{'s have' if left != 1 else ' has'} not ended.",
             [("y", "yes", "cancel them"), ("n", "no", "no")],
             lambda value: self.desk.cancel(None) if value == "yes" else None,
         )
