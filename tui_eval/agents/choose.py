@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tui_eval.agents.options import module_file
+from tui_eval.agents.promptfoo_env import settled
 from tui_eval.agents.promptfoo_models import KEYS, OLLAMA_KEYS
 from tui_eval.agents.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config import AgentSpec, Config, ConfigError
@@ -178,9 +179,10 @@ def _parts(entry: Any) -> tuple[str, str | None, dict[str, Any]]:
     provider_id = entry.get("id")
     if not isinstance(provider_id, str) or not provider_id:
         raise ConfigError("provider: its id is missing or not text")
-    settings = entry.get("config")
+    given = entry.get("config")
     label = entry.get("label")
-    return provider_id, str(label) if label else None, dict(settings) if isinstance(settings, dict) else {}
+    settings = settled(provider_id, dict(given) if isinstance(given, dict) else {}, entry.get("env"))
+    return provider_id, str(label) if label else None, settings
 
 
 def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
@@ -193,6 +195,8 @@ def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
         model = rest.removeprefix("messages:") or settings.get("model")
         if not model or ":" in model:
             return None
+        if not settings.get("apiBaseUrl") and (url := os.environ.get("ANTHROPIC_BASE_URL")):
+            settings = {**settings, "apiBaseUrl": url}
         return AgentSpec(provider_id, "anthropic", _asked_options(settings), model=model, base=base)
     if kind == "ollama":
         model = rest.removeprefix("chat:").removeprefix("completion:")
@@ -202,6 +206,8 @@ def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
             key: value for key, value in settings.items() if key in OLLAMA_KEYS and value is not None
         }
         options: dict[str, Any] = {"parameters": parameters}
+        if settings.get("apiKey"):
+            options["api_key"] = str(settings["apiKey"])
         if base_url := settings.get("apiBaseUrl") or os.environ.get("OLLAMA_BASE_URL"):
             options["base_url"] = str(base_url)
         if not rest.startswith("chat:"):
@@ -263,8 +269,8 @@ def _model_options(settings: dict[str, Any]) -> dict[str, Any]:
         options["parameters"] = parameters
     if settings.get("apiKey"):
         options["api_key"] = settings["apiKey"]
-    elif settings.get("apiKeyEnvar"):
-        options["api_key"] = "${" + str(settings["apiKeyEnvar"]) + "}"
+    elif (name := settings.get("apiKeyEnvar")) and (name in os.environ or "OPENAI_API_KEY" not in os.environ):
+        options["api_key"] = f"${{{name}}}"
     if isinstance(settings.get("headers"), dict):
         options["headers"] = settings["headers"]
     if settings.get("apiBaseUrl"):

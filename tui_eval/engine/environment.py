@@ -200,15 +200,15 @@ class Environment(Hosts):
         find = agents.from_argument if name == self.typed_judge else agents.from_file
         return find(name, self.config)
 
-    def judge_for(self, provider: Any, base: Path | None = None) -> AskJudge | None:
+    def judge_for(self, provider: Any, base: Path | None = None, env: Any = None) -> AskJudge | None:
         """The judge that a suite names itself (a promptfoo grader), where it is known; its files are
-        relative to `base`."""
+        relative to `base`, `env` is the suite's."""
         try:
             if isinstance(provider, str) and provider in self.config.agents:
                 spec = self.config.agents[provider]
             else:
                 entry = provider if isinstance(provider, dict) else {"id": provider}
-                spec = agents.for_provider(entry, self.config, base or self.config.root)
+                spec = agents.for_provider(agents.with_env(entry, env), self.config, base or self.config.root)
         except (ConfigError, AgentError):
             return None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tui_eval import assertions
+from tui_eval.agents import with_env
 from tui_eval.agents.base import Agent, AgentError, Request
 from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
 from tui_eval.engine import continuing
@@ -122,13 +123,14 @@ def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgemen
 def judge_services(job: Job, environment: Environment, rows: Any = None) -> JudgeServices:
     """The services for judging a job's attempt; `rows` asks its agent for rows."""
     ask_judge, judge_name = environment.judge(job.judge)
+    env = job.settings.get("env")
     return JudgeServices(
         ask_judge=ask_judge,
         judge_name=judge_name,
         judge_is_network=environment.judge_is_network(job.judge),
-        judge_for=lambda provider: environment.judge_for(provider, job.base),
-        embed=lambda provider, texts: environment.embed(provider, texts, job.judge),
-        scores=lambda provider, text: environment.scores(provider, text, job.base),
+        judge_for=lambda provider: environment.judge_for(provider, job.base, env),
+        embed=lambda provider, texts: environment.embed(with_env(provider, env), texts, job.judge),
+        scores=lambda provider, text: environment.scores(with_env(provider, env), text, job.base),
         run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
         if environment.has_database(job.database)
         else None,

@@ -90,7 +90,8 @@ def plan(
     pairs = None if request.pairs is None else {tuple(pair) for pair in request.pairs}
     resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
     for case in selected:
-        specs = [(spec, "") for spec in columns] or [_agent_of(case, config, resolved)]
+        env = (settings or {}).get(case.suite, {}).get("env")
+        specs = [(spec, "") for spec in columns] or [_agent_of(case, config, resolved, env)]
         for spec, problem in specs:
             for model in _models(case, spec, config, request):
                 job = _job(case, spec, model, problem, config, request)
@@ -183,25 +184,26 @@ def _attempts(case: Case, rule_attempts: int | None, config: Config, request: Ru
 
 
 def _agent_of(
-    case: Case, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]]
+    case: Case, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]], env: Any
 ) -> tuple[AgentSpec | None, str]:
     """The agent that the suite asks for, else that of `suites:`, else the format's default; or why
-    there is none."""
+    there is none. `env` is a promptfoo suite's."""
     key = (case.suite, case.format, case.agent, repr(case.provider), repr(case.options.get("columnProvider")))
     if key not in resolved:
         try:
-            resolved[key] = (_find_agent(case, config), "")
+            resolved[key] = (_find_agent(case, config, env), "")
         except ConfigError as error:
             resolved[key] = (None, str(error))
     return resolved[key]
 
 
-def _find_agent(case: Case, config: Config) -> AgentSpec:
+def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     rule = rule_for(config, case.suite)
     if case.format == "promptfoo" and case.provider is not None:
         named = default_agent_spec(case.format, case.agent, config)
-        target = case.options.get("columnProvider")
-        return named or agents.for_provider(case.provider, config, (config.root / case.suite).parent, target)
+        target = agents.with_env(case.options.get("columnProvider"), env)
+        entry, base = agents.with_env(case.provider, env), (config.root / case.suite).parent
+        return named or agents.for_provider(entry, config, base, target)
     if case.agent and case.agent in config.agents:
         return config.agents[case.agent]
     if rule and rule.agent:
@@ -238,7 +240,9 @@ def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
         return job.spec
     own = provider.get("config")
     entry = {**provider, "config": {**(own if isinstance(own, dict) else {}), **config}}
-    spec = agents.for_provider(entry, known, job.base, job.case.options.get("columnProvider"))
+    env = job.settings.get("env")
+    target = agents.with_env(job.case.options.get("columnProvider"), env)
+    spec = agents.for_provider(agents.with_env(entry, env), known, job.base, target)
     return spec if spec.name == job.spec.name else job.spec
 
 

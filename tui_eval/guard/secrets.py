@@ -33,7 +33,7 @@ _SECRET_PLURALS = frozenset(f"{ending}s" for ending in _SECRET_ENDINGS) - {"toke
 _ABOUT_A_SECRET = frozenset(
     (
         *("count", "dir", "env", "expiry", "file", "folder", "format", "header", "length", "limit"),
-        *("max", "name", "path", "size", "sock", "ttl", "type", "url", "uri"),
+        *("max", "name", "path", "size", "sock", "ttl", "type", "url", "uri", "alias", "envar"),
     )
 )
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})

@@ -1,0 +1,74 @@
+"""What `env` of a promptfoo suite and of a provider in it says to the provider, before the person's environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_OF = {
+    "openai": {
+        "apiKey": ("OPENAI_API_KEY",),
+        "organization": ("OPENAI_ORGANIZATION",),
+        "temperature": ("OPENAI_TEMPERATURE",),
+        "max_tokens": ("OPENAI_MAX_TOKENS",),
+        "max_completion_tokens": ("OPENAI_MAX_COMPLETION_TOKENS",),
+        "top_p": ("OPENAI_TOP_P",),
+        "presence_penalty": ("OPENAI_PRESENCE_PENALTY",),
+        "frequency_penalty": ("OPENAI_FREQUENCY_PENALTY",),
+    },
+    "anthropic": {
+        "apiKey": ("ANTHROPIC_API_KEY",),
+        "apiBaseUrl": ("ANTHROPIC_BASE_URL",),
+        "temperature": ("ANTHROPIC_TEMPERATURE",),
+        "max_tokens": ("ANTHROPIC_MAX_TOKENS",),
+    },
+    "ollama": {"apiKey": ("OLLAMA_API_KEY",), "apiBaseUrl": ("OLLAMA_BASE_URL",)},
+    "huggingface": {"apiKey": ("HF_TOKEN", "HF_API_TOKEN")},
+}
+"""Family → key of `config` → the variables that stand for it."""
+_NUMBERS = frozenset(
+    ("temperature", "max_tokens", "max_completion_tokens", "top_p", "presence_penalty", "frequency_penalty")
+)
+
+
+def with_env(entry: Any, env: Any) -> Any:
+    """A provider's entry with the suite's `env` under its own."""
+    if not isinstance(env, Mapping) or not env:
+        return entry
+    if isinstance(entry, str):
+        return {"id": entry, "env": dict(env)}
+    if not isinstance(entry, dict):
+        return entry
+    if "id" not in entry and len(entry) == 1:
+        ((name, rest),) = entry.items()
+        return with_env({"id": name, **(rest if isinstance(rest, dict) else {})}, env)
+    own = entry.get("env")
+    return {**entry, "env": {**env, **(own if isinstance(own, dict) else {})}}
+
+
+def settled(provider_id: str, settings: dict[str, Any], env: Any) -> dict[str, Any]:
+    """The settings of a provider with what its `env` says where they say nothing."""
+    if not isinstance(env, Mapping) or not env:
+        return settings
+    family = provider_id.partition(":")[0]
+    found = dict(settings)
+    if (own := settings.get("apiKeyEnvar")) and not settings.get("apiKey") and env.get(own):
+        found["apiKey"] = str(env[own])
+    if family == "openai" and not settings.get("apiHost") and not settings.get("apiBaseUrl"):
+        if env.get("OPENAI_API_HOST"):
+            found["apiHost"] = str(env["OPENAI_API_HOST"])
+        elif url := env.get("OPENAI_API_BASE_URL") or env.get("OPENAI_BASE_URL"):
+            found["apiBaseUrl"] = str(url)
+    for key, names in _OF.get(family, {}).items():
+        value = next((env[name] for name in names if env.get(name) not in (None, "")), None)
+        if value is None or found.get(key) is not None or (key == "apiKey" and settings.get("apiKeyEnvar")):
+            continue
+        found[key] = _number(value) if key in _NUMBERS else str(value)
+    return found
+
+
+def _number(value: Any) -> int | float | None:
+    try:
+        return float(value) if "." in str(value) else int(value)
+    except ValueError:
+        return None
