@@ -120,3 +120,27 @@ async def test_the_foot_and_the_keys_of_tools(tmp_path: Path, size: tuple[int, i
         await pilot.press("right_parenthesis")
         await sees(pilot, "no table of 2026")
         assert max(len(line) for line in screen_text(app).splitlines()) <= size[0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_call_that_failed_is_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+    attempt = called()
+    attempt.transcript = [
+        entry
+        for n in range(60)
+        for entry in (
+            Entry(1, "tool_call", name=f"call_{n}", call_id=str(n), started_at=START + n),
+            Entry(
+                1, "tool_result", name=f"call_{n}", call_id=str(n), error="500" if n == 40 else None, result=1
+            ),
+        )
+    ]
+    app = host(tmp_path, attempt)
+    async with app.run_test(size=size) as pilot:
+        await loaded(pilot)
+        await pilot.press("2")
+        await sees(pilot, "41    1  call_40")
+        await pilot.press("s")
+        await until(
+            pilot, lambda: any(line.startswith("! call_40") for line in screen_text(app).splitlines())
+        )

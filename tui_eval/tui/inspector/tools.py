@@ -110,6 +110,7 @@ class ToolsTab(InspectorTab):
         most = self.size.height * 2 // 3 if table.bars else self.size.height // 3
         table.styles.height = max(1, min(table.row_count, most))
         self.query_one(LineLabel).set_lines([self.table.title(self.size.width)])
+        self.call_after_refresh(table.reveal)
 
     def on_resize(self) -> None:
         """Titles depend on the width."""

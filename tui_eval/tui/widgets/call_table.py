@@ -73,6 +73,10 @@ class CallTable(LinePane):
             self.cursor = max(0, min(cursor, len(rows) - 1))
         self.relayout()
 
+    def reveal(self) -> None:
+        """Bring the cursor into view, once the height is known."""
+        self._show(self.cursor, False)
+
     def relayout(self) -> None:
         """The width changed."""
         self._label = label_width(self.bars, self.text_width)
