@@ -15,6 +15,7 @@ from tui_eval.tui.state.data_view import DataView, make
 from tui_eval.tui.state.data_words import alike, common
 from tui_eval.tui.state.lines import plain
 from tui_eval.tui.state.sql_lines import broken, sql_lines
+from tui_eval.tui.state.two_modes import disagreement
 
 Rows = list[dict[str, Any]]
 
@@ -50,6 +51,18 @@ def test_an_integer_off_by_one_is_a_difference_also_of_a_run_kept_by_an_earlier_
         view = view_of(rows, other, **settings)
         assert view.apart == 1 and "off by 1, within nao's tolerance" in said(view, 0, 1)[0]
     assert view_of(rows, other, **in_force, exact_integers=False).apart == 0
+
+
+def test_of_two_modes_that_which_counted_says_what_was_judged() -> None:
+    """Kept rows do not tell a decimal from a float; the verdict knew it."""
+    attempt = wrong_cell()
+    rows = [{"id": 1, "price": 100000.5}]
+    attempt.data = DataDetails(rows, [{"id": 1, "price": "100000.51"}], ["id", "price"])
+    attempt.data.settings = {"compat": "documented", "types": {"price": "DECIMAL(18,2)"}}
+    attempt.verdicts[0].reason = "values differ (within nao's tolerance)"
+    lines = [plain(line) for line in disagreement(attempt)]
+    assert lines[0] == "✗ documented: values differ (within nao's tolerance) · counted here"
+    assert lines[1].startswith("✓ reference: match")
 
 
 def test_a_column_that_the_answer_calls_otherwise() -> None:

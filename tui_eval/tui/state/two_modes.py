@@ -24,23 +24,29 @@ def disagreement(attempt: Attempt, folder: Path | None = None) -> list[Line]:
     expected, actual, lost = sides_of(details, folder)
     if lost or max(len(expected), len(actual)) > MOST_ROWS:
         return []
-    results = {mode: _compared(mode, details, _records(expected), _records(actual)) for mode in MODES}
-    if results["documented"].passed == results["reference"].passed:
-        return []
-    counted = details.settings.get("compat")
+    results: dict[str, tuple[bool | None, str]] = {}
+    for mode in MODES:
+        made = _compared(mode, details, _records(expected), _records(actual))
+        results[mode] = made.passed, made.message
+    counted = str(details.settings.get("compat"))
     verdict = next((v for v in attempt.verdicts if about_rows(v)), None)
     if counted not in MODES and verdict is not None:
-        counted = next((mode for mode in MODES if results[mode].passed == verdict.passed), MODES[0])
+        counted = next((mode for mode in MODES if results[mode][0] == verdict.passed), MODES[0])
+    elif verdict is not None:  # what was judged knew the types of the expected columns
+        results[counted] = verdict.passed, verdict.reason or results[counted][1]
+    if results["documented"][0] == results["reference"][0]:
+        return []
     order = sorted(MODES, key=lambda mode: mode != counted)
     words = {True: ("✓", "passed"), False: ("✗", "failed"), None: ("!", "error")}
     lines: list[Line] = []
     for mode in order:
-        glyph, style = words[results[mode].passed]
+        passed, message = results[mode]
+        glyph, style = words[passed]
         note = " counted here" if mode == counted else " would say otherwise"
         lines.append(
             (
                 Span(f"{glyph} {mode}", style),
-                Span(f": {one_line(results[mode].message, 200)}"),
+                Span(f": {one_line(message, 200)}"),
                 Span(f" ·{note}", "muted"),
             )
         )
