@@ -177,8 +177,8 @@ class Difference:
             return "missing"
         return "same" if all(self._same().row(index)) else "different"
 
-    def row(self, index: int) -> Row:
-        """Aligned row `index` with its cells as texts.
+    def row(self, index: int, *, apart: bool = False) -> Row:
+        """Aligned row `index` with its cells as texts; `apart`: only with those that are not the same.
 
         Raises:
             IndexError: there is no such row.
@@ -186,10 +186,15 @@ class Difference:
         e_rows, a_rows = self._align()
         if not 0 <= index < len(e_rows):
             raise IndexError(index)
-        status, e_row, a_row = self.status(index), e_rows[index], a_rows[index]
-        return Row(
-            index, status, e_row, a_row, [self._cell(name, index, e_row, a_row) for name in self.columns]
-        )
+        e_row, a_row = e_rows[index], a_rows[index]
+        names, flags = self.columns, self._same().row(index)
+        status: Status = "extra" if e_row is None else "missing" if a_row is None else "different"
+        if status == "different" and all(flags):
+            status = "same"
+        if apart:
+            same = dict(zip(self._same().columns, flags, strict=True))
+            names = [name for name in names if not same[name]]
+        return Row(index, status, e_row, a_row, [self._cell(name, index, e_row, a_row) for name in names])
 
     def _cell(self, name: str, index: int, e_row: int | None, a_row: int | None) -> Cell:
         one = self._pairs.get(name)

@@ -28,7 +28,7 @@ def as_csv(view: DataView, limit: int | None = None) -> Iterator[str]:
         writer.writerow(("column missing", "", "", no_formula(name), "", "", ""))
     rows = view.differing if limit is None else view.differing.head(limit)
     for index in rows:
-        row = view.difference.row(int(index))
+        row = view.difference.row(int(index), apart=True)
         numbers = ["" if n is None else n + 1 for n in (row.expected_index, row.actual_index)]
         if view.has_moved(row):
             writer.writerow(("moved", *numbers, "", "", "", ""))
