@@ -76,7 +76,15 @@ class RunDesk:
             return str(error), False
         if not chosen:
             return "no case matches", False
+        for name in request.agents:
+            if self._is_unknown(name):
+                return f"no agent {name} here", False
         return self.expected(chosen, request).words, True
+
+    def _is_unknown(self, agent: str) -> bool:
+        """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
+        config = self._app.config
+        return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
 
     def expected(self, entries: Sequence[Entry], request: RunRequest) -> Estimate:
         """What these cases will probably cost and last, from their past."""
