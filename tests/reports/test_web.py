@@ -105,6 +105,14 @@ def test_the_list_of_runs_shows_rates_states_and_a_trend(tmp_path: Path) -> None
     assert "<script" not in listed and "default-src 'none'" in listed
 
 
+def test_the_list_is_loaded_again_while_a_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    run = LiveRun(tmp_path, ["a"])
+    assert '<meta http-equiv="refresh" content="5">' in home(tmp_path) and "running</span>" in home(tmp_path)
+    run.all_done(["passed"])
+    assert "refresh" not in home(tmp_path)
+
+
 async def test_other_sites_are_refused_a_comparison_too(served) -> None:
     base, run, _ = served
     for path in ("/compare", "/compare/case", "/api/compare"):

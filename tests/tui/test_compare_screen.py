@@ -89,7 +89,9 @@ async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
         await to_runs(app, pilot)
         screen = app.screen
         await pilot.press("c")
-        await until(lambda: any("no run before it has a case of it" in line[2] for line in app.log_lines), pilot)
+        await until(
+            lambda: any("no run before it has a case of it" in line[2] for line in app.log_lines), pilot
+        )
         assert app.screen is screen
 
 
@@ -182,3 +184,31 @@ def test_the_words_are_of_the_kind_that_is_compared():
 
     assert set(WORDS) == set(COLUMN_WORDS) == set(CHANGES)
     assert not any("before" in words or "now" in words for words in COLUMN_WORDS.values())
+
+
+@SIZES
+async def test_the_cases_of_a_change_are_folded_and_unfolded(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["passed", "passed", "failed"], ["failed", "passed", "passed"])
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        screen = await compared(app, pilot)
+        await until(lambda: len(screen._table.rows) == 6, pilot)
+        await pilot.press("left")
+        await sees(app, pilot, "1 regressed", "enter or → shows")
+        assert [row.change for row in screen._table.rows] == [
+            "regressed",
+            "fixed",
+            "fixed",
+            "unchanged",
+            "unchanged",
+        ]
+        assert screen._table.cursor == 0
+        await pilot.press("enter")
+        await until(lambda: len(screen._table.rows) == 6, pilot)
+        await pilot.press("enter", "j", "enter")
+        await until(lambda: len(screen._table.rows) == 4 and screen._table.cursor == 1, pilot)
+        await pilot.press("right")
+        await until(lambda: len(screen._table.rows) == 5, pilot)
+        assert app.screen is screen

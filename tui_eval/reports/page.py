@@ -49,17 +49,18 @@ def pieces(reader: RunReader, above: str = "") -> Iterator[str]:
     yield _END
 
 
-def document(title: str, body: str) -> str:
-    """A page of its own in the same look; `body` is HTML."""
-    return f"{_begin(title)}{body}{_END}"
+def document(title: str, body: str, again: int = 0) -> str:
+    """A page of its own in the same look; `body` is HTML. It is loaded again after `again` seconds (0: not)."""
+    return f"{_begin(title, again)}{body}{_END}"
 
 
-def _begin(title: str) -> str:
+def _begin(title: str, again: int = 0) -> str:
+    refresh = f'<meta http-equiv="refresh" content="{again}">' if again else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{safe(title)}</title><style>{STYLE}</style></head><body><main>"
+        f"{refresh}<title>{safe(title)}</title><style>{STYLE}</style></head><body><main>"
     )
 
 

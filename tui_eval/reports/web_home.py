@@ -15,6 +15,8 @@ from tui_eval.store.schema import RunSummary
 
 CARDS = 6
 """Sets of suites whose pass rate is drawn, those that were run last."""
+AGAIN = 5
+"""Seconds after which the page is loaded again while a run goes on."""
 NEWEST = 40
 """Runs that one drawing holds."""
 
@@ -30,7 +32,8 @@ def home(root: Path) -> str:
     earlier = {run.id for run in runs[1:]}
     rows = "".join(_row(run, bool(earlier) and run is not runs[-1]) for run in runs)
     table = f'<div class="scroll"><table class="runs"><thead><tr>{head}</tr></thead>{rows}</table></div>'
-    return page.document("Runs", f"{heading}{_cards(runs)}{table}")
+    going_on = any(run.state in ("running", "paused") for run in runs)
+    return page.document("Runs", f"{heading}{_cards(runs)}{table}", AGAIN if going_on else 0)
 
 
 def places(run: RunSummary) -> str:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from textual import on
 from textual.app import ComposeResult
 
-from tui_eval.reports.comparison import CHANGES, Comparison
+from tui_eval.reports.comparison import CHANGES, Change, Comparison
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.compare_loader import Compared, Half, Sides, changed_sides, load_comparison, other_half
 from tui_eval.tui.keys import Key, bindings
@@ -18,7 +18,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.row_finding import RowFinding
 from tui_eval.tui.screens.sides import SidesScreen
-from tui_eval.tui.state.compare_view import Row, row_line, rows, summary_lines
+from tui_eval.tui.state.compare_view import Row, folded, row_line, rows, summary_lines
 from tui_eval.tui.state.lines import one_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -51,6 +51,8 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         self.comparison: Comparison | None = None
         self.only: Only = ""
         """What is shown."""
+        self.folded: set[Change] = set()
+        """Changes whose cases are not shown."""
         self._rows: list[Row] = []
         self._generation = 0
         self._table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
@@ -125,6 +127,11 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         elif self.only == "answers":
             unchanged = [row for row in shown if row.change == "unchanged"]
             shown = [row for row in unchanged if row.case is None or row.case.only_the_answer]
+        shown = [
+            folded(row) if row.case is None and row.change in self.folded else row
+            for row in shown
+            if row.case is None or row.change not in self.folded
+        ]
         self._table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
         self._table.set_rows(shown, keep=keep)
         if not shown:
@@ -176,7 +183,10 @@ class CompareScreen(RowFinding, inherit_bindings=False):
     def _opened(self, event: LinePane.Opened) -> None:
         event.stop()
         row: Row | None = self._table.current
-        if row is None or row.case is None:
+        if row is None:
+            return
+        if row.case is None:
+            self.action_column(1 if row.change in self.folded else -1)
             return
         pointer = self.current()
         if row.case.before is None or row.case.after is None:
@@ -194,6 +204,20 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
         work = partial(changed_sides, self.eval_app.state.root, self.before, self.after, row.case)
         run_in_thread(self.app, work, take, name="sides", opens=True)
+
+    def action_column(self, step: int) -> None:
+        """Right and left: unfold or fold the cases of the change that the cursor is in."""
+        row: Row | None = self._table.current
+        if row is None:
+            return
+        if step > 0:
+            self.folded.discard(row.change)
+        else:
+            self.folded.add(row.change)
+        self._show()
+        heading = next((i for i, one in enumerate(self._table.rows) if one.key == (row.change,)), None)
+        if heading is not None and (step < 0 or row.case is None):
+            self._table.move_to(heading)
 
     def action_changed(self) -> None:
         """Only what changed; then only cases whose answer differs and nothing else; then everything."""

@@ -68,6 +68,11 @@ def rows(comparison: Comparison, *, only_changed: bool = False, agents: bool = F
     return found
 
 
+def folded(heading: Row) -> Row:
+    """A heading whose cases are not shown."""
+    return heading._replace(words=f"… {heading.words}; enter or → shows them")
+
+
 def summary_lines(
     comparison: Comparison, before: str, after: str, width: int, *, agents: bool = False
 ) -> list[Line]:
