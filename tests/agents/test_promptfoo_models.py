@@ -197,6 +197,59 @@ async def test_chat_outputs(
     assert flagged == (output in ("Content filtered by provider", "no way"))
 
 
+def calling(*names: str) -> Planned:
+    calls = [
+        {"id": name, "type": "function", "function": {"name": name, "arguments": '{"a": 2}'}}
+        for name in names
+    ]
+    return completion("tool_calls", content=None, tool_calls=calls)
+
+
+CALLBACKS = {
+    "double": "(args) => JSON.parse(args).a * 2",
+    "object": "async (args) => ({got: args})",
+    "nothing": "() => undefined",
+    "fails": "() => { throw new Error('no') }",
+    "filed": "file://f.js:named",
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "output"),
+    [
+        (["double"], "4"),
+        (["object", "double"], '{"got":"{\\"a\\": 2}"}\n4'),
+        (["double", "unknown"], "4"),
+        (["filed"], "filed 2"),
+        (["nothing"], ""),
+        (["unknown"], None),
+        (["double", "fails"], None),
+    ],
+)
+async def test_functions_of_the_suite_answer_calls(
+    server: AnyServer, tmp_path: Path, names: list[str], output: str | None
+) -> None:
+    (tmp_path / "f.js").write_text("module.exports.named = (args) => 'filed ' + JSON.parse(args).a;")
+    server.plan.append(calling(*names))
+    config = {"apiBaseUrl": f"{server.url}/v1", "apiKey": "k", "functionToolCallbacks": CALLBACKS}
+    agent = provider({"id": "openai:chat:m", "config": config}, tmp_path)
+    events, replies = await talk(agent, "hi", test={"vars": {}})
+    await agent.close()
+    assert [event.name for event in of(events, ToolCall)] == names
+    assert "functionToolCallbacks" not in server.requests[0].body
+    if output is None:
+        assert isinstance(replies[0].output, list) and len(replies[0].output) == len(names)
+    else:
+        assert (replies[0].text, replies[0].output) == (output, None)
+
+
+async def test_functions_of_the_suite_answer_calls_of_responses(server: AnyServer) -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "double", "arguments": '{"a": 2}'}
+    planned = Planned(body={"output": [said("see"), call, {**call, "name": "other"}]})
+    _, reply = await asked(server, "openai:responses:m", planned, functionToolCallbacks=CALLBACKS)
+    assert reply.text == "see\n4\n" + json.dumps({**call, "name": "other"}, separators=(",", ":"))
+
+
 async def test_a_judge_says_no_thoughts(server: AnyServer) -> None:
     _, reply = await asked(server, "openai:chat:m", completion(content="x", reasoning="hm"), test=False)
     assert reply.text == "x"

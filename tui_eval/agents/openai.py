@@ -18,6 +18,7 @@ from tui_eval.agents.model_call import asked
 from tui_eval.agents.openai_stream import Completion
 from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.parameter_files import loaded
+from tui_eval.agents.promptfoo_callbacks import Callbacks
 from tui_eval.agents.recorded import chat_messages
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.agents.tools import Toolbox
@@ -72,6 +73,7 @@ class OpenAIAgent(Agent):
         self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
+        self.callbacks = Callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
         self.knows_schemas = True
         self.toolbox = Toolbox(options, services)
         api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
@@ -147,6 +149,7 @@ class OpenAIAgent(Agent):
     async def close(self) -> None:
         """Close connections and the tools' process."""
         await self.client.close()
+        await self.callbacks.close()
         await self.toolbox.close()
 
 
@@ -231,6 +234,11 @@ class OpenAISession(Session):
                 reply.guardrails = {"flagged": True}
             if agent.promptfoo:
                 self._as_promptfoo(reply, completion)
+                called = [(call.name, call.raw) for call in completion.calls]
+                if completion.old_call:
+                    called = [(completion.old_call["name"], completion.old_call["arguments"])]
+                if (answer := await agent.callbacks.output(called)) is not None:
+                    reply.text, reply.output = answer, None
             yield Finished(reply)
             return
         raise AgentError(

@@ -78,7 +78,13 @@ class ResponsesSession(Session):
             raise AgentError(f"{agent.base_url}/responses reported an error: {said}")
         if not isinstance(answer, dict) or not isinstance(answer.get("output"), list) or not answer["output"]:
             raise AgentError(f"{agent.base_url}/responses answered without output")
-        events, text = _read(answer["output"])
+        answered: dict[int, str] = {}
+        for number, item in enumerate(answer["output"]):
+            if isinstance(item, dict) and item.get("type") == "function_call":
+                called = (str(item.get("name")), text_of(item.get("arguments")))
+                if (output := await agent.callbacks.output([called])) is not None:
+                    answered[number] = output
+        events, text = _read(answer["output"], answered)
         refusal = next(filter(None, map(_refusal, answer["output"])), None)
         text = refusal or text
         for event in events:
@@ -103,11 +109,12 @@ class ResponsesSession(Session):
         yield Finished(reply)
 
 
-def _read(items: list[Any]) -> tuple[list[Event], str]:
-    """The events of an output, and its text as promptfoo has it: what each item says, one below the other."""
+def _read(items: list[Any], answered: dict[int, str]) -> tuple[list[Event], str]:
+    """The events of an output, and its text as promptfoo has it: what each item says, one below the other; of calls
+    that the suite's functions answered, by their places, the answers."""
     events: list[Event] = []
     parts: list[str] = []
-    for item in items:
+    for number, item in enumerate(items):
         if not isinstance(item, dict):
             continue
         if item.get("type") == "function_call":
@@ -119,7 +126,7 @@ def _read(items: list[Any]) -> tuple[list[Event], str]:
             events.append(ToolCall(call_id, str(item.get("name")), arguments))
         elif item.get("type") == "reasoning" and (thought := promptfoo_outputs.summary_of(item)):
             events.append(ReasoningDelta(thought))
-        parts.append(promptfoo_outputs.of_item(item))
+        parts.append(answered[number] if number in answered else promptfoo_outputs.of_item(item))
     text = "\n".join(part for part in parts if part)
     return ([*events, TextDelta(text)] if text else events), text
 

@@ -24,7 +24,7 @@ KEYS = frozenset(
      "metadata", "store", "modalities", "audio", "prompt_cache_key", "prompt_cache_options",
      "prompt_cache_retention", "passthrough", "omitDefaults", "showThinking", "max_tool_calls", "include",
      "previous_response_id", "truncation", "parallel_tool_calls", "background", "webhook_url", "stop_sequences",
-     "thinking", "effort", "output_format", "cache_control", "extra_body", "beta", "instructions")
+     "thinking", "effort", "output_format", "cache_control", "extra_body", "beta", "instructions", "functionToolCallbacks")
 )  # fmt: skip
 """Keys of `config` that say something about a request."""
 
