@@ -16,6 +16,7 @@ from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.runs_loader import find_everywhere
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
@@ -106,6 +107,51 @@ async def test_search_opens_the_case_at_the_turn(tmp_path):
         assert app.screen.tab.text.block.turn == 1
         await pilot.press("escape", "escape", "slash", *"zzz", "enter")
         await sees(app, pilot, "Nothing in this run holds")
+
+
+async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    folders = write_runs(root, ["failed", "passed", "error"], ["passed", "passed", "failed"])
+    broken = folders[0].parent / "20200101-000000-dead"
+    broken.mkdir()
+    (broken / "run.db").write_bytes(b"no database at all")
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("slash", *"hel", "enter")
+        await sees(app, pilot, "3 places in 3 cases", "a all runs")
+        await pilot.press("a")
+        await sees(app, pilot, "Search in all runs: hel", "6 places in 2 of 3 runs, 1 cannot be read")
+        rows = app.screen._table.rows
+        assert [row[0].run_id for row in rows[::6]] == [
+            folder.name for folder in sorted(folders, reverse=True)
+        ]
+        assert app.screen.current().run_id == rows[0][0].run_id
+        await pilot.press("G", "enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        assert app.screen.content.run_id == min(folder.name for folder in folders)
+        await until(lambda: app.screen.query_text == "hel", pilot)
+        await pilot.press("n")
+        await sees(app, pilot, "of ")
+        await pilot.press("escape", "a")
+        await sees(app, pilot, "3 places in 3 cases")
+        await pilot.press("slash", "ctrl+u", *"zzz", "enter")
+        await sees(app, pilot, "a looks in all runs")
+        await pilot.press("a")
+        await sees(app, pilot, "Nothing in 3 runs, 1 cannot be read holds")
+
+
+def test_a_search_through_all_runs_can_be_ended(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["passed"] * 3)
+    told = []
+
+    def progress(run, runs, done, total):
+        told.append((run, runs))
+        return run < 1
+
+    found = find_everywhere(root, "hello", progress)
+    assert found.runs == 1 and len(found.found) == 3
+    assert told[0] == (0, 2) and told[-1] == (1, 2)
 
 
 async def test_deleting_asks_and_only_marked_runs_go(tmp_path):
@@ -253,7 +299,7 @@ async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size
     async with running_app(root, size) as (app, pilot):
         await to_runs(app, pilot)
         await pilot.press("slash", *"zzz", "enter")
-        await sees(app, pilot, "Nothing in this run holds all these words; / asks again.")
+        await sees(app, pilot, "Nothing in this run holds all these words; a looks in all runs, / asks again.")
         await pilot.press("slash", *["backspace"] * 3, *"hello", "enter")
         await sees(app, pilot, "Search: hello", "3 places in 3 cases")
         first = app.screen.current()

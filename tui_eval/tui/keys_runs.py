@@ -73,6 +73,7 @@ SIDES_KEYS: tuple[Key, ...] = (
 
 SEARCH_KEYS: tuple[Key, ...] = (
     Key("search.again", "slash", "search", "search for other words", "search", "search again"),
+    Key("search.runs", "a", "runs", "in all runs, or only in this one", "search", "all runs"),
 )
 """Keys of a search's results."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -55,6 +58,12 @@ def load_facts(folder: Path) -> RunFacts:
         return RunFacts(problem=str(error))
 
 
+MOST_FOUND = 500
+"""Places of all runs that are shown."""
+RunProgress = Callable[[int, int, int, int], bool]
+"""Told the run's number and how many there are, its attempts that are gathered and how many it has."""
+
+
 def find(folder: Path, words: str, progress: Progress | None = None) -> tuple[list[Found], int]:
     """Entries of the run's transcripts that hold all the words, best first, and how many there are in all.
 
@@ -72,6 +81,42 @@ def find(folder: Path, words: str, progress: Progress | None = None) -> tuple[li
             if row is not None and case is not None:
                 found.append(Found(hit, case, row.attempt, row.outcome or ""))
         return found, hits.total
+
+
+class Everywhere(NamedTuple):
+    """What a search through all runs found: the best places, how many there are, the runs that hold them, those
+    that were searched and those that could not be read."""
+
+    found: list[Found]
+    total: int
+    runs: int
+    searched: int
+    unreadable: int
+
+
+def find_everywhere(root: Path, words: str, progress: RunProgress | None = None) -> Everywhere:
+    """The same in all runs of the project, the newest run first, its best places first.
+
+    Args:
+        progress: Told which run of how many is read, and how far that is; the answer False ends the search.
+    """
+    folders = list(Store(root).run_folders())
+    found: list[Found] = []
+    total = runs = unreadable = 0
+    for number, folder in enumerate(folders):
+        if progress is not None and not progress(number, len(folders), 0, 0):
+            break
+        of_run = partial(progress, number, len(folders)) if progress is not None else None
+        try:
+            best, count = find(folder, words, of_run)
+        except (StoreError, OSError, sqlite3.Error):
+            unreadable += 1
+            continue
+        total, runs = total + count, runs + bool(count)
+        for one in best[: max(MOST_FOUND - len(found), 0)]:
+            one.run_id = folder.name
+            found.append(one)
+    return Everywhere(found, total, runs, len(folders), unreadable)
 
 
 def delete(root: Path, run_ids: Sequence[str]) -> list[str]:

@@ -17,9 +17,10 @@ from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import OPEN_KEYS, SEARCH_KEYS
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.runs_loader import find
+from tui_eval.tui.runs_loader import Everywhere, find, find_everywhere
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.lines import Line
 from tui_eval.tui.state.search_view import Found, place_of, row_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -70,9 +71,12 @@ class SearchScreen(Place, inherit_bindings=False):
         super().__init__()
         self._folder = folder
         self._words = words
-        self._table = ResultTable(self._draw, lambda row: (row[0].hit.attempt_ref, row[1]), empty=WAITING)
+        self._table = ResultTable(
+            self._draw, lambda row: (row[0].run_id, row[0].hit.attempt_ref, row[1]), empty=WAITING
+        )
         self._search = 0
         self._told = 0.0
+        self._everywhere = False
 
     def _draw(self, row: tuple[Found, int], width: int) -> Line:
         return row_line(row[0], row[1], width)
@@ -94,7 +98,7 @@ class SearchScreen(Place, inherit_bindings=False):
 
     def hints(self) -> Sequence[Key]:
         """Few keys."""
-        return [*keys_of("list.open"), *SEARCH_KEYS[:1], *keys_of("back", "help", "quit")]
+        return [*keys_of("list.open"), *SEARCH_KEYS, *keys_of("back", "help", "quit")]
 
     def _begin(self) -> None:
         self._search += 1
@@ -104,38 +108,64 @@ class SearchScreen(Place, inherit_bindings=False):
         self._table.set_rows([], keep=False)
         self._table.relayout()
 
-        def progress(done: int, total: int) -> bool:
+        def tell(words: str) -> bool:
             """Called in the thread."""
             if number == self._search and time.monotonic() - self._told > PROGRESS:
                 self._told = time.monotonic()
-                self.app.call_later(self._gathering, number, done, total)
+                self.app.call_later(self._gathering, number, words)
             return number == self._search
 
-        work = partial(find, self._folder, self._words, progress)
-        run_in_thread(self.app, work, partial(self._found, number), name="search", opens=True)
+        def one_run(done: int, total: int) -> bool:
+            return tell(f"Reading the transcripts: {done:,} of {total:,} attempts.")
+
+        def all_runs(run: int, runs: int, done: int, total: int) -> bool:
+            attempts = f", {done:,} of {total:,} attempts" if total else ""
+            return tell(f"Reading run {run + 1:,} of {runs:,}{attempts}; esc ends it.")
+
+        if self._everywhere:
+            work = partial(find_everywhere, self.eval_app.state.root, self._words, all_runs)
+            run_in_thread(self.app, work, partial(self._found_everywhere, number), name="search", opens=True)
+        else:
+            work = partial(find, self._folder, self._words, one_run)
+            run_in_thread(self.app, work, partial(self._found, number), name="search", opens=True)
 
     def _bar(self, words: str) -> None:
         asked = visible(self._words, newlines=False)
-        self.query_one(FactsBar).show([("title", f"Search: {asked}"), ("dim", f"  {words}")])
+        where = "Search in all runs" if self._everywhere else "Search"
+        self.query_one(FactsBar).show([("title", f"{where}: {asked}"), ("dim", f"  {words}")])
 
-    def _gathering(self, number: int, done: int, total: int) -> None:
+    def _gathering(self, number: int, words: str) -> None:
         """A run that is searched first takes a while."""
         if stands(self) and number == self._search:
-            self._table.empty = f"Reading the transcripts: {done:,} of {total:,} attempts."
+            self._table.empty = words
             self._table.relayout()
+
+    def _found_everywhere(self, number: int, answer: Everywhere) -> None:
+        if number != self._search or not self.has(FactsBar):
+            return
+        lost = f", {answer.unreadable} cannot be read" if answer.unreadable else ""
+        runs = f"{answer.runs:,} of {answer.searched:,} run{'s' * (answer.searched != 1)}{lost}"
+        self._show(answer.found, f"{_places(len(answer.found), answer.total)} in {runs}")
+        self._table.empty = f"Nothing in {answer.searched:,} runs{lost} holds all these words; / asks again."
+        self._table.relayout()
+
+    def action_runs(self) -> None:
+        """Search all runs, or only this one again."""
+        self._everywhere = not self._everywhere
+        self._begin()
 
     def _found(self, number: int, answer: tuple[list[Found], int]) -> None:
         if number != self._search or not self.has(FactsBar):
             return
         found, total = answer
         cases = len({one.case.id for one in found})
-        best = f"the best {len(found):,} of " if total > len(found) else ""
-        places = f"{total:,} place{'s' * (total != 1)}"
-        self._bar(f"{best}{places} in {cases:,} case{'s' * (cases != 1)}" if found else "")
-        self._table.empty = "Nothing in this run holds all these words; / asks again."
-        rows = [(one, line) for one in found for line in (0, 1)]
-        self._table.set_rows(rows, keep=False)
+        self._show(found, f"{_places(len(found), total)} in {cases:,} case{'s' * (cases != 1)}")
+        self._table.empty = "Nothing in this run holds all these words; a looks in all runs, / asks again."
         self._table.relayout()
+
+    def _show(self, found: list[Found], words: str) -> None:
+        self._bar(words if found else "")
+        self._table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
 
     async def action_search(self) -> None:
         """Ask for other words. Ends when the prompt has the focus: keys typed ahead belong to it."""
@@ -191,23 +221,38 @@ class SearchScreen(Place, inherit_bindings=False):
         read = stands(screen) and stands(screen.tab) and screen.content.attempt is not None
         pane = screen.tab.text if read else None
         if pane is not None and show_place(pane, turn, kind, self._words.split()):
+            screen.query_text = pane.query_text  # n and N go on from there
             return
         if tries < TRIES and screen in self.app.screen_stack:
             self.app.set_timer(0.05, partial(self._show_turn, screen, turn, kind, tries + 1))
 
 
+def _places(shown: int, total: int) -> str:
+    best = f"the best {shown:,} of " if total > shown else ""
+    return f"{best}{total:,} place{'s' * (total != 1)}"
+
+
 def show_place(pane: TextPane, turn: int, kind: str, words: Sequence[str]) -> bool:
-    """Mark the first of the words and go to it in this turn (in an entry of this kind, where there is
+    """Mark the words where they stand together, else the first of them, and go there in this turn (in an entry of this kind, where there is
     one); False while there is no text."""
     blocks = pane.blocks
     if not blocks or not pane.row_count:
         return False
     of_turn = [i for i, block in enumerate(blocks) if block.turn == turn]
     of_kind = [i for i in of_turn if blocks[i].kind == kind]
-    holding = [i for i in of_kind if any(w.lower() in "\n".join(blocks[i].text()).lower() for w in words[:1])]
+    sought = " ".join(words)
+    if not any(_holds(blocks[i], sought) for i in of_kind):
+        sought = words[0] if words else ""
+    holding = [i for i in of_kind if _holds(blocks[i], sought)]
     best = next(iter([*holding, *of_kind, *of_turn]), None)
     if best is not None:
         pane.jump_to(best)
-    if words:
-        pane.find(words[0])
+    if sought:
+        pane.find(sought)
     return True
+
+
+def _holds(block: Block, sought: str) -> bool:
+    """Whether a text stands in a block; of a long one no lines are made for that."""
+    said = block.raw or "\n".join(block.text())
+    return sought.lower() in said.lower()

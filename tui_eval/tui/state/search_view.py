@@ -15,14 +15,16 @@ from tui_eval.tui.state.verdict_lines import GLYPHS
 
 
 class Found(msgspec.Struct):
-    """A place in a transcript and the case it is in."""
+    """A place in a transcript, the case it is in, and the run where several are searched."""
 
     hit: Hit
     case: CaseRow
     attempt: int
     outcome: str
+    run_id: str = ""
 
 
+_BEGUN = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d\d\b")
 _BLANKS = re.compile(r"[\n\r\t ]+")
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03")
 KINDS = {"tool_call": "call", "tool_result": "result", "hand_off": "hand-off"}
@@ -32,7 +34,7 @@ KINDS = {"tool_call": "call", "tool_result": "result", "hand_off": "hand-off"}
 def place_of(found: Found, run_id: str) -> CasePointer:
     """Where a result is."""
     case: CaseRow = found.case
-    return CasePointer(case.case_id, case.agent, case.model, run_id, found.hit.attempt_ref)
+    return CasePointer(case.case_id, case.agent, case.model, found.run_id or run_id, found.hit.attempt_ref)
 
 
 def row_line(found: Found, line: int, width: int) -> Line:
@@ -43,8 +45,20 @@ def row_line(found: Found, line: int, width: int) -> Line:
     glyph = GLYPHS.get(found.outcome, " ")
     place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
     name = one_line(found.case.name)
-    head: Line = (Span(f"{glyph} ", found.outcome or "muted"), Span(name, "strong"), Span(place, "muted"))
+    run = (Span(f"  {when(found.run_id)}", "label"),) if found.run_id else ()
+    head: Line = (
+        Span(f"{glyph} ", found.outcome or "muted"),
+        Span(name, "strong"),
+        *run,
+        Span(place, "muted"),
+    )
     return fit((*head, Span(f"  {one_line(found.case.suite)}", "muted")), width)
+
+
+def when(run_id: str) -> str:
+    """A run's day and time, as its id begins; the id where it does not."""
+    found = _BEGUN.match(run_id)
+    return f"{found[1]}-{found[2]} {found[3]}:{found[4]}" if found else one_line(run_id, 20)
 
 
 def excerpt(hit: Hit) -> Line:
