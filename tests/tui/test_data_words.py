@@ -10,12 +10,15 @@ import pytest
 
 from tests.tui.attempts import wrong_cell
 from tui_eval.model import DataDetails
+from tui_eval.tui.screens.case_notes import CHOICES as NOTES
+from tui_eval.tui.state.copying import CHOICES as COPIES
 from tui_eval.tui.state.data_columns import Column, laid_out, value_text
 from tui_eval.tui.state.data_view import DataView, make
 from tui_eval.tui.state.data_words import alike, common
 from tui_eval.tui.state.lines import plain
 from tui_eval.tui.state.sql_lines import broken, sql_lines
 from tui_eval.tui.state.two_modes import disagreement
+from tui_eval.tui.widgets.copy_bar import question
 
 Rows = list[dict[str, Any]]
 
@@ -209,3 +212,12 @@ def test_sql_on_one_line_is_broken_before_its_clauses() -> None:
     assert broken(sql).split() == sql.replace("(SELECT", "( SELECT").split()
     assert broken("SELECT 1 -- FROM x") == "SELECT 1 -- FROM x"
     assert len(list(sql_lines(sql, rendered=False))) == 1 and len(list(sql_lines(sql))) == 10
+
+
+@pytest.mark.parametrize("width", [58, 78, 118, 44])
+def test_a_question_at_the_foot_names_every_choice(width: int) -> None:
+    for purpose, choices in (("copy", COPIES), ("note", NOTES)):
+        parts = question(purpose, choices, width)
+        text = "".join(words for _, words in parts).rstrip()
+        assert len(text) <= width and [key for kind, key in parts if kind == "key"] == list(choices)
+        assert all(f"{key} {words[:3].rstrip()}" in text for key, words in choices.items())

@@ -51,7 +51,10 @@ class AcceptActions(DebuggingActions):
             self.say("nothing of the case failed that a change would mend")
             return
         count = len(proposal.changes)
-        title = f"Accept the answer of {name}: {count} change{'s' if count != 1 else ''}"
+        what = (
+            f"{count} change{'s' if count != 1 else ''}" if count else "nothing that can be changed from here"
+        )
+        title = f"Accept the answer of {name}: {what}"
 
         def put() -> None:
             write(proposal)

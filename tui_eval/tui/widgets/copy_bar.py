@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.style import Style
 from textual.events import Key
 from textual.message import Message
 from textual.strip import Strip
@@ -58,7 +57,19 @@ class CopyBar(KeyHints):
             return super().render_line(y)
         key_style = self.get_component_rich_style("hints--key", partial=True)
         label_style = self.get_component_rich_style("hints--label", partial=True)
-        parts: list[tuple[str, Style]] = [(f"{self._purpose}  ", label_style)]
-        for key, words in self._choices.items():
-            parts += [(key, key_style), (f" {words}  ", label_style)]
-        return line([(letters(text), style) for text, style in parts], self.size.width, self.rich_style)
+        styles = {"key": key_style, "label": label_style}
+        parts = question(self._purpose, self._choices, self.size.width - 2)
+        return line([(letters(text), styles[name]) for name, text in parts], self.size.width, self.rich_style)
+
+
+def question(purpose: str, choices: Mapping[str, str], width: int) -> list[tuple[str, str]]:
+    """The question in parts (`key` or `label`, text): all choices are there however narrow it is, their
+    words shorter where there is no room for them."""
+    parts: list[tuple[str, str]] = []
+    for gap, most in ((2, 99), (1, 99), (1, 9), (1, 7), (1, 5), (1, 3)):
+        parts = [("label", purpose[:most] + " " * gap)]
+        for key, words in choices.items():
+            parts += [("key", key), ("label", f" {words[:most].rstrip()}{' ' * gap}")]
+        if sum(len(text) for _, text in parts) - gap <= width:
+            break
+    return parts
