@@ -91,15 +91,18 @@ async def test_neuro_san_goes_on_from_the_recorded_chat_context(project) -> None
         assert server.requests[2].body["chat_context"]
 
 
-async def test_agents_without_a_way_say_so(project) -> None:
+async def test_agents_without_a_way_say_so_and_no_run_is_begun(project) -> None:
     root = project(suite=THREE, script=ECHO)
     folder, ref, _ = await run(root)
-    _, _, again = await run(root, continue_from=Recorded(folder.name, ref, 2))
-    assert again.outcome == "error"
-    assert again.message == (
+    with pytest.raises(SelectionError) as refused:
+        prepare(RunRequest(paths=[str(root)], continue_from=Recorded(folder.name, ref, 2)))
+    assert str(refused.value) == (
         "cannot go on from turn 2: an agent of type scripted cannot be given an earlier conversation; run the "
         "whole case"
     )
+    assert len(list(folder.parent.iterdir())) == 1
+    # From the first turn on is the whole case.
+    assert (await run(root, continue_from=Recorded(folder.name, ref, 1)))[2].outcome == "passed"
 
 
 async def test_an_edited_earlier_turn_is_not_mixed_with_a_recorded_answer(project) -> None:
@@ -107,9 +110,13 @@ async def test_an_edited_earlier_turn_is_not_mixed_with_a_recorded_answer(projec
         root = project(suite=THREE, config=OPENAI % server.base)
         folder, ref, _ = await run(root)
         (root / "suite.yaml").write_text(THREE.replace('"one"', '"uno"'))
-        _, _, again = await run(root, continue_from=Recorded(folder.name, ref, 3))
-        assert again.outcome == "error" and "turn 1 reads otherwise" in again.message
+        with pytest.raises(SelectionError, match="turn 1 reads otherwise"):
+            prepare(RunRequest(paths=[str(root)], continue_from=Recorded(folder.name, ref, 3)))
         assert len(server.requests) == 3
+        # The turn itself may be another.
+        (root / "suite.yaml").write_text(THREE.replace('"three"]', '"three!"]'))
+        _, _, again = await run(root, continue_from=Recorded(folder.name, ref, 3))
+        assert again.outcome == "passed" and len(server.requests) == 4
 
 
 async def test_judging_again_sends_nothing(project) -> None:

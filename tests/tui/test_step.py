@@ -245,7 +245,8 @@ async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path
         await pilot.press("enter")
         await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
         await pilot.press("}", "B")
-        await until(lambda: "cannot go on from turn" in screen_text(app), pilot)
+        await until(lambda: logged(app, "cannot go on from turn 2: an agent of type scripted"), pilot)
+        assert len(app.state.by_id["suite.yaml::three"].history) == 1, "it is no attempt of the case"
 
 
 async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:

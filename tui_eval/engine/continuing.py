@@ -23,15 +23,22 @@ JUDGED_AGAIN = "the recorded answer, judged again: nothing was sent"
 """The note that stands in the transcript of such an attempt."""
 
 
+_FORGETFUL = ("scripted", "echo", "replay", "http", "python", "command", "nao")
+"""Types of agents whose protocol has no way to be given an earlier conversation."""
+_AS_WRITTEN = ("start_to_agent", "neuro_san")
+"""Formats that send a turn's text as the file has it."""
+
+
 class CannotContinue(Exception):
     """Why not; one clear line."""
 
 
 def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
-    """Give the jobs of its case the recorded attempt; each of them then runs once.
+    """Give the jobs of its case the recorded attempt; each of them then runs once. What is known to be in
+    vain is refused here, before there is a run that would stand in the case's history.
 
     Raises:
-        SelectionError: the attempt is of none of these cases, or has not ended.
+        SelectionError: the attempt is of none of these cases, has not ended, or cannot be gone on from.
         StoreError: there is no such run.
     """
     folder = Path(recorded.run) if "/" in recorded.run else store.runs_folder / recorded.run
@@ -48,9 +55,34 @@ def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
     if not found:
         raise SelectionError(f"the recorded attempt is of {attempt.case_id}, which is not among the cases")
     jobs[:] = found
+    if recorded.turn is not None and recorded.turn > 1:
+        for job in found:
+            _check(job, attempt, recorded.turn)
     for job in found:
         job.recorded, job.from_turn = attempt, recorded.turn
         job.attempts = job.required = 1
+
+
+def _check(job: Job, attempt: Attempt, turn: int) -> None:
+    kind = job.spec.type if job.spec is not None else ""
+    if kind in _FORGETFUL:
+        raise SelectionError(f"cannot go on from turn {turn}: {no_way(kind)}")
+    if job.case.format not in _AS_WRITTEN:
+        return
+    for number, asked in enumerate(job.case.turns[: turn - 1], 1):
+        said = next((e.text for e in attempt.transcript if e.kind == "user" and e.turn == number), None)
+        if said is not None and asked.text is not None and said != asked.text:
+            raise SelectionError(f"cannot go on from turn {turn}: {otherwise(number)}")
+
+
+def no_way(kind: str) -> str:
+    """Why an agent of this type cannot go on."""
+    return f"an agent of type {kind} cannot be given an earlier conversation; run the whole case"
+
+
+def otherwise(turn: int) -> str:
+    """Why a case that asks something else by now cannot."""
+    return f"turn {turn} reads otherwise than when it was recorded: run from there, or the whole case"
 
 
 def earlier(
@@ -75,10 +107,7 @@ def earlier(
                 f"the recorded attempt has no answer to turn {request.turn}: run from there, or the whole case"
             )
         if said != (request.text or ""):
-            raise CannotContinue(
-                f"turn {request.turn} reads otherwise than when it was recorded: run from there, or the whole "
-                "case"
-            )
+            raise CannotContinue(otherwise(request.turn))
         if not request.continue_conversation:
             remembered = request.turn + 1
     return (

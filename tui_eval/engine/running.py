@@ -173,10 +173,7 @@ class Running:
             raise AttemptFailed(f"cannot go on from turn {turn}: {why}") from None
         if known and not session.restore(known, known_replies):
             kind = job.spec.type if job.spec is not None else "?"
-            raise AttemptFailed(
-                f"cannot go on from turn {turn}: an agent of type {kind} cannot be given an earlier "
-                "conversation; run the whole case"
-            )
+            raise AttemptFailed(f"cannot go on from turn {turn}: {continuing.no_way(kind)}")
         self.collector.adopt(entries, replies)
         self.collector.take(Note(f"the turns before {turn} are those of an earlier run, not sent again"))
         return [request for request in conversation.requests if request.turn >= turn]
