@@ -389,3 +389,58 @@ def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal):
             assert app.status is None
     app.send("Q")
     assert app.wait() == 0 and restored(app)
+
+
+def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_path):
+    run = LiveRun(tmp_path, ["refund is approved", "greets by name"])
+    run.all_done(["failed", "passed"])
+    app = terminal(
+        str(run.folder),
+        XDG_STATE_HOME=str(tmp_path / "s"),
+        XDG_CONFIG_HOME=str(tmp_path / "c"),
+        size=(120, 40),
+    )
+    app.until("finished")
+    app.quiet()
+    for place, keys, seen in (
+        ("find", "/", "find"), ("filter", "\x1bf", "filter"), ("run dialog", "\x1bA", "enter runs"),
+        ("palette", "\x1b\x10", "an action"), ("palette, searching", "run", "Run"), ("settings", "\x1b,", "Settings"),
+        ("themes", "t", "nord"), ("help", "\x1b\x1b?", "Everywhere"), ("log", "\x1bl", "Log"), ("question", "\x1bU\x03", "Quit?"),
+        ("note", "nLg", "finished"), ("case", "\r", "1 Transcript"), ("note on it", "mn", "a word on"),
+        ("saving", "\x1bC", "esc leaves"), ("history", "\x1b6", "outcome"), ("runs", "H", "passed failed"),
+        ("plots", "v", "second run"), ("search", "v/", "search transcripts"), ("deleting", "\x1bD", "elete"),
+    ):  # fmt: skip
+        for key in keys:
+            app.send(key)
+            app.quiet(0.2)
+        app.until(seen)
+        app.quiet(0.6)
+        assert app.read(1.3) == b"", place
+    app.send("\x1b")
+    app.quiet(0.3)
+    app.send("Q")
+    assert app.wait() == 0
+
+
+def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
+    names = "".join(
+        f"  - {{name: case {n} of many, input: x, expected: {{should_contain: [x]}}}}\n" for n in range(60)
+    )
+    (tmp_path / "suites" / "support.yaml").write_text(f"agent: offline\ntest_cases:\n{names}")
+    app = terminal(size=(120, 40), XDG_STATE_HOME=str(tmp_path / "s"), XDG_CONFIG_HOME=str(tmp_path / "c"))
+    app.until("case 30 of many")
+    app.quiet(0.6)
+    for key, seen, most in (
+        ("A", "enter runs", 4_500),
+        ("\x03", "Quit?", 2_500),
+        ("\x10", "an action", 7_000),
+    ):
+        for keys, shown in ((key, seen), ("\x1b", "? help")):
+            before = len(app.output)
+            app.send(keys)
+            app.until(shown)
+            app.quiet(0.6)
+            assert len(app.output) - before <= most, (keys, len(app.output) - before)
+        assert seen not in app.text
+    app.send("Q")
+    assert app.wait() == 0

@@ -47,7 +47,9 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     CSS = """
     Toast { padding: 0 1; max-width: 60; }
+    ModalScreen, CommandPalette { background: transparent; }
     CommandPalette SearchIcon { display: none; }
+    CommandPalette LoadingIndicator.--visible { display: none; }
     CommandPalette > Vertical { margin-top: 2; max-width: 90; }
     CommandPalette #--input { border: none; padding: 0 1; }
     CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; height: 1; padding: 0 1; }

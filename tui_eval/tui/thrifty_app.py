@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 from textual.app import App
+from textual.command import CommandPalette
 from textual.events import Resize
 from textual.screen import Screen
+from textual.widgets import Input
 
 from tui_eval.tui.thrift import Painted, Ready
 
 STARTING = 3.0
 """Seconds after the first frame in which a resize to the same size is the terminal's first report."""
+
+
+def _hold_still(palette: CommandPalette) -> None:
+    for entry in palette.query(Input):
+        entry.cursor_blink = False
 
 
 class ThriftyApp(App[int], inherit_bindings=False):
@@ -22,6 +30,12 @@ class ThriftyApp(App[int], inherit_bindings=False):
         super().__init__()
         self._painted = Painted()
         self._first_frame = 0.0
+
+    def push_screen(self, screen: Any, *arguments: Any, **options: Any) -> Any:
+        """Textual's palette, which is a screen of its own, blinks: twice a second something would be sent."""
+        if isinstance(screen, CommandPalette) and not os.environ.get("TUI_EVAL_LOCAL"):
+            screen.call_later(_hold_still, screen)
+        return super().push_screen(screen, *arguments, **options)
 
     def on_load(self) -> None:
         """Whoever had the terminal meanwhile has painted over ours."""
