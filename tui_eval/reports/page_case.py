@@ -8,6 +8,7 @@ from typing import Any
 from tui_eval.guard.text import clip
 from tui_eval.reports.page_data import data_html
 from tui_eval.reports.page_text import safe, text_of
+from tui_eval.reports.page_trace import trace_html
 from tui_eval.store.summary import CaseSummary
 
 _PROMPT, _SHORT = 40, 60
@@ -76,6 +77,7 @@ def _attempt(row: Result, *, alone: bool, whole: bool) -> str:
     parts += [_verdicts(row["assertions"]), data_html(row["details"], row.get(ROWS))]
     if whole:
         parts += [_entry(entry) for entry in row["transcript"]]
+        parts.append(trace_html(row.get("trace")))
     return "".join(parts) + "</div></details>"
 
 

@@ -58,3 +58,54 @@ tests: [{vars: {a: file://x.txt, b: file://g.py, c: file://x.txt}}]
     finally:
         python.close()
     assert rendered.prompt == "textfile://"
+
+
+def test_not_before_types_that_do_not_heed_it_is_noted(make: Make) -> None:
+    suite = make(
+        "providers: [echo]\nprompts: [x]\ntests:\n- assert:\n  - {type: not-trace-error-spans, value: 0}\n"
+        "  - {type: not-contains, value: y}\n"
+    )
+    said = [(p.line, p.key, p.message) for p in suite.cases[0].problems]
+    assert said == [
+        (5, "tests[0].assert[0].type", "not- makes no difference before trace-error-spans, as in promptfoo")
+    ]
+
+
+def test_what_a_default_and_a_test_lay_over_one_another(make: Make) -> None:
+    """As promptfoo does it: an empty prefix takes none away, only a test refuses assertions, and what stands
+    for an answer is a test's own or a scenario's."""
+    suite = make(
+        """
+        providers: [echo]
+        prompts: [x]
+        defaultTest:
+          description: default
+          providerOutput: none
+          options: {prefix: P, suffix: S, disableDefaultAsserts: true}
+          assert: [{type: contains, value: d}]
+        tests:
+        - {vars: {a: 1}, options: {prefix: '', suffix: T}}
+        - {vars: {a: 2}, options: {disableDefaultAsserts: true}, providerOutput: 0}
+        - {vars: {a: 3}, options: {disableDefaultAsserts: 'true'}, providerOutput: own}
+        scenarios:
+        - config: [{vars: {a: 4}}]
+          tests: [{vars: {}}, {vars: {}, description: own, providerOutput: mine, options: {disableDefaultAsserts: false}}]
+        """
+    )
+    found = [
+        (c.description, c.provider_output, c.options.get("prefix"), c.options["suffix"], len(c.assertions))
+        for c in suite.cases
+    ]
+    assert found == [
+        ("", None, "P", "T", 1), ("", None, "P", "S", 0), ("", "own", "P", "S", 1),
+        ("default", "none", "P", "S", 0), ("own", "mine", "P", "S", 1),
+    ]  # fmt: skip
+
+
+def test_columns_and_tests_are_numbered(make: Make) -> None:
+    suite = make(
+        "providers: [echo, {id: echo, label: L}]\nprompts: [a, b]\ntests:\n- {vars: {q: [x, y]}}\n"
+        "- {vars: {q: z}, providers: [L]}\n"
+    )
+    numbers = [(case.test_number, case.column_number) for case in suite.cases]
+    assert numbers == [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3), (2, 4), (3, 3), (3, 4)]

@@ -251,6 +251,11 @@ class TestReader:
         return None
 
     def _check_type(self, kind: str, at: Path_) -> None:
+        if kind in types.NOT_IGNORED:
+            self.reading.problem(
+                self.path, self.line_of(*at), dotted_key(at), f"not- makes no difference before {kind[4:]}, "
+                "as in promptfoo", "say it by the limits in value instead", level="note",
+            )  # fmt: skip
         if kind in types.ALL_TYPES or kind.startswith("promptfoo:redteam:"):
             return
         if kind.removeprefix("not-") in extensions.assertion_types("promptfoo"):

@@ -42,6 +42,13 @@ TOP_KEYS = names(
     writeLatestResults tracing redteam plugins strategies $schema assertionTemplates
     """
 )
+NOT_IGNORED = names(
+    """
+    not-trace-span-count not-trace-span-duration not-trace-error-spans not-is-valid-openai-tools-call
+    not-is-valid-openai-function-call not-is-valid-function-call
+    """
+)
+"""Types before which `not-` makes no difference in the tool."""
 TEST_KEYS = names(
     """
     description vars assert threshold options metadata provider providers prompts providerOutput
