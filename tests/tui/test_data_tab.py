@@ -42,8 +42,14 @@ async def test_the_foot_says_what_the_keys_do_here(tmp_path: Path, size: tuple[i
     async with app.run_test(size=size) as pilot:
         screen, _ = await opened(pilot)
         await until(pilot, lambda: "} next ≠" in lines(app)[-1] and "s SQL" in lines(app)[-1])
-        await pilot.press("1")
-        await until(pilot, lambda: "next turn" in lines(app)[-1])
+        for key, words in (
+            ("1", "next turn"),
+            ("2", "next call"),
+            ("3", "next verdict"),
+            ("5", "next exchange"),
+        ):
+            await pilot.press(key)
+            await until(pilot, lambda words=words: words in lines(app)[-1] and "? help" in lines(app)[-1])
         assert screen.tab is not None
 
 

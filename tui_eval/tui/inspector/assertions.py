@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tui_eval.tui.inspector.text_tab import TextTab
 from tui_eval.tui.state.assertions_view import build
 from tui_eval.tui.state.case_content import CaseContent, deciding
@@ -11,6 +13,7 @@ class AssertionsTab(TextTab):
     """One pane of verdicts; `} {` go from one to the next."""
 
     EMPTY = "Verdicts stand here when the attempt is done."
+    foot_words = MappingProxyType({"turn.next": "next verdict"})
 
     _wanted: str | None = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tui_eval.tui.inspector.text_tab import TextTab
 from tui_eval.tui.state import prompt_view
 from tui_eval.tui.state.case_content import CaseContent
@@ -12,6 +14,7 @@ class RawTab(TextTab):
     """One pane; `} {` go from exchange to exchange."""
 
     EMPTY = "Requests and responses stand here when the attempt is done."
+    foot_words = MappingProxyType({"turn.next": "next exchange"})
 
     _content: CaseContent | None = None
     _width = 0
