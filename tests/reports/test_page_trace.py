@@ -8,8 +8,8 @@ from tui_eval.model import Trace, TraceSpan
 from tui_eval.reports.page_trace import MOST_SPANS, trace_html
 
 
-def shown(*spans: TraceSpan, **more: str) -> str:
-    return trace_html(msgspec.to_builtins(Trace("t", spans=list(spans), **more)))
+def shown(*spans: TraceSpan, problem: str = "") -> str:
+    return trace_html(msgspec.to_builtins(Trace("t", spans=list(spans), problem=problem)))
 
 
 def test_spans_stand_below_those_that_they_belong_to() -> None:
