@@ -113,7 +113,7 @@ def _parse(text: str, path: str, core: bool, several: bool) -> list[Document]:
             if node is not None:
                 documents.append(_construct(node, path, core))
     except yaml.MarkedYAMLError as error:
-        documents.append(Document(None, Lines(None), [_syntax_problem(error, path)]))
+        documents.append(Document(None, Lines(None), [_syntax_problem(error, path, text)]))
     except (yaml.YAMLError, UnicodeError) as error:
         documents.append(
             Document(None, Lines(None), [Problem(path, _bad_line(text), "", _first_line(error))])
@@ -290,14 +290,23 @@ def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:
     return None
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, path: str) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
+    if mark is not None and _at(text, mark.line, mark.column) == "\t":
+        return Problem(
+            path, mark.line + 1, "", "not valid YAML: a tab where spaces are wanted", "indent with spaces"
+        )
     what = " ".join(part for part in (error.problem, error.context) if part)
     line = mark.line + 1 if mark is not None else 0
     column = f" (column {mark.column + 1})" if mark is not None else ""
     if isinstance(error, _TooDeep):
         return Problem(path, line, "", what)
     return Problem(path, line, "", f"not valid YAML: {_first_line(what)}{column}", "mend the syntax")
+
+
+def _at(text: str, line: int, column: int) -> str:
+    lines = text.split("\n", line + 1)
+    return lines[line][column : column + 1] if line < len(lines) else ""
 
 
 def _bad_line(text: str) -> int:
