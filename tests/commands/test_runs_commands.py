@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
@@ -178,3 +179,14 @@ def test_a_run_without_the_cases_of_another_is_no_wall_of_names(cli: Cli, root: 
     assert (
         len(done.out.splitlines()) < 20 and len(cli("compare", first.info.id, "--json").json["cases"]) == 31
     )
+
+
+def test_a_run_with_a_damaged_body_shows_what_is_left(cli: Cli, root: Path) -> None:
+    (folder,) = write_runs(root, ["failed", "passed", "error"])
+    with sqlite3.connect(folder / "run.db") as connection:
+        connection.execute("UPDATE bodies SET body = x'0102030405'")
+    done = cli("show")
+    assert done.code == 1 and "✗ failed: refund is approved" in done.out and "case 0 went wrong" in done.out
+    assert "1 passed, 1 failed, 1 error" in done.out and "damaged" in done.err
+    exported = cli("export", "-o", "x.html")
+    assert exported.code == 4 and len(exported.err.splitlines()) == 1 and "damaged" in exported.err

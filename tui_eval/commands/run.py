@@ -252,7 +252,11 @@ def failures_of(reader: RunReader, root: Path | None, arguments: str = "") -> st
             first_bad.setdefault(row.case_ref, row.id)
 
     def reasons(case: CaseRow) -> list[str]:
-        attempt = reader.attempt(first_bad[case.id]) if case.id in first_bad else None
+        try:
+            attempt = reader.attempt(first_bad[case.id]) if case.id in first_bad else None
+        except StoreError as error:  # its body is damaged: the message is what is left
+            warn(str(error))
+            return []
         return reasons_of(attempt) if attempt is not None else []
 
     return table.failures(cases, summarise_run(cases, attempts), reasons, root, arguments)

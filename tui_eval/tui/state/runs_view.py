@@ -75,7 +75,8 @@ def detail_rows(
     if facts is None:
         return [*rows, DetailRow(()), DetailRow((Span("Reading its figures.", "muted"),))]
     if facts.problem:
-        return [*rows, DetailRow(()), DetailRow(fit((Span(one_line(facts.problem), "failed"),), width))]
+        told = wrap((Span(one_line(facts.problem), "failed"),), width)
+        return [*rows, DetailRow(()), *(DetailRow(piece) for _, _, piece in told)]
     rows += _modes(facts.assessment, width)
     for name, values, show in (
         ("latency", facts.durations, duration),
