@@ -212,3 +212,18 @@ async def test_the_cases_of_a_change_are_folded_and_unfolded(tmp_path, size):
         await pilot.press("right")
         await until(lambda: len(screen._table.rows) == 5, pilot)
         assert app.screen is screen
+
+
+async def test_help_says_what_enter_does_here(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("question_mark")
+        await sees(app, pilot, "Help: Runs", "open or follow the run")
+        await pilot.press("escape", "c")
+        await compared(app, pilot)
+        await pilot.press("question_mark")
+        await sees(
+            app, pilot, "Help: Compare", "both transcripts side by side", "fold the cases of this change"
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tui_eval.tui.keys import KEYS, Key
 
 RUNS_KEYS: tuple[Key, ...] = (
@@ -95,3 +97,23 @@ RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *SEARCH_K
 
 _OPEN = ("list.open",)
 OPEN_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _OPEN)
+
+
+def _said(words: dict[str, str]) -> tuple[Key, ...]:
+    """Rows of the key table with what they do in one of these places."""
+    return tuple(replace(key, words=words[key.id]) for key in KEYS if key.id in words)
+
+
+RUNS_OPEN_KEYS = _said(
+    {
+        "list.open": "open or follow the run; in its figures, an example of a failure",
+        "compare": "two marked runs, or this one with the last of the same cases; agents",
+    }
+)
+COMPARE_OPEN_KEYS = _said(
+    {
+        "list.open": "both transcripts side by side; on a heading, fold or unfold",
+        "list.fold": "fold the cases of this change",
+        "list.unfold": "unfold the cases of this change",
+    }
+)

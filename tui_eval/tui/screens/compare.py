@@ -13,7 +13,7 @@ from tui_eval.reports.comparison import CHANGES, Change, Comparison
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.compare_loader import Compared, Half, Sides, changed_sides, load_comparison, other_half
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import COMPARE_KEYS, OPEN_KEYS
+from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.row_finding import RowFinding
@@ -39,7 +39,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     TITLE = "Compare"
     BINDINGS: ClassVar = bindings("compare", COMPARE_KEYS)
-    KEY_SECTIONS = (("Compare", (*OPEN_KEYS, *COMPARE_KEYS)), ("Moving", keys_in("moving")))
+    KEY_SECTIONS = (("Compare", (*COMPARE_OPEN_KEYS, *COMPARE_KEYS)), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
     CompareScreen LineLabel { height: 3; background: $panel; padding: 0 1; }
     CompareScreen RowTable { height: 1fr; }

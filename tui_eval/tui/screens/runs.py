@@ -15,7 +15,7 @@ from textual.timer import Timer
 from tui_eval.store.runs import Store
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import OPEN_KEYS, RUNS_KEYS
+from tui_eval.tui.keys_runs import RUNS_KEYS, RUNS_OPEN_KEYS
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.runs_loader import load_facts, load_runs
@@ -46,7 +46,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
     BINDINGS: ClassVar = bindings("runs", RUNS_KEYS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
     KEY_SECTIONS = (
-        ("Runs", (*OPEN_KEYS, *RUNS_KEYS)),
+        ("Runs", (*RUNS_OPEN_KEYS, *RUNS_KEYS)),
         ("Moving", keys_in("moving")),
     )
     DEFAULT_CSS = """
