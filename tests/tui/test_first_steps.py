@@ -219,3 +219,13 @@ async def test_a_small_terminal_keeps_names_and_outcomes(tmp_path, size):
             await pilot.press(keys)
             await pilot.pause()
         assert all(len(line) <= size[0] for line in screen_text(app).splitlines())
+
+
+async def test_a_folder_that_cannot_be_written_says_where_its_runs_are_kept(tmp_path, monkeypatch):
+    root = project(tmp_path, {"suites/one.yaml": SUITE.partition("  - name: greets")[0]})
+    kept = tmp_path / "state" / "projects" / "x"
+    monkeypatch.setattr("tui_eval.tui.app.state_dir", lambda root: kept)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await until(lambda: app.log_lines, pilot)
+        assert f"cannot be written: its runs are kept in {kept}" in app.log_lines[0][2]
+        assert screen_text(app).splitlines()[0].endswith("1 suite · 1 case")

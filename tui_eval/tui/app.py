@@ -11,6 +11,7 @@ from typing import Any
 
 from textual.app import InvalidThemeError
 
+from tui_eval.config import state_dir
 from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.background import run_in_thread
@@ -111,6 +112,9 @@ class EvalApp(
     def _begin(self) -> None:
         for problem in self.settings.problems:
             self.problem(problem)
+        kept = state_dir(self.state.root)
+        if kept.parent != self.state.root:
+            self.say(f"{self.shown_root} cannot be written: its runs are kept in {kept}")
         self.loader.load()
         if self._open_run is not None:
             self.follow(self._open_run)

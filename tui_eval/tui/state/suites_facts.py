@@ -83,7 +83,12 @@ def _read(state: AppState, tree: Tree, symbols: Symbols, *, brief: bool) -> Part
     if state.loading and not state.rows:
         parts.append(("dim", "  reading suites"))
     elif not brief:
-        parts.append(("text", f"  {files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} cases"))
+        parts.append(
+            (
+                "text",
+                f"  {files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} case{'s' * (tree.total != 1)}",
+            )
+        )
         if state.loading:
             parts.append(("dim", f"{symbols.dot}reading"))
     problems = sum(problem.level == "error" for suite in state.suites for problem in suite.problems)
