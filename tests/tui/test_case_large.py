@@ -19,7 +19,7 @@ from tui_eval.model import Attempt, Entry, Exchange
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state import json_head, json_lines
+from tui_eval.tui.state import block_layout, json_head, json_lines
 from tui_eval.tui.state.blocks import CLIP, Block
 from tui_eval.tui.state.json_lines import value_lines
 from tui_eval.tui.state.lines import pattern, plain, text_lines
@@ -108,6 +108,31 @@ async def test_a_search_in_much_text_leaves_the_screen_its_keys(tmp_path: Path, 
         held.set()
         await sees(pilot, "1 of 1", '{"needle3": 1}')
         assert pane.block is not None and pane.block.kind == "tool_result"
+
+
+async def test_what_was_found_so_far_can_be_gone_through(tmp_path: Path, monkeypatch) -> None:
+    held = threading.Event()
+    monkeypatch.setattr(text_pane, "TELL", 0.0)
+    held_at = 11
+
+    def held_up(blocks: Any, wanted: Any, progress: Any) -> Any:
+        def told(done: int, total: int, hits: Any) -> bool:
+            return progress(done, total, hits) and (done != held_at or held.wait(60))
+
+        return block_layout.find_all(blocks, wanted, progress=told)
+
+    monkeypatch.setattr(text_pane, "find_all", held_up)
+    app = host(tmp_path, large())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        pane = screen.query_one(TextPane)
+        await until(pilot, lambda: pane.row_count > 20)
+        screen.post_message(Prompt.Left("find", "parcel 17 was", True))
+        await happens(lambda: pane.places[1] == 4 and "1 of 4, searching… 11 of" in screen_text(app))
+        await screen.action_find_next(1)
+        await happens(lambda: "2 of 4" in screen_text(app))
+        held.set()
+        await sees(pilot, "2 of 6")
 
 
 async def test_who_has_moved_on_is_not_taken_to_the_first_place(tmp_path: Path, monkeypatch) -> None:

@@ -135,14 +135,17 @@ class CaseFinding(CasePart, inherit_bindings=False):
         if not self.query_text:
             await self.action_find()
             return
+        found = self.tab.find_next(step)
         searching = self.tab.text is not None and self.tab.text.searching
-        self.say("searching…" if searching else self._found(self.tab.find_next(step)))
+        self.say("searching…" if searching and not found[1] else self._found(found))
 
     @on(TextPane.Searched)
     def _searched(self, event: TextPane.Searched) -> None:
         event.stop()
         if event.pane is self.tab.text:
-            self.say(event.words or self._found(event.pane.places))
+            number, count = event.pane.places
+            so_far = f"{number:,} of {count:,}, " if event.words and count else ""
+            self.say(so_far + event.words if event.words else self._found((number, count)))
 
     def _found(self, place: tuple[int, int]) -> str:
         more = " or more" if place[1] >= MOST_HITS else ""

@@ -137,20 +137,21 @@ def find_all(
     blocks: Sequence[Block],
     wanted: re.Pattern[str],
     limit: int = MOST_HITS,
-    progress: Callable[[int, int], bool] | None = None,
+    progress: Callable[[int, int, Sequence[Hit]], bool] | None = None,
 ) -> list[Hit]:
     """Every place in the blocks where it matches, in folded and clipped parts too.
 
     Args:
         limit: So many places are enough.
-        progress: Told which block of how many is looked at; the answer False ends the search.
+        progress: Told which block of how many is looked at and what was found so far; the answer False ends
+            the search.
     """
     hits: list[Hit] = []
     literal = re.sub(r"\\(.)", r"\1", wanted.pattern).lower()
     words = re.findall(r"\w+", literal)
     phrase = literal if _WORDS.fullmatch(literal) else ""
     for index, block in enumerate(blocks):
-        if progress is not None and not progress(index, len(blocks)):
+        if progress is not None and not progress(index, len(blocks), hits):
             return hits
         if not block.may_hold(words, phrase):
             continue

@@ -20,6 +20,8 @@ from tui_eval.tui.state.reason_words import message_of
 from tui_eval.tui.state.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.verdict_lines import GLYPHS, about_rows
 
+SHORTEST = 12
+"""Characters of a suite's name below which its end says nothing."""
 TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
 
 
@@ -158,8 +160,10 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
     tail = (*_attempts(content, width), *_note(content))
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
-    room = width - width_of((outcome, *tail)) - 4
     wanted = len(one_line(content.name)) + len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
+    if len(content.placed) == 1 and not content.fresh and width - width_of((outcome, *tail)) - 4 < wanted:
+        tail = _note(content)  # the only attempt: the name says more
+    room = width - width_of((outcome, *tail)) - 4
     beside = len(facts) + 2 if facts and width >= 100 and room - len(facts) - 2 >= wanted else 0
     crumbs = _crumbs(content, room - beside)
     left: Line = (outcome, Span("  "), *crumbs, *tail)
@@ -185,7 +189,7 @@ def _crumbs(content: CaseContent, room: int) -> Line:
     if len(suite) + len(name) + 3 > room:
         suite = "…" + suite[-max(room - len(name) - 4, 6) :] if len(suite) > 8 else suite
     left: Line = (Span(suite, "muted"), Span(" › ", "muted"))
-    if width_of(left) + 8 > room:
+    if width_of(left) + 8 > room or (suite.startswith("…") and len(suite) < SHORTEST):
         left = ()
     return (*left, *fit((Span(name, "strong"),), max(room - width_of(left), 8)))
 

@@ -132,29 +132,37 @@ class TextPane(BlockPane):
     def _in_thread(self, number: int, wanted: re.Pattern[str]) -> None:
         blocks, told = self.blocks, time.monotonic()
 
-        def progress(done: int, total: int) -> bool:
+        def progress(done: int, total: int, hits: Sequence[Hit]) -> bool:
             nonlocal told
             if time.monotonic() - told > TELL and number == self._search_number:
                 told = time.monotonic()
-                self.app.call_later(self._tell, number, done, total)
+                self.app.call_later(self._some, number, list(hits), done, total)
             return number == self._search_number
 
         def found(hits: list[Hit]) -> None:
             if number != self._search_number or not stands(self):
                 return
-            self._hits, self._looking = hits, False
-            if self._asked_at == self.cursor:
-                self._to_first()  # the person is still where they asked
-            self._mark()
-            self.refresh()
+            self._take(hits, all_of_them=True)
             if self._asked_at is not None:
                 self.post_message(self.Searched(self))
 
         run_in_thread(self.app, partial(find_all, blocks, wanted, progress=progress), found, name="find")
 
-    def _tell(self, number: int, done: int, total: int) -> None:
-        if number == self._search_number and stands(self):
+    def _some(self, number: int, hits: list[Hit], done: int, total: int) -> None:
+        """What a search has found so far: it can be gone through already."""
+        if number != self._search_number or not self._looking or not stands(self):
+            return
+        self._take(hits, all_of_them=False)
+        if self._asked_at is not None:
             self.post_message(self.Searched(self, f"searching… {done:,} of {total:,} parts"))
+
+    def _take(self, hits: list[Hit], *, all_of_them: bool) -> None:
+        self._hits, self._looking = hits, not all_of_them
+        later = bool(hits) and (hits[-1].block, hits[-1].line) >= self._here()
+        if self._hit < 0 and self._asked_at == self.cursor and (all_of_them or later):
+            self._to_first()  # the person is still where they asked
+        self._mark()
+        self.refresh()
 
     def _mark(self) -> None:
         self._marks = {}
