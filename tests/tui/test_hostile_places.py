@@ -95,6 +95,7 @@ def test_no_place_lets_a_control_character_through(folder, size):
             ("log", ["l", "\x1b"]),
             ("suites", ["U", "j", "j", "\t", "\t", "G", "\t", "\t"]),
             ("help", ["?", "\x1b"]),
+            ("settings", [",", "\x1b"]),
             ("filter", ["f", "evil", "\x15", "@no", "\r", "\x1b"]),
             ("find", ["/", "evil", "\r", "n", "\x1b"]),
             ("run dialog", ["A", "\x1b"]),

@@ -245,3 +245,28 @@ async def test_zoom_on_a_small_screen_takes_a_case_that_runs(tmp_path):
         await pilot.press("z")
         await until(lambda: "words of number 5" in screen_text(app), pilot)
         run.finish()
+
+
+async def test_a_finished_pane_takes_the_width_it_gets(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        ref = run.start(3)
+        for number in (4, 5, 6, 7):
+            run.start(number)
+        await until(lambda: len(screen.streams.panes) == 5, pilot)
+        screen.case_list.go_to(next(e.key for e in screen.shown_entries() if e.name == "case 3"))
+        await pilot.press("v")
+        await until(lambda: "pinned" in screen_text(app), pilot)
+        run.done(3, "failed", "no", said="word " * 30)
+        await until(lambda: "✗ failed" in screen_text(app), pilot)
+        pane = next(pane for pane in screen.streams.panes if pane.ref == ref)
+        assert max(len(text) for _, text in pane.text.lines) < 40
+        await pilot.press("tab")
+        await until(lambda: screen.streams.has_focus, pilot)
+        screen.streams.selected = screen.streams.panes.index(pane)
+        await pilot.press("z")
+        await until(lambda: [pane.ref for pane in screen.streams.panes] == [ref], pilot)
+        await until(lambda: max(len(text) for _, text in screen.streams.panes[0].text.lines) > 90, pilot)
+        run.finish()

@@ -16,7 +16,7 @@ from tui_eval.tui.state import figures, slots
 from tui_eval.tui.state.run_view import RunView
 from tui_eval.tui.state.stream_text import StreamText
 from tui_eval.tui.widgets.stream_lines import StreamLines
-from tui_eval.tui.widgets.stream_pane import Area, Pane, pad
+from tui_eval.tui.widgets.stream_pane import Area, Pane, text_width
 
 
 class StreamGrid(StreamLines):
@@ -186,7 +186,7 @@ class StreamGrid(StreamLines):
             pane = old.get(ref)
             if pane is None or pane.area[2] != area[2]:
                 keep = pane
-                pane = Pane(ref, area, StreamText(area[2] - 1 - pad(area[2]), self.symbols.unicode))
+                pane = Pane(ref, area, StreamText(text_width(area), self.symbols.unicode))
                 if keep is not None and keep.ended:
                     pane.text, pane.ended = keep.text, True
                     pane.fed = keep.fed

@@ -86,7 +86,7 @@ class Pane:
 
     def complete(self, transcript: list[Entry], row: AttemptRow, symbols: figures.Symbols) -> None:
         """The whole transcript of an attempt that is done, in place of what was seen of it."""
-        self.text = StreamText(self.text.width, symbols.unicode)
+        self.text = StreamText(text_width(self.area), symbols.unicode)
         self.text.feed(pieces_of(transcript))
         self.add_verdict(row, symbols)
         self.top = self.tail if self.follow else min(self.top, self.tail)
@@ -192,6 +192,11 @@ def _times(row: AttemptRow, now: float, width: int) -> list[str]:
     if figures.is_late(began, row.ends_at, now):
         return [spent, f"{figures.clock(max(0.0, row.ends_at - now))} left"]
     return [f"{spent}{' of ' if width >= 50 else '/'}{figures.span(row.ends_at - began)}"]
+
+
+def text_width(area: Area) -> int:
+    """Cells of the text in a pane there: its edge, and a cell that stays free at the right, apart."""
+    return area[2] - 1 - pad(area[2])
 
 
 def pad(width: int) -> int:
