@@ -35,6 +35,7 @@ def past(cost: float | None, seconds: float = 10.0, attempts: int = 1, agent: st
         ([Planned([], 3, [ANY])], 8, "1 case, 3 attempts, cost not known"),
         ([Planned([past(None)], 3, [ANY])], 1, "1 case, 3 attempts, cost not known, about 30s"),
         # Judged again it cost nothing, asked again it will.
+        ([Planned([past(0.0)], 1, [ANY])], 8, "1 case, 1 attempt, cost not known, about 10s"),
         ([Planned([past(0.0), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.2000 and 10s"),
         # Another agent's price is not this one's.
         ([Planned([past(9.0, agent="b"), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.2000 and 10s"),

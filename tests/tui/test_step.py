@@ -113,7 +113,7 @@ async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Pa
         assert "esc done" in foot and "ctrl+s send" in foot and "skip" not in foot
         await pilot.press("x", "ctrl+s")
         await waiting(app, pilot, 2)
-        assert "you said xone" in screen_text(app) and 'not yet: should_contain "said thee"' in screen_text(
+        assert "you said onex" in screen_text(app) and 'not yet: should_contain "said thee"' in screen_text(
             app
         )
         await pilot.press("enter")
@@ -271,3 +271,24 @@ async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
         await pilot.press("W")
         await pilot.pause()
         assert "watch:" not in screen_text(app) and app._watcher is None
+
+
+async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -> None:
+    async with app_on(tmp_path, SUITE.replace("thee", "three")) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await until(lambda: app.state.by_id["suite.yaml::three"].last is not None, pilot)
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("s")
+        await waiting(app, pilot, 2)
+        await pilot.press("o")
+        await until(lambda: app.screen._attempt is not None and app.screen._attempt.outcome == "skipped", pilot)
+        await until(lambda: not app.state.run.active, pilot)
+        await pilot.press("U")
+        await until(lambda: "✓ three" in screen_text(app) and "skipped" not in screen_text(app), pilot)
+        (item,) = app.state.rows
+        assert [past.outcome for past in item.history] == ["passed"]
+    async with running_app(tmp_path) as (app, pilot):  # the next time
+        await until(lambda: "✓ three" in screen_text(app), pilot)
+        assert [past.outcome for past in app.state.rows[0].history] == ["passed"]

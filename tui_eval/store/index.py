@@ -99,14 +99,17 @@ class Index:
         return next(iter([*same[-1:], *most[-1:], *earlier[-1:]]), None)
 
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
-        """The last results of each case (at most 12), newest first, by case id."""
+        """The last results of each case (at most 12), newest first, by case id. What a person changed on its
+        way (`skipped`) is none."""
         wanted = None if case_ids is None else set(case_ids)
         found: dict[str, list[CaseHistory]] = {}
         with self._open() as connection:
             if connection is None:
                 return {}
             self._catch_up(connection, 200)
-            rows = connection.execute(f"SELECT {_RESULT_COLUMNS} FROM results ORDER BY finished_at DESC")
+            rows = connection.execute(
+                f"SELECT {_RESULT_COLUMNS} FROM results WHERE outcome != 'skipped' ORDER BY finished_at DESC"
+            )
             for row in rows:
                 case_id = row[1]
                 if wanted is not None and case_id not in wanted:

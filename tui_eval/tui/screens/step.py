@@ -217,7 +217,7 @@ class StepScreen(Place, inherit_bindings=False):
                     table["help"]]  # fmt: skip
         if self._view.done:
             labels = {"step.send": "open", "case.save": "save as a case", "back": "back", "help": "help"}
-            return [replace(key, label=labels[key.id]) for key in KEYS if key.id in labels]
+            return [replace(table[name], label=label) for name, label in labels.items()]
         if not self._waits:
             return [replace(table["case.cancel"], label="cancel it"), replace(table["back"], label="leave"),
                     table["help"]]  # fmt: skip
@@ -287,6 +287,8 @@ class StepScreen(Place, inherit_bindings=False):
         box.can_focus = editing
         self.set_class(editing, "-editing")
         (box if editing else self.query_one(Conversation)).focus()
+        if editing:
+            box.move_cursor(box.document.end)
         facts = "  editing what would be sent" if editing else f"  turn {self._view.waits} would be sent"
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
         self.query_one(KeyHints).show(self._keys())

@@ -52,7 +52,9 @@ def suite_entry(item: CaseItem, state: AppState) -> Entry:
         entry.flaky = 0 < last.passed < last.attempts
         entry.ratio = (last.passed, last.attempts)
         entry.trend = tuple(
-            old.passed / old.attempts if old.attempts else 0.0 for old in reversed(item.history)
+            old.passed / old.attempts if old.attempts else 0.0
+            for old in reversed(item.history)
+            if old.outcome != "cancelled"
         )
         entry.finished_at = last.finished_at
         entry.duration_ms = last.duration_ms
@@ -63,7 +65,10 @@ def suite_entry(item: CaseItem, state: AppState) -> Entry:
     key = group.key(item.case_id) if group is not None else None
     if group is not None and key is not None:
         run, _ = group.newest(key)
-        if (
+        by_hand = (
+            last is not None and group.status(key) == "skipped"
+        )  # no result: what there was still counts
+        if not by_hand and (
             last is None
             or run.active
             or group.find_run(last.run_id) is not None

@@ -100,17 +100,16 @@ def estimate(planned: Sequence[Planned], lanes: int) -> Estimate:
 
 def _one(history: Sequence[CaseHistory], who: Who) -> tuple[float | None, float | None]:
     """USD and seconds of one attempt, from the newest results that know them. An answer that was judged
-    again cost nothing then: it says nothing of what asking costs."""
+    again cost nothing then, which says nothing of what asking costs."""
     own = [
         past
         for past in history
         if (who.agent is None or past.agent == who.agent) and (who.model is None or past.model == who.model)
     ]
-    costs = [past.cost / max(1, past.attempts) for past in own if past.cost is not None]
+    costs = [past.cost / max(1, past.attempts) for past in own if past.cost]
     times = [past.duration_ms / 1000 for past in own if past.duration_ms and past.outcome in _JUDGED]
     times = times or [past.duration_ms / 1000 for past in own if past.duration_ms]
-    paid = next((cost for cost in costs if cost > 0), None)
-    return paid if paid is not None else (costs[0] if costs else None), times[0] if times else None
+    return costs[0] if costs else None, times[0] if times else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -102,6 +102,8 @@ class RunGroup:
             if at is not None:
                 found[at : at + 1] = [PlacedAttempt(run, row) for row in rows]
                 continue
+            if found and rows and all(row.outcome == "skipped" for row in rows):
+                continue  # changed by hand on its way: it takes no result's place
             if rows and rows[0].attempt == 1:
                 found.clear()
             found.extend(PlacedAttempt(run, row) for row in rows)
