@@ -49,6 +49,20 @@ def test_columns_of_several_agents_stay_apart() -> None:
     assert sorted(item.change for item in result.cases) == ["regressed", "unchanged"]
 
 
+def test_two_models_against_another_one_have_no_case_in_common_and_say_so() -> None:
+    def one(model: str) -> CaseSummary:
+        return msgspec.structs.replace(case("x", 1), model=model)
+
+    found = compare([one("a"), one("b")], [one("c")])
+    assert (found.common, found.nothing_common) == (0, "no case in common with the same agent and model")
+    assert [item.change for item in found.cases] == ["new", "gone", "gone"]
+    assert (
+        compare([one("a")], [one("c")]).common == 1 and compare([one("a")], [one("c")]).nothing_common == ""
+    )
+    assert compare([case("x", 1)], [case("y", 1)]).nothing_common == "no case in common"
+    assert compare([one("a"), one("b")], [one("b")]).common == 1
+
+
 def test_cases_of_the_same_name_are_told_apart_by_what_differs() -> None:
     def one(ending: str, agent: str = "a", model: str | None = None) -> CaseSummary:
         return msgspec.structs.replace(case("x", 1, agent=agent), case_id=f"s::x{ending}", model=model)

@@ -229,11 +229,11 @@ def test_damaged_run_says_so(project: Path) -> None:
 
 
 def test_a_run_is_compared_with_the_last_one_of_the_same_cases(project: Path) -> None:
-    def ran(run_id: str, *names: str, linked_to: str | None = None) -> None:
+    def ran(run_id: str, *names: str, linked_to: str | None = None, agent: str = "a") -> None:
         writer = RunWriter(Store(project).create_folder(run_id), RunInfo(run_id, linked_to=linked_to))
         cases = [Case(f"s.yaml::{name}", name, "s.yaml", "nao", turns=[Turn("x")]) for name in names]
         for case, (ref,) in zip(
-            cases, writer.plan([PlannedCase(case, "a", None, 1, 1) for case in cases]), strict=True
+            cases, writer.plan([PlannedCase(case, agent, None, 1, 1) for case in cases]), strict=True
         ):
             writer.done(ref, attempt(case.case_id, 1))
         writer.state("finished", 2000.0)
@@ -251,6 +251,10 @@ def test_a_run_is_compared_with_the_last_one_of_the_same_cases(project: Path) ->
     assert index.before("20260101-4") == "20260101-1"
     assert list(index.sharing("20260101-5")) == ["20260101-1", "20260101-2", "20260101-5"]
     assert index.sharing("20260101-5")["20260101-2"] == (2, 6)
+    ran("20260101-6", "a", "b", agent="other")
+    assert index.before("20260101-6") == "20260101-5"
+    ran("20260101-7", "a", "b")
+    assert index.before("20260101-7") == "20260101-5"  # of the same agent, though another's is newer
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[
 
 
 def _text(result: Comparison) -> str:
-    lines: list[str] = [] if result.common else ["no case in common: nothing can be said of a change"]
+    lines: list[str] = [f"{why}: nothing can be said of a change"] if (why := result.nothing_common) else []
     suites = len({case.suite for case in result.cases}) > 1
     for change in CHANGES:
         members = [case for case in result.cases if case.change == change]

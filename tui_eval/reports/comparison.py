@@ -105,6 +105,15 @@ class Comparison(msgspec.Struct):
         return sum(case.before is not None and case.after is not None for case in self.cases)
 
     @property
+    def nothing_common(self) -> str:
+        """Why nothing can be said of a change, in a few words; empty where both have cases."""
+        if self.common or not self.cases:
+            return ""
+        before, after = ({case.case_id for case in self.cases if getattr(case, side) is not None}
+                         for side in ("before", "after"))  # fmt: skip
+        return "no case in common with the same agent and model" if before & after else "no case in common"
+
+    @property
     def other_answers(self) -> int:
         """How many unchanged cases were answered differently."""
         return sum(case.only_the_answer for case in self.cases)
@@ -203,8 +212,10 @@ def _by_key(
     columns = [{(item.agent, item.model) for item in items} for items in (first, second)]
     alone = all(len(column) <= 1 for column in columns) or not (columns[0] & columns[1])
 
+    alone = alone and all(len({item.case_id for item in items}) == len(items) for items in (first, second))
+
     def keyed(items: list[CaseSummary]) -> dict[tuple[str, ...], CaseSummary]:
-        if alone and len({item.case_id for item in items}) == len(items):
+        if alone:
             return {(item.case_id,): item for item in items}
         return {(item.case_id, item.agent, item.model or ""): item for item in items}
 

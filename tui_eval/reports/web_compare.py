@@ -139,7 +139,11 @@ def comparison_page(root: Path, query: dict[str, str]) -> str:
     both = read(root, query)
     found = both.comparison
     lost, won = found.count("regressed"), found.count("fixed")
-    worse, better = (f"{lost:,} regressed", f", {won:,} fixed") if found.common else ("No case in common", "")
+    worse, better = (
+        (f"{lost:,} regressed", f", {won:,} fixed")
+        if found.common
+        else (found.nothing_common.capitalize() or "No case", "")
+    )
     parts = [
         _above(both),
         f'<h1><span class="{"failed" if lost else "muted"}">{worse}</span>{better}</h1>',

@@ -86,8 +86,9 @@ class Index:
 
     def before(self, run_id: str, cases: Collection[str] | None = None) -> str | None:
         """The run that a run is best compared with: the one it is linked to, else the newest whole one
-        before it of mostly the same cases, else the newest that has most of its cases, else one that has any;
-        None where there is none. `cases` as for `sharing`."""
+        before it of mostly the same cases (with its agents and models, where there is one), else the newest
+        that has most of its cases, else one that has any; None where there is none. `cases` as for
+        `sharing`."""
         shared = self.sharing(run_id, cases)
         above = self.links().get(run_id)
         if above in shared:
@@ -96,7 +97,21 @@ class Index:
         earlier = [other for other in shared if other < run_id]
         most = [other for other in earlier if shared[other][0] * 2 > own]
         same = [other for other in most if shared[other][0] * 2 > shared[other][1]]
-        return next(iter([*same[-1:], *most[-1:], *earlier[-1:]]), None)
+        alike = self._with_agents_of(run_id) if cases is None else set()
+        groups = ([other for other in same if other in alike], same, most, earlier)
+        return next((group[-1] for group in groups if group), None)
+
+    def _with_agents_of(self, run_id: str) -> set[str]:
+        """Runs that have a case of this one with the same agent and model."""
+        with self._open() as connection:
+            if connection is None:
+                return set()
+            rows = connection.execute(
+                "SELECT DISTINCT one.run_id FROM results AS own JOIN results AS one ON one.case_id = own.case_id"
+                " AND one.agent = own.agent AND one.model IS own.model WHERE own.run_id = ?",
+                (run_id,),
+            )
+            return {name for (name,) in rows}
 
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
         """The last results of each case (at most 12), newest first, by case id. What a person changed on its

@@ -29,8 +29,6 @@ GLYPH: dict[Change, tuple[str, str]] = {change: (GLYPHS[change], _STYLES[change]
 """Glyph and style of each change."""
 OTHER_ANSWER = "≠"
 """Glyph of an unchanged case that was answered differently."""
-NOTHING_COMMON = "no case in common: > < take another"
-"""What two runs come to that nothing can be said of."""
 
 
 class Row(NamedTuple):
@@ -85,7 +83,9 @@ def summary_lines(
         room = max(width - len(label) - len(words), 8)
         lines.append((Span(label, "label"), *fit((Span(one_line(name)),), room), Span(words, "muted")))
     style = "failed" if lost > won else "passed" if won > lost else "strong"
-    words = f"{count(lost, 'case')} regressed, {won:,} fixed" if comparison.common else NOTHING_COMMON
+    words = f"{count(lost, 'case')} regressed, {won:,} fixed"
+    if comparison.nothing_common:
+        words = f"{comparison.nothing_common}: > < take another"
     told: Line = (Span(words, style),)
     if comparison.p_value is not None and lost + won:
         told = (*told, Span(f": {chance(comparison.p_value)}", "muted"))
