@@ -129,7 +129,7 @@ def test_the_loop_over_ssh_and_a_cut_connection(server: Server, folder: Path) ->
         again.send("]")
         again.quiet(0.5)
         again.send("\r")
-        again.until("attempt 1 of", 10)
+        again.until("1 Transcript", 20)
         again.send("Q")
         assert again.wait() == 0 and LEFT in again.output
     finally:
