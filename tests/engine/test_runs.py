@@ -215,8 +215,10 @@ def test_selection_says_what_there_is(project) -> None:
         prepare(RunRequest(paths=[str(root)], select=["nothing"]))
     with pytest.raises(SelectionError, match="KEY=VALUE"):
         prepare(RunRequest(paths=[str(root)], filter_metadata=["x"]))
-    with pytest.raises(NothingToRun):
+    with pytest.raises(NothingToRun, match="zzz: nothing matches; descriptions are: greets"):
         prepare(RunRequest(paths=[str(root)], filter_pattern="zzz"))
+    with pytest.raises(NothingToRun, match="k=v: nothing matches; there are keys: none"):
+        prepare(RunRequest(paths=[str(root)], filter_metadata=["k=v"]))
     with pytest.raises(SelectionError, match="regular expression"):
         prepare(RunRequest(paths=[str(root)], filter_pattern="("))
 

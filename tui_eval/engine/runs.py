@@ -18,7 +18,7 @@ from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import choose
+from tui_eval.engine.selection import NothingLeft, choose
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem
@@ -74,12 +74,15 @@ def prepare(
     settings = {suite.path: suite.settings for suite in loaded}
     latest = Index(config.root).latest
     environment = Environment(config, trust)
-    if any("extensions" in own for own in settings.values()):
-        cases, settings = with_hooks(choose(cases, request, latest), settings, environment)
-        jobs = plan(cases, config, request, latest, settings, chosen=True)
-        mark_failed(jobs, environment)
-    else:
-        jobs = plan(cases, config, request, latest, settings)
+    try:
+        if any("extensions" in own for own in settings.values()):
+            cases, settings = with_hooks(choose(cases, request, latest), settings, environment)
+            jobs = plan(cases, config, request, latest, settings, chosen=True)
+            mark_failed(jobs, environment)
+        else:
+            jobs = plan(cases, config, request, latest, settings)
+    except NothingLeft as error:
+        raise NothingToRun(str(error)) from None
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
     if request.continue_from is not None:

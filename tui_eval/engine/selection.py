@@ -16,6 +16,10 @@ class SelectionError(Exception):
     """A selection that matches nothing, or a filter that cannot be read; one clear line."""
 
 
+class NothingLeft(Exception):
+    """A filter that leaves no case; one line that says what there is."""
+
+
 def choose(
     cases: Sequence[Case], request: RunRequest, latest: Callable[[], dict[str, list[CaseHistory]]]
 ) -> list[Case]:
@@ -25,6 +29,7 @@ def choose(
 
     Raises:
         SelectionError: something named does not exist; the text says what there is.
+        NothingLeft: a filter leaves nothing.
     """
     chosen = list(cases)
     if request.pairs is not None:
@@ -100,7 +105,7 @@ def _split(text: str, cases: Sequence[Case]) -> list[str]:
     return text.split(",")
 
 
-def _by_metadata(cases: Iterable[Case], text: str) -> list[Case]:
+def _by_metadata(cases: Sequence[Case], text: str) -> list[Case]:
     """Equality, or membership in a list; values compare as text."""
     key, equals, value = text.partition("=")
     if not equals:
@@ -113,7 +118,14 @@ def _by_metadata(cases: Iterable[Case], text: str) -> list[Case]:
         values = actual if isinstance(actual, list) else [actual]
         return any(_as_text(item) == value for item in values)
 
-    return [case for case in cases if matches(case)]
+    found = [case for case in cases if matches(case)]
+    if cases and not found:
+        there = dict.fromkeys(name for case in cases for name in case.metadata)
+        given = [case.metadata[key] for case in cases if key in case.metadata]
+        values = {_as_text(item) for one in given for item in (one if isinstance(one, list) else [one])}
+        what = f"values of {key}: {_some(sorted(values))}" if values else f"keys: {_some(there)}"
+        raise NothingLeft(f"--filter-metadata {text}: nothing matches; there are {what}")
+    return found
 
 
 def _as_text(value: object) -> str:
@@ -122,12 +134,16 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
-def _by_pattern(cases: Iterable[Case], pattern: str) -> list[Case]:
+def _by_pattern(cases: Sequence[Case], pattern: str) -> list[Case]:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
         raise SelectionError(f"--filter-pattern {pattern!r}: not a regular expression: {error}") from None
-    return [case for case in cases if (text := _described(case)) and compiled.search(text)]
+    found = [case for case in cases if (text := _described(case)) and compiled.search(text)]
+    if cases and not found:
+        there = dict.fromkeys(text for case in cases if (text := _described(case)))
+        raise NothingLeft(f"--filter-pattern {pattern}: nothing matches; descriptions are: {_some(there)}")
+    return found
 
 
 def _described(case: Case) -> str:
