@@ -98,3 +98,49 @@ def test_the_first_variable_that_can_be_used_is_and_the_other_is_named(
     said = pager.not_found({"VISUAL": "missing-one", "EDITOR": str(good)}, str(good))
     assert said.startswith("$VISUAL (missing-one) is not to be found")
     assert not pager.not_found({"EDITOR": str(good)}, str(good))
+
+
+@pytest.mark.parametrize(
+    ("editor", "line", "arguments"),
+    [
+        ("code", 0, ["--wait", "f.yaml"]),
+        ("code", 7, ["--wait", "--goto", "f.yaml:7"]),
+        ("code -w -n", 7, ["-w", "-n", "--goto", "f.yaml:7"]),
+        ("subl", 7, ["--wait", "f.yaml:7"]),
+        ("zed --wait", 7, ["--wait", "f.yaml:7"]),
+        ("gvim", 7, ["--nofork", "+7", "f.yaml"]),
+        ("gvim -f", 0, ["-f", "f.yaml"]),
+        ("emacsclient", 7, ["+7", "f.yaml"]),
+    ],
+)
+def test_an_editor_with_a_window_of_its_own_is_waited_for(
+    editor: str, line: int, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / editor.split()[0]
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("VISUAL", editor)
+    command = editing.editor_command("f.yaml", line)
+    assert command is not None and command[1:] == arguments
+
+
+LATER = """#!/bin/sh
+(sleep 1; sed -i s/approved/granted/ "$1") >/dev/null 2>&1 &
+"""
+
+
+def test_an_editor_that_does_not_wait_is_followed(opened, tmp_path: Path) -> None:
+    (tmp_path / "later").write_text(LATER)
+    (tmp_path / "later").chmod(0o755)
+    terminal = opened(EDITOR=str(tmp_path / "later"))
+    terminal.send("e")
+    terminal.until("it is refund is granted now")
+    terminal.send("U")
+    terminal.until("refund is granted")
+
+
+def test_an_editor_that_fails_is_said(opened, tmp_path: Path) -> None:
+    terminal = opened(EDITOR="sh -c 'exit 3'")
+    terminal.send("e")
+    terminal.until("sh ended with 3")

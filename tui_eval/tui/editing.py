@@ -25,34 +25,43 @@ _PLUS_LINE = (
     "mg",
     "micro",
     "ne",
-    "ed",
     "view",
     "vise",
     "pico",
     "e3",
+    "gvim",
+    "gedit",
 )
 _COLON_LINE = ("hx", "helix", "subl", "zed", "amp")
 _GOTO_LINE = ("code", "code-insiders", "codium", "vscodium", "cursor", "windsurf")
+_WAITS = {
+    **dict.fromkeys((*_GOTO_LINE, "subl", "zed", "gedit"), ("--wait", "-w")),
+    "gvim": ("--nofork", "-f"),
+}
+"""Editors with a window of their own, which return at once unless told to wait, and how they are told."""
 
 
 def editor_command(path: Path | str, line: int = 0, others: Sequence[Path | str] = ()) -> list[str] | None:
     """The editor's arguments for a file at a line; None where no editor is found.
 
     `$VISUAL`, else `$EDITOR`, else vi or nano. Lines are given the way the editor wants them; an
-    editor that is not known gets only the file's name.
+    editor that is not known gets only the file's name. One that would return at once is told to wait; of
+    others that do, what is saved later is seen all the same (`saved_elsewhere`).
     """
     found = next(filter(None, map(program_of, (*_wanted().values(), "vi", "nano"))), None)
     if found is None:
         return None
     program = Path(found[0]).name.removesuffix(".exe")
     rest = [str(other) for other in others]
+    waits = _WAITS.get(program)
+    if waits is not None and not set(waits) & set(found):
+        found = [*found, waits[0]]
     if line > 0 and program in _PLUS_LINE:
         return [*found, f"+{line}", str(path), *rest]
     if line > 0 and program in _COLON_LINE:
         return [*found, f"{path}:{line}", *rest]
     if line > 0 and program in _GOTO_LINE:
-        waits = [] if "--wait" in found or "-w" in found else ["--wait"]
-        return [*found, *waits, "--goto", f"{path}:{line}", *rest]
+        return [*found, "--goto", f"{path}:{line}", *rest]
     return [*found, str(path), *rest]
 
 

@@ -106,7 +106,10 @@ class SuitesReading(Navigation):
             item = self.state.by_id.get(change.renamed[pointer.case_id])
             if go_to is not None and item is not None:
                 go_to(CasePointer(item.case_id))
-                self.say(f"it is {item.name} now: r runs it")
+                words = f"it is {item.name} now: r runs it"
+                self.log_line("note", words)
+                # Not at the head of the case, which is about to be written anew.
+                self.notify(visible(clip(words, 300), newlines=False), timeout=4, markup=False)
         elif pointer.case_id in change.gone and not change.words:
             self.say(f"{name} is no longer in its file")
 
