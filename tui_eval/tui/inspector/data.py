@@ -13,15 +13,13 @@ from textual.timer import Timer
 
 from tui_eval.model import DataDetails
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.inspector.tab import REST, InspectorTab
-from tui_eval.tui.messages import Said
+from tui_eval.tui.inspector.data_search import SearchedRows
+from tui_eval.tui.inspector.tab import REST
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.data_blocks import cell_blocks, rows_of, sql_blocks
 from tui_eval.tui.state.data_view import DataView, make
-from tui_eval.tui.state.json_lines import parsed, value_lines
 from tui_eval.tui.state.lines import Line, Span, fit, text_lines, wrap
-from tui_eval.tui.state.sql_lines import sql_lines
-from tui_eval.tui.state.text_difference import difference
 from tui_eval.tui.state.two_modes import disagreement
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -34,17 +32,13 @@ if TYPE_CHECKING:
 
 Below = Literal["room", "sql", "cell", "nothing"]
 """What stands below the rows: the SQL where there is room for it, the SQL, the cell, nothing."""
-AT_ONCE = 1_000
-"""Rows that are looked through before a search lets other keys in."""
 _LOW = 16
 """Rows of a tab from which on lines above the rows may wrap."""
 _BESIDE = 14
 """Columns that the text pane needs beside its text."""
-SLICE = 500
-"""Rows that it then takes at a time."""
 
 
-class DataTab(InspectorTab):
+class DataTab(SearchedRows):
     """Counts, titles, grid and explanation; below them the SQL (where there is room, or where it is asked for)
     or the cell under the cursor in full; messages where there are no rows."""
 
@@ -67,8 +61,6 @@ class DataTab(InspectorTab):
         self.view: DataView | None = None
         self._details: DataDetails | None = None
         self._generation = 0
-        self._query = ""
-        self._search = 0
         self._told: list[Line] = []
         self._below: Below = "room"
         self._resting: Timer | None = None
@@ -82,11 +74,6 @@ class DataTab(InspectorTab):
             yield DataGrid()
             yield LineLabel(classes="explained", wrapped=True)
             yield TextPane()
-
-    @property
-    def grid(self) -> DataGrid:
-        """The rows."""
-        return self.query_one(DataGrid)
 
     @property
     def main(self) -> LinePane:
@@ -244,10 +231,7 @@ class DataTab(InspectorTab):
             blocks = cell_blocks(cell, self.rendered)
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
             blocks = sql_blocks(self._details, self.rendered)
-        lines = [line for block in blocks for line in block.head() if block.fold] or []
-        lines += [line for block in blocks if not block.fold for line in block.lines()]
-        width = max(self.size.width - _BESIDE, 8)
-        wanted = sum(len(wrap(line, width, most=40)) for line in lines)
+        wanted = rows_of(blocks, max(self.size.width - _BESIDE, 8))
         boxes = [self.query_one(name, LineLabel) for name in (".summary", ".modes", ".titles", ".explained")]
         free = self.size.height - sum(
             int(box.styles.height.value) for box in boxes if box.display and box.styles.height
@@ -323,92 +307,7 @@ class DataTab(InspectorTab):
         self._beneath()
         return ""
 
-    def find(self, query: str) -> int:
-        """Look for a text in the cells, from the cursor on."""
-        self._query = query.lower()
-        return 1 if self._query and self._seek(0, 1) is not None else 0
-
-    def find_next(self, step: int) -> tuple[int, int]:
-        """To the next or previous cell with the text; (row, rows)."""
-        found = self._seek(step, step) if self._query else None
-        return (found + 1, len(self.view or ())) if found is not None else (0, 0)
-
-    def _seek(self, offset: int, step: int) -> int | None:
-        """Go to the nearest row with the text; beyond so many rows the search goes on between keys."""
-        self._search += 1
-        return self._look(self.grid.cursor + offset, step or 1, self._search, AT_ONCE)
-
-    def _look(self, row: int, step: int, search: int, most: int) -> int | None:
-        view = self.view
-        if view is None or search != self._search:
-            return None
-        end = min(row + most, len(view)) if step > 0 else max(row - most, -1)
-        for at in range(row, end, step):
-            for index, cell in enumerate(view.row(at).cells):
-                if any(self._query in text.lower() for text in (cell.expected, cell.actual) if text):
-                    self.grid.move_to(at)
-                    self.grid.to_column(index)
-                    return at
-        if 0 <= end < len(view):
-            self.set_timer(0.01, partial(self._look_on, end, step, search, self.grid.cursor))
-        return None
-
-    def _look_on(self, row: int, step: int, search: int, cursor: int) -> None:
-        """The next rows, unless the person went elsewhere meanwhile."""
-        if self.view is None or search != self._search or self.grid.cursor != cursor:
-            return
-        found = self._look(row, step, search, SLICE)
-        if found is not None:
-            self.post_message(Said(f"row {found + 1:,} of {len(self.view):,}"))
-        elif not 0 <= row + step * SLICE < len(self.view):
-            self.post_message(Said(f"not here: {self._query}"))
-        elif row // SLICE % 10 == 0:
-            self.post_message(Said(f"looking at row {row:,} of {len(self.view):,}; any move stops it"))
-
     def whole_text(self) -> str:
         """The rows shown and the SQL."""
         rows = self.view.text() if self.view is not None else ""
         return rows + "\n" + self.text.rows_text()
-
-
-def sql_blocks(details: DataDetails, rendered: bool = True) -> list[Block]:
-    """The queries behind both sides, and the comparison in words."""
-    same = details.reference_sql == details.verification_sql
-    queries = (
-        [("both", details.reference_sql)]
-        if same
-        else [("expected", details.reference_sql), ("actual", details.verification_sql)]
-    )
-    blocks = [
-        Block(label, "part", label, partial(sql_lines, sql, rendered=rendered), 0, "role-note")
-        for label, sql in queries
-        if sql
-    ]
-    if details.comparison:
-        blocks.append(
-            Block(
-                "words", "part", "in words", partial(text_lines, details.comparison), 0, "role-note", fold=10
-            )
-        )
-    return blocks
-
-
-def cell_blocks(cell: Cell, rendered: bool = True) -> list[Block]:
-    """Both values of a cell in full; texts that are alike with the words that differ marked."""
-    expected, actual = cell.expected, cell.actual
-    sides: list[tuple[str, str | None, str]] = [("expected", expected, "muted"), ("actual", actual, "muted")]
-    marked: dict[str, list[Line]] = {}
-    if expected and actual and not cell.same and set(cell.kinds) == {"text"}:
-        marked["expected"], marked["actual"] = difference(expected, actual)
-    blocks: list[Block] = []
-    for label, text, style in sides:
-        if text is None:
-            continue
-        value = parsed(text) if rendered and label not in marked else text
-        source = (
-            partial(iter, marked[label])
-            if label in marked
-            else partial(value_lines, value, rendered=rendered)
-        )
-        blocks.append(Block(label, "part", label, source, 0, style, size=len(text)))
-    return blocks
