@@ -70,6 +70,26 @@ async def test_conversations_are_one_transcript(tmp_path: Path) -> None:
     assert all("_conversation" not in row["vars"] for row in document["results"])
 
 
+async def test_a_row_that_does_not_ask_is_still_part_of_its_conversation(tmp_path: Path) -> None:
+    text = CHAT.replace(
+        "{vars: {q: a}, metadata: {conversationId: one}}",
+        "{vars: {q: a}, metadata: {conversationId: one}, options: {disableConversationVar: true}}",
+    )
+    attempts, _ = await run(suite(tmp_path, text))
+    assert [a.response_text for a in attempts if a.vars["q"] == "b"] == ["a>a;b", "a>a;b"]
+
+
+async def test_a_conversation_hands_on_answers_as_they_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = CHAT.replace("echo, {id: echo, label: second}", "{id: echo, transform: '\"seen\"'}")
+    attempts, _ = await run(suite(tmp_path / "one", text))
+    assert [(a.prompt_sent, a.response_text) for a in attempts if a.vars["q"] == "b"] == [("a>a;b", "seen")]
+    monkeypatch.setenv("PROMPTFOO_DISABLE_CONVERSATION_VAR", "true")
+    attempts, _ = await run(suite(tmp_path / "two", CHAT))
+    assert [a.prompt_sent for a in attempts] == ["a", "a", "x", "x", "b", "b", "y", "y"]
+
+
 async def test_attempts_of_a_conversation_are_apart(tmp_path: Path) -> None:
     attempts, _ = await run(suite(tmp_path, CHAT.replace(", {id: echo, label: second}", "")), attempts=2)
     assert [(a.attempt, a.response_text) for a in attempts if a.vars["q"] == "b"] == [

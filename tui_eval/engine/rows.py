@@ -14,6 +14,7 @@ from typing import Any
 
 from tui_eval.engine.plan import Job
 from tui_eval.model import Attempt, Case, Entry
+from tui_eval.scripting.templates import flag
 from tui_eval.store.reader import RunReader
 
 _RESERVED = "_conversation"
@@ -70,7 +71,8 @@ def suites_concurrency(jobs: Sequence[Job]) -> int | None:
 
 def converses(case: Case) -> bool:
     """Whether a case gets the rows before it."""
-    return in_conversation(case) and not case.options.get("disableConversationVar")
+    refused = case.options.get("disableConversationVar") or flag("PROMPTFOO_DISABLE_CONVERSATION_VAR")
+    return in_conversation(case) and not refused
 
 
 def in_conversation(case: Case) -> bool:

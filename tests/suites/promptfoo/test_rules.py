@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.suites.promptfoo.support import Make, errors
 from tui_eval.guard.trust import Trust
 from tui_eval.scripting.python_host import PythonHost
@@ -109,3 +111,15 @@ def test_columns_and_tests_are_numbered(make: Make) -> None:
     )
     numbers = [(case.test_number, case.column_number) for case in suite.cases]
     assert numbers == [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3), (2, 4), (3, 3), (3, 4)]
+
+
+def test_the_persons_environment_can_be_hidden_from_templates(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEEN_BY_NOBODY", "x")
+    monkeypatch.setenv("PROMPTFOO_DISABLE_TEMPLATE_ENV_VARS", "true")
+    suite = make(
+        "providers: [echo]\nprompts: ['[{{env.SEEN_BY_NOBODY}}]']\ntests: [{vars: {a: 1}}]\n", trusted=True
+    )
+    rendered = resolve_case(suite.cases[0], tmp_path, tmp_path, Trust(True))
+    assert rendered.prompt == "[]"

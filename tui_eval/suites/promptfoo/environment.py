@@ -30,13 +30,16 @@ class Environment(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         if name in self._own:
             return self._own[name]
-        if name in os.environ and not templates.flag("PROMPTFOO_DISABLE_TEMPLATE_ENV_VARS"):
+        if name in self:
             self._trust.require(f"read the environment variable {name}")
             return os.environ[name]
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or (isinstance(name, str) and name in os.environ)
+        if name in self._own:
+            return True
+        there = isinstance(name, str) and name in os.environ
+        return there and not templates.flag("PROMPTFOO_DISABLE_TEMPLATE_ENV_VARS")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._own)
