@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import msgspec
@@ -175,3 +176,33 @@ async def test_an_attempt_judged_again_takes_its_own_place(tmp_path, which):
         await until(lambda: judged in line_of(app, "refund is"), pilot)
     told = load_together([first.folder, again.folder])
     assert [one.passed for one in told if "refund" in one.case_id] == [2]
+
+
+async def test_an_attempt_that_ends_while_the_case_is_read_is_shown_as_it_ended(tmp_path, monkeypatch):
+    """As an answer that is judged again does, within milliseconds."""
+    from tui_eval.tui.screens import case_reading
+
+    host, _ = await started(project(tmp_path))
+    read, go_on = threading.Event(), threading.Event()
+    load = case_reading.load
+
+    def slow(where):
+        content = load(where)
+        if content.running:  # read before its end, given to the screen after it
+            read.set()
+            go_on.wait(60)
+        return content
+
+    async with host as (app, pilot):
+        await until(lambda: "✗1" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+        monkeypatch.setattr(case_reading, "load", slow)
+        await pilot.press("r")
+        await until(read.is_set, pilot)
+        app.engine.live.start(0)
+        app.engine.live.done(0, "passed")
+        app.engine.live.finish()
+        await until(lambda: not app.state.run.active and app.state.run.counts.done == 1, pilot)
+        go_on.set()
+        await until(lambda: "✓ passed" in screen_text(app), pilot)

@@ -87,6 +87,15 @@ class CaseReading(CasePart, inherit_bindings=False):
         self._words = ""
         self.show_tab(keep=keep)
         self.show_head()
+        if content.running and self._has_ended(content):
+            self.reload()
+
+    def _has_ended(self, content: CaseContent) -> bool:
+        """Whether the attempt ended while it was read: what was told of that was told too early."""
+        group, row = self.eval_app.state.group, content.row
+        run = group.find_run(content.run_id) if group is not None else None
+        known = run.attempts.get(row.id) if run is not None and row is not None else None
+        return known is not None and known.state == "done"
 
     def show_tab(self, *, keep: bool) -> None:
         """Give the tab in front what was loaded, once."""
