@@ -7,10 +7,11 @@ from collections import Counter
 import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.model import Assertion
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.case_tree import Line
-from tui_eval.tui.state.describing import describe, describe_entry
+from tui_eval.tui.state.describing import assertion_text, describe, describe_entry
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.reasons import short_reason
 
@@ -110,3 +111,18 @@ async def test_reasons_stand_in_one_column(tmp_path, size):
         await until(lambda: len(reasons()) >= 2, pilot)
         assert len(set(reasons())) == 1
         assert all(name in screen_text(app) for name in names)
+
+
+def test_assertions_of_starttoagent_in_words():
+    said = [
+        assertion_text(Assertion(type=kind, value=value, target=target))
+        for kind, value, target in (
+            ("tools_used", "search", "tools"),
+            ("max_tool_calls", 2, "tools"),
+            ("max_output_tokens", 500, "usage.output_tokens"),
+            ("should_contain", "x", "text"),
+        )
+    ]
+    assert said == [
+        'uses the tool "search"', "calls of tools at most 2", "output tokens at most 500", 'contains "x"',
+    ]  # fmt: skip

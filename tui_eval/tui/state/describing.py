@@ -58,6 +58,10 @@ _WORDS = {
     "latency": "takes at most",
     "sql": "the answer's rows equal those of",
     "tool_call": "calls the tool",
+    "tools_used": "uses the tool",
+    "max_tool_calls": "calls of tools at most",
+    "max_input_tokens": "input tokens at most",
+    "max_output_tokens": "output tokens at most",
     "should_contain": "contains",
     "should_not_contain": "does not contain",
     "keywords": "has the keyword",
@@ -71,6 +75,10 @@ _WORDS = {
 }
 
 
+_NAMES_TARGET = frozenset(
+    {"sql", "tool_call", "tools_used", "max_tool_calls", "max_input_tokens", "max_output_tokens"}
+)
+"""Assertions whose words say what they are about."""
 _UNITS = {"cost": "${:g}", "latency": "{:,.0f} ms"}
 """How the threshold of an assertion is written that is nothing but one."""
 
@@ -92,9 +100,7 @@ def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
 def assertion_text(assertion: Assertion) -> str:
     """An assertion in words: `text contains "refund"`."""
     words = _WORDS.get(assertion.type, assertion.type.replace("_", " "))
-    target = (
-        "" if assertion.target in ("text", "") or assertion.type in ("sql", "tool_call") else assertion.target
-    )
+    target = "" if assertion.target in ("text", "") or assertion.type in _NAMES_TARGET else assertion.target
     value = value_text(assertion.value)
     if isinstance(assertion.value, str) and assertion.type not in (
         "javascript",
