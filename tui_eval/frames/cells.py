@@ -1,12 +1,13 @@
-"""One aligned cell in words: its text, what kind of value it is, and why two of them differ."""
+"""Aligned rows and their cells: the texts, what kind of value each is, and why two of them differ."""
 
 from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, overload
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from tui_eval.frames.pairs import Pair
 from tui_eval.frames.settings import ATOL, RTOL
 from tui_eval.frames.value_texts import instant, plain
 
+Status = Literal["same", "different", "missing", "extra"]
 _SHOWN = 60
 
 
@@ -30,6 +32,37 @@ class Cell:
     same: bool
     why: str = ""
     kinds: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One aligned row: its number, row numbers from 0 on each side (None: no such row) and its cells."""
+
+    number: int
+    status: Status
+    expected_index: int | None
+    actual_index: int | None
+    cells: Sequence[Cell]
+
+
+class Cells(Sequence[Cell]):
+    """The cells of a row, each made when it is looked at: of 200 columns few are in sight."""
+
+    def __init__(self, make: Callable[[str], Cell], names: Sequence[str]) -> None:
+        self._make = make
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Cell]: ...
+    def __getitem__(self, index: int | slice) -> Cell | list[Cell]:
+        if isinstance(index, slice):
+            return [self._make(name) for name in self._names[index]]
+        return self._make(self._names[index])
 
 
 def cell_text(value: Any) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from tui_eval.frames.alignment import align_rows, find_key, moved_rows, unique_rows
-from tui_eval.frames.cells import Cell, cell_text, compared
+from tui_eval.frames.cells import Cell, Cells, Row, Status, cell_text, compared
 from tui_eval.frames.columns import Column, column, column_names, from_cells
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import Pair, pair_same
@@ -18,20 +17,8 @@ from tui_eval.frames.settings import ComparisonSettings
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
 
-Status = Literal["same", "different", "missing", "extra"]
 _SHOWN = 20
 _CELL = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One aligned row: its number, row numbers from 0 on each side (None: no such row) and its cells."""
-
-    number: int
-    status: Status
-    expected_index: int | None
-    actual_index: int | None
-    cells: list[Cell]
 
 
 class Difference:
@@ -194,7 +181,28 @@ class Difference:
         if apart:
             same = dict(zip(self._same().columns, flags, strict=True))
             names = [name for name in names if not same[name]]
-        return Row(index, status, e_row, a_row, [self._cell(name, index, e_row, a_row) for name in names])
+        cells = Cells(lambda name: self._cell(name, index, e_row, a_row), names)
+        return Row(index, status, e_row, a_row, cells)
+
+    def apart_in(self, index: int) -> list[int]:
+        """The places of the shared columns in which aligned row `index` differs; of a row that a side lacks,
+        all of them."""
+        same = dict(zip(self._same().columns, self._same().row(index), strict=True))
+        return [at for at, name in enumerate(self.columns) if name in self._pairs and not same[name]]
+
+    def texts(self, name: str, indexes: Sequence[int]) -> list[str]:
+        """What a column holds in aligned rows, on both sides, as texts."""
+        e_rows, a_rows = self._align()
+        pair = self._pairs.get(name)
+        there = [(pair.expected, e_rows), (pair.actual, a_rows)] if pair is not None else []
+        if pair is None and (lacking := self.lacking.get(name)) is not None:
+            there = [(lacking, e_rows)]
+        return [
+            cell_text(column.cell(row))
+            for column, rows in there
+            for index in indexes
+            if (row := rows[index]) is not None
+        ]
 
     def _cell(self, name: str, index: int, e_row: int | None, a_row: int | None) -> Cell:
         one = self._pairs.get(name)

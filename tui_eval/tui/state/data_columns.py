@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from tui_eval.tui.state.lines import dotted, one_line
 
 if TYPE_CHECKING:
-    from tui_eval.frames.difference import Difference, Row
+    from tui_eval.frames.difference import Difference
 
 WIDEST = 24
 """Columns of the screen that a column of data takes at most; the line below shows all of a cell."""
@@ -75,17 +75,14 @@ def columns_of(
         *differing[:SAMPLE],
         *range(max(total - 5, 0), total),
     }
-    rows = [difference.row(index) for index in sorted(sample)]
+    rows = sorted(sample)
     return [
-        _column(name, at, rows, name in missing, apart.get(name, 0))
-        for at, name in enumerate(difference.columns)
+        _column(name, difference.texts(name, rows), name in missing, apart.get(name, 0))
+        for name in difference.columns
     ]
 
 
-def _column(name: str, at: int, rows: Sequence[Row], missing: bool, apart: int) -> Column:
-    texts = [
-        text for row in rows for text in (row.cells[at].expected, row.cells[at].actual) if text is not None
-    ]
+def _column(name: str, texts: Sequence[str], missing: bool, apart: int) -> Column:
     values = [text for text in texts if text not in ("null", "")]
     right = bool(values) and all(_NUMBER.fullmatch(text) for text in values)
     places = _places(values) if right else 0

@@ -186,7 +186,7 @@ class DataView:
         """The columns in which a row that both sides have differs."""
         if row.status != "different":
             return []
-        return [i for i, cell in enumerate(row.cells) if not cell.same and not self.columns[i].missing]
+        return self.difference.apart_in(row.number)
 
     def _key_columns(self) -> int:
         """The first columns where they are the key: they stay while one goes sideways."""
