@@ -209,3 +209,9 @@ def test_project_wide_tolerance_leaves_integers_exact() -> None:
 def test_settings_of_the_wrong_kind_say_so(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="comparison"):
         ComparisonSettings.of(bad)
+
+
+def test_rows_in_another_order_match_exactly_also_where_neighbours_are_within_the_tolerance() -> None:
+    rows = [{"f": 1.0, "g": None}, {"f": 1.000005, "g": None}]
+    assert compare(rows[::-1], rows).message == "match"
+    assert compare([rows[0], rows[0]], rows).message == "match (approximate)"

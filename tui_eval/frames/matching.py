@@ -35,9 +35,10 @@ def match_rows(pairs: list[Pair]) -> Matching | None:
     if all(_keys_equal(one, None, None) for one in pairs):
         return Matching(True)
     tolerant = [one for one in pairs if one.tolerant]
-    if tolerant and all(bool(pair_same(one, None, None).all()) for one in pairs):
-        return Matching(False)
+    in_order = bool(tolerant) and all(bool(pair_same(one, None, None).all()) for one in pairs)
     exact = _multiset(pairs)
+    if in_order and exact is None:
+        return Matching(False)
     if exact is not None or not tolerant:
         return exact
     return _within_tolerance(pairs, tolerant)
