@@ -39,7 +39,8 @@ class InspectorTab(Horizontal):
             self._waiting = None
             self.show(content, keep=keep)
         else:
-            self._waiting = (content, keep)
+            before = self._waiting  # what was opened anew stays so, whatever of it is read meanwhile
+            self._waiting = (content, keep and (before is None or before[1]))
 
     def on_resize(self) -> None:
         """The first size."""
