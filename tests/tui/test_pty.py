@@ -412,10 +412,10 @@ def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_pat
     ):  # fmt: skip
         for key in keys:
             app.send(key)
-            app.quiet(0.2)
+            app.quiet(0.1)
         app.until(seen)
-        app.quiet(0.6)
-        assert app.read(1.3) == b"", place
+        app.quiet(0.4)
+        assert app.read(0.7) == b"", place  # a cursor blinks twice a second
     app.send("\x1b")
     app.quiet(0.3)
     app.send("Q")
@@ -442,5 +442,26 @@ def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
             app.quiet(0.6)
             assert len(app.output) - before <= most, (keys, len(app.output) - before)
         assert seen not in app.text
+    app.send("Q")
+    assert app.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "rings"), [("\x1b[O", True), ("\x1b[I", False)], ids=["away", "looking"]
+)
+def test_the_bell_rings_at_the_end_of_a_run_that_nobody_looks_at(terminal, tmp_path, looked_at, rings):
+    run = LiveRun(tmp_path, ["one"])
+    app = terminal(str(run.folder))
+    app.until("waiting")
+    run.start(0)
+    app.until("running")
+    app.send(looked_at)
+    app.quiet(0.3)
+    before = len(app.output)
+    run.done(0, "failed", "no")
+    run.finish()
+    app.until("finished")
+    app.quiet(0.5)
+    assert (b"\x07" in app.output[before:]) == rings
     app.send("Q")
     assert app.wait() == 0

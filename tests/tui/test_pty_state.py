@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.tui.app_host import project
+from tests.tui.app_host import LiveRun, project
 from tests.tui.terminal import Terminal
 
 CODE = """
@@ -89,6 +89,50 @@ def test_cursor_filter_marks_order_and_folds_come_back(tmp_path, leave):
         app.send("S")
         app.until("▸ more/")
         assert "folded away" not in app.text
+        app.send("Q")
+        assert app.wait() == 0
+    finally:
+        app.close()
+
+
+def test_tab_and_zoom_of_the_case_come_back(tmp_path):
+    project(tmp_path)
+    LiveRun(tmp_path, ["refund is approved"]).all_done(["failed"])
+    homes = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+    def looked() -> Terminal:
+        app = Terminal([sys.executable, "-c", CODE], tmp_path, (120, 30), **homes)
+        app.until("refund is approved")
+        for key in ("]", "\r"):
+            app.press(key, tmp_path / "keys.reported")
+        app.until("1 Transcript")
+        app.quiet(0.3)
+        return app
+
+    app = looked()
+    try:
+        outlined = app.text
+        app.press("z", tmp_path / "keys.reported")
+        app.quiet(0.3)
+        zoomed = app.text
+        assert zoomed != outlined
+        app.send("Q")
+        assert app.wait() == 0
+    finally:
+        app.close()
+    app = looked()
+    try:
+        assert app.text == zoomed
+        app.press("5", tmp_path / "keys.reported")
+        app.quiet(0.3)
+        raw = app.text
+        app.kill(signal.SIGHUP)
+        app.wait()
+    finally:
+        app.close()
+    app = looked()
+    try:
+        assert app.text == raw
         app.send("Q")
         assert app.wait() == 0
     finally:
