@@ -152,6 +152,26 @@ async def test_an_unreadable_file_is_shown_where_it_is_and_mended(
             await until(lambda: there(app, case_id), pilot)
 
 
+async def test_a_problem_of_a_file_that_the_suite_names_names_it(root) -> None:
+    (root / "pf" / "rows.csv").write_text(BROKEN["csv"][0])
+    async with running_app(root, trust=True) as (app, pilot):
+        await until(lambda: "rows.csv:6: " in screen_text(app), pilot)
+        (root / "suites" / "guide.yaml").write_text(BROKEN["guide"][0])
+        await until(lambda: "! line 9: not valid YAML" in screen_text(app), pilot)
+
+
+async def test_capital_e_on_a_suite_opens_the_agent_of_its_cases(root, monkeypatch) -> None:
+    editor = Editor(monkeypatch, root)
+    (root / "my_agent.py").write_text("def answer(message):\n    return message\n")
+    (root / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: python, function: 'my_agent.py:answer'}\n"
+    )
+    async with running_app(root, trust=True) as (app, pilot):
+        await until(lambda: app.suites_screen.case_list.go_to("suites/guide.yaml"), pilot)
+        await pilot.press("E")
+        assert editor.opened == [("my_agent.py", 1)]
+
+
 @pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
 async def test_a_renamed_case_is_followed(root, monkeypatch, inside: bool) -> None:
     editor = Editor(monkeypatch, root)

@@ -65,7 +65,7 @@ class EditingActions(SavedElsewhere):
         """The agent's files in the editor; its entry in tui_eval.yaml where it names none."""
         from tui_eval.tui.editing import edit
 
-        pointer = self.pointer()
+        pointer = self.pointer() or self._first_below()
         files, line = self.files_of_agent(pointer)
         config = self.config
         entry_only = not files
@@ -87,6 +87,13 @@ class EditingActions(SavedElsewhere):
             self.reload_suites(changed)
         if changed:
             self.say("the agent as it is now answers the next r")
+
+    def _first_below(self) -> CasePointer | None:
+        """The first case of the suite or folder under the cursor: its agent is as good as the others'."""
+        place = self.screen
+        found = place.case_list.current_line if isinstance(place, ListPlace) else None
+        below = place.case_list.below(found) if isinstance(place, ListPlace) and found is not None else []
+        return CasePointer(below[0].case_id) if below else None
 
     def files_of_agent(self, pointer: CasePointer | None) -> tuple[list[Path], int]:
         """The files that the agent of a case is made of, and the line of its function in the first."""

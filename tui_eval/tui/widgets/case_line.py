@@ -125,6 +125,9 @@ class CaseLines(LineView):
         elif shown.kind == "problem" and shown.problem is not None:
             style = self._style("problem" if shown.problem.level == "error" else "note")
             place = f"line {shown.problem.line}: " if shown.problem.line else ""
+            if shown.problem.path not in ("", shown.path):  # a file that the suite names
+                name = shown.problem.path.rpartition("/")[2]
+                place = f"{name}:{shown.problem.line}: " if place else f"{name}: "
             text = visible(clip(place + shown.problem.message, 400), newlines=False)
             parts.append((fit(f"{indent}! {text}", width - 1), style))
         else:
