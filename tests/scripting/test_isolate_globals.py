@@ -76,7 +76,9 @@ async def test_as_node_answers(host: JavaScriptHost) -> None:
         "node", "-e", program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     _, answered = await child.communicate(json.dumps(CODE).encode())
-    for code, wanted in zip(CODE, json.JSONDecoder().raw_decode(answered.decode().rpartition("@@")[2])[0], strict=True):
+    for code, wanted in zip(
+        CODE, json.JSONDecoder().raw_decode(answered.decode().rpartition("@@")[2])[0], strict=True
+    ):
         assert json.loads(json.dumps(await host.evaluate(code, {}))) == wanted, code
 
 
