@@ -8,10 +8,11 @@ from tests.tui.app_host import project, running_app, screen_text, until
 from tests.tui.test_list_reasons import PROMPTS
 from tui_eval.tui import editing
 from tui_eval.tui.keys import KEYS, remap
-from tui_eval.tui.screens.help import PaperScreen
+from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.settings_place import SettingsScreen
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
+from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.settings_view import EXAMPLE, InForce, settings_paragraphs
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
@@ -122,3 +123,9 @@ async def test_the_log_has_times_beside_words_and_tells_errors(tmp_path, size):
         assert second.index("in its") == error.index("!")
         assert " ".join(line[15:].strip() for line in lines if "well" in line).count("all is well") == 9
         assert "q close" in lines[-1]
+
+
+def test_arrows_have_names_where_there_are_none():
+    told = [text for _, text in help_paragraphs("x", SuitesScreen.KEY_SECTIONS, Symbols(unicode=False))]
+    assert "right\x00unfold" in told and "j down\x00down" in told
+    assert not any("→" in text.partition("\x00")[0] for text in told)

@@ -27,6 +27,9 @@ FILTERS: Paragraphs = [
 """Expressions of the filter; `help lists` has all."""
 
 
+ARROWS = str.maketrans({"→": "right", "←": "left", "↑": "up", "↓": "down"})
+
+
 class PaperScreen(Place):
     """A title and paragraphs."""
 
@@ -69,7 +72,7 @@ def help_paragraphs(
         if shown:
             shown.append(("text", ""))
         shown.append(("title", heading))
-        shown.extend(("key", f"{key.all_shown}\x00{key.words}") for key in keys)
+        shown.extend(("key", f"{_keys(key, symbols)}\x00{key.words}") for key in keys)
     if any(key.id == "list.filter" for _, keys in sections for key in keys):
         shown += [("text", ""), ("title", "What f understands"), *FILTERS]
     shown += [
@@ -88,5 +91,10 @@ def help_paragraphs(
         ("title", "Names for keymap: in your settings.yaml"),
     ]
     every = [key for _, keys in [*sections, ("", keys_in("everywhere"))] for key in keys]
-    shown.extend(("key", f"{key.all_shown}\x00{key.id}") for key in every)
+    shown.extend(("key", f"{_keys(key, symbols)}\x00{key.id}") for key in every)
     return shown
+
+
+def _keys(key: Key, symbols: Symbols) -> str:
+    """A row's keys; arrows by name where the terminal has none: `>` is a key of its own."""
+    return key.all_shown if symbols.unicode else key.all_shown.translate(ARROWS)
