@@ -13,12 +13,12 @@ from tui_eval.model import Problem, Suite
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui import collecting
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.state.app_state import Items
+from tui_eval.tui.state.app_state import CaseItem, Items
+from tui_eval.tui.state.edited import Edited, edited
 
 if TYPE_CHECKING:
     from tui_eval.config import Config
     from tui_eval.tui.app import EvalApp
-    from tui_eval.tui.state.edited import Edited
 
 PORTION = 0.25
 """Seconds after which what has been read so far is shown."""
@@ -38,7 +38,10 @@ class Loaded:
     notes: dict[str, HumanNote] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     version: int = -1
-    """Of the app's state that `items` were made from, where some suites were read again."""
+    """Of the app's state that `items`, `missing` and `change` were made from, where some suites were read
+    again."""
+    missing: dict[str, CaseItem] | None = None
+    change: Edited | None = None
 
 
 class Loader:
@@ -76,6 +79,8 @@ class Loader:
             fresh = {suite.path for suite in loaded.suites}
             others = [suite for suite in all_suites if suite.path not in fresh]
             loaded.items, loaded.version = Items([*others, *loaded.suites], state.past()), version
+            loaded.missing = state.missing(loaded.items)
+            loaded.change = edited([suite for suite in all_suites if suite.path in fresh], loaded.suites)
             self._app.call_later(self._app.take_some_suites, loaded, then)
 
         run_in_thread(self._app, reload, name="reloader")

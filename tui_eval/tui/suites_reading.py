@@ -60,11 +60,12 @@ class SuitesReading(Navigation):
         self.config = loaded.config
         state = self.state
         fresh = {suite.path: suite for suite in loaded.suites}
-        change = edited([suite for suite in state.suites if suite.path in fresh], loaded.suites)
         line = self.suites_screen.case_list.current_line
-        if loaded.items is not None and loaded.version == state.version:
-            state.take(loaded.items)
+        if loaded.items is not None and loaded.change is not None and loaded.version == state.version:
+            change = loaded.change
+            state.take(loaded.items, loaded.missing)
         else:
+            change = edited([suite for suite in state.suites if suite.path in fresh], loaded.suites)
             state.set_suites([suite for suite in state.suites if suite.path not in fresh] + loaded.suites)
         self.tell(SuitesChanged())
         if change.words:

@@ -101,10 +101,15 @@ class AppState:
         known.update((case_id, item.history) for case_id, item in self.by_id.items())
         return known
 
-    def take(self, items: Items) -> None:
-        """Take suites with their items and past, as a thread made them."""
-        self.gone.update((name, self.by_id[name]) for name in self.by_id.keys() - items.by_id.keys())
-        for name in self.gone.keys() & items.by_id.keys():
+    def missing(self, items: Items) -> dict[str, CaseItem]:
+        """The cases that these items no longer hold; may be called in a thread."""
+        before = self.by_id
+        return {name: before[name] for name in before.keys() - items.by_id.keys()}
+
+    def take(self, items: Items, missing: dict[str, CaseItem] | None = None) -> None:
+        """Take suites with their items and past, as a thread made them (and what is `missing` in them)."""
+        self.gone.update(self.missing(items) if missing is None else missing)
+        for name in [name for name in self.gone if name in items.by_id]:
             del self.gone[name]
         self.suites, self.rows, self.by_id = items.suites, items.rows, items.by_id
         self.version += 1
