@@ -27,6 +27,7 @@ def broken(self):
     raise RuntimeError("on purpose\\x1b]52;c;x\\x07")
 EvalApp.action_show_log = broken
 """
+REPORTING = "from tests.tui.reporting import report_keys\nreport_keys('keys.reported')"
 PAYLOAD = "\x1b]52;c;aGFjaw==\x07\x9b2J\x1b[2J\x1b]0;title\x07\u202eevil [/red] [bold]x"
 
 
@@ -134,7 +135,13 @@ def test_the_theme_that_is_asked_for_is_the_one_that_is_painted(
 def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_path):
     run = LiveRun(tmp_path, ["緑茶 é ✗", "other"])
     app = terminal(
-        str(run.folder), LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING=""
+        str(run.folder),
+        extra=REPORTING,
+        LC_ALL="C",
+        LANG="C",
+        PYTHONUTF8="0",
+        PYTHONCOERCECLOCALE="0",
+        PYTHONIOENCODING="",
     )
     app.until("waiting")
     run.done(0, "failed", "weil “nein”")
@@ -160,8 +167,7 @@ def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_pat
         "v",
         "q",
     ):
-        app.send(keys)
-        app.quiet(0.3)
+        app.press(keys, tmp_path / "keys.reported")
         assert app.output.isascii() and b"\\u2" not in app.output, (keys, app.text)
     assert "???? ? F" in app.text or "F next" in app.text or "next F" in app.text
     app.send("Q")
@@ -334,12 +340,12 @@ def test_ctrl_z_without_a_shell_is_no_trap(terminal):
     assert app.wait() == 0 and restored(app)
 
 
-def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal):
+def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal, tmp_path):
     import fcntl
     import struct
     import termios
 
-    app = terminal()
+    app = terminal(extra=REPORTING)
     app.until("refund is approved")
     app.send("?")
     for columns, lines in [
@@ -384,8 +390,7 @@ def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal):
             "f",
             "\x1b",
         ):
-            app.send(keys)
-            app.quiet(0.2)
+            app.press(keys, tmp_path / "keys.reported")
             assert app.status is None
     app.send("Q")
     assert app.wait() == 0 and restored(app)
@@ -396,6 +401,7 @@ def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_pat
     run.all_done(["failed", "passed"])
     app = terminal(
         str(run.folder),
+        extra=REPORTING,
         XDG_STATE_HOME=str(tmp_path / "s"),
         XDG_CONFIG_HOME=str(tmp_path / "c"),
         size=(120, 40),
@@ -411,13 +417,11 @@ def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_pat
         ("plots", "v", "second run"), ("search", "v/", "search transcripts"), ("deleting", "\x1bD", "elete"),
     ):  # fmt: skip
         for key in keys:
-            app.send(key)
-            app.quiet(0.1)
+            app.press(key, tmp_path / "keys.reported")
         app.until(seen)
         app.quiet(0.4)
         assert app.read(0.7) == b"", place  # a cursor blinks twice a second
-    app.send("\x1b")
-    app.quiet(0.3)
+    app.press("\x1b", tmp_path / "keys.reported")
     app.send("Q")
     assert app.wait() == 0
 
@@ -427,7 +431,12 @@ def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
         f"  - {{name: case {n} of many, input: x, expected: {{should_contain: [x]}}}}\n" for n in range(60)
     )
     (tmp_path / "suites" / "support.yaml").write_text(f"agent: offline\ntest_cases:\n{names}")
-    app = terminal(size=(120, 40), XDG_STATE_HOME=str(tmp_path / "s"), XDG_CONFIG_HOME=str(tmp_path / "c"))
+    app = terminal(
+        extra=REPORTING,
+        size=(120, 40),
+        XDG_STATE_HOME=str(tmp_path / "s"),
+        XDG_CONFIG_HOME=str(tmp_path / "c"),
+    )
     app.until("case 30 of many")
     app.quiet(0.6)
     for key, seen, most in (
@@ -437,7 +446,7 @@ def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
     ):
         for keys, shown in ((key, seen), ("\x1b", "? help")):
             before = len(app.output)
-            app.send(keys)
+            app.press(keys, tmp_path / "keys.reported")
             app.until(shown)
             app.quiet(0.6)
             assert len(app.output) - before <= most, (keys, len(app.output) - before)
