@@ -10,12 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tui.attempts import START, text_failure
 from tests.tui.case_host import host, loaded, screen_text, sees, until
-from tui_eval.model import Attempt, Entry, Exchange
+from tui_eval.model import Attempt, Entry, Exchange, Verdict
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.prompt import Prompt
@@ -216,3 +217,18 @@ async def test_enter_on_a_verdict_opens_it_in_assertions_and_elsewhere_says_why_
         await sees(pilot, "all of this is shown")
         await pilot.press("left")
         await sees(pilot, "too short to fold")
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24)])
+async def test_assertions_open_at_the_first_that_failed_with_all_of_it_in_view(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    attempt = text_failure()
+    passed = [Verdict("should_contain", True, "text", f"word {number}") for number in range(30)]
+    attempt.verdicts = [*passed, *attempt.verdicts]
+    app = host(tmp_path, attempt)
+    async with app.run_test(size=size) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("3")
+        await until(pilot, lambda: _verdict_in_front(screen) == "v31")
+        await sees(pilot, "should_contain", "'Refund policy' not found", "wanted  Refund policy")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tui_eval.tui.messages import Said
 from tui_eval.tui.state.block_layout import Layout, Layouter, with_marks
@@ -32,6 +33,7 @@ class BlockPane(LinePane):
         self._layouter = Layouter()
         self._layout = Layout((), [], [], 0)
         self._marks: dict[tuple[int, int], list[Mark]] = {}
+        self._waiting: Callable[[], None] | None = None
 
     # -- content
 
@@ -44,6 +46,7 @@ class BlockPane(LinePane):
             else 0
         )
         self.blocks, self._given = blocks, True
+        self._waiting = self._waiting if keep else None
         self._marks = {}
         if not keep:
             self._layouter.folded.clear()
@@ -58,7 +61,13 @@ class BlockPane(LinePane):
             self.show_tail()
 
     def relayout(self) -> None:
-        """The width changed: the cursor stays on its character."""
+        """The width changed: the cursor stays on its character. What was to be gone to before there was a size
+        is gone to now."""
+        if self._waiting is not None:
+            self._lay_out()
+            go, self._waiting = self._waiting, None
+            go()
+            return
         row = self._layout.rows[self.cursor] if self.cursor < len(self._layout.rows) else None
         self._lay_out()
         if row is not None and self._layout.rows:
@@ -129,6 +138,8 @@ class BlockPane(LinePane):
 
     def jump_to(self, index: int, line: int = -1) -> None:
         """Put the cursor on a block (on one of its lines)."""
+        if not self.size.height:
+            self._waiting = partial(self.jump_to, index, line)
         if self._layout.firsts:
             self.following = False
             self.move_to(self._layout.row_of(index, line), top=True)
@@ -148,6 +159,8 @@ class BlockPane(LinePane):
             first: The block to show in any case; the cursor goes there where `above` does not fit.
             last: The last of those that should be seen with it.
         """
+        if not self.size.height:
+            self._waiting = partial(self.show_through, above, first, last)
         if not self._layout.firsts:
             return
         height = max(self.scrollable_content_region.height, 1)
