@@ -299,7 +299,9 @@ async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size
     async with running_app(root, size) as (app, pilot):
         await to_runs(app, pilot)
         await pilot.press("slash", *"zzz", "enter")
-        await sees(app, pilot, "Nothing in this run holds all these words; a looks in all runs, / asks again.")
+        await sees(
+            app, pilot, "Nothing in this run holds all these words; a looks in all runs, / asks again."
+        )
         await pilot.press("slash", *["backspace"] * 3, *"hello", "enter")
         await sees(app, pilot, "Search: hello", "3 places in 3 cases")
         first = app.screen.current()

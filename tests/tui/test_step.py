@@ -283,7 +283,9 @@ async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -
         await pilot.press("s")
         await waiting(app, pilot, 2)
         await pilot.press("o")
-        await until(lambda: app.screen._attempt is not None and app.screen._attempt.outcome == "skipped", pilot)
+        await until(
+            lambda: app.screen._attempt is not None and app.screen._attempt.outcome == "skipped", pilot
+        )
         await until(lambda: not app.state.run.active, pilot)
         await pilot.press("U")
         await until(lambda: "✓ three" in screen_text(app) and "skipped" not in screen_text(app), pilot)
