@@ -50,6 +50,9 @@ class Terminal:
     def read(self, seconds: float) -> bytes:
         """What comes within this time."""
         got = b""
+        if self.handle < 0:
+            time.sleep(seconds)
+            return got
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if not select.select([self.handle], [], [], min(left, 0.1))[0]:
@@ -118,4 +121,10 @@ class Terminal:
         if self.status is None:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        os.close(self.handle)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Take the terminal away from the program."""
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1

@@ -109,3 +109,38 @@ def test_a_crash_is_said_where_no_report_can_be_written(terminal, tmp_path):
     assert app.wait() == 3
     lines = said(app)
     assert len(lines) == 1 and "RuntimeError: on purpose" in lines[0] and "; in <string>:9; " in lines[0]
+
+
+GONE = """
+import os, signal, time
+def left_alone(self):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    Path("ready").touch()
+    while True:
+        try:
+            os.write(1, b" ")
+        except OSError:
+            break
+        time.sleep(0.01)
+    {then}
+EvalApp.action_show_log = left_alone
+"""
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "broken()",
+        "self.exit(0, message='a last word')",
+        "self._driver.disable_input = lambda: None; self.exit(0, message='a last word')",
+    ],
+    ids=["a crash", "a message", "keys are still read"],
+)
+def test_without_a_terminal_it_ends(terminal, tmp_path, then):
+    app = terminal(extra=GONE.replace("{then}", then))
+    app.until("refund is approved")
+    app.send("l")
+    while not (tmp_path / "ready").exists():
+        app.read(0.05)
+    app.hang_up()
+    assert app.wait(30) == (3 if then == "broken()" else 129)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +21,7 @@ from tui_eval.tui.beginning import Beginning
 from tui_eval.tui.disk_trouble import DiskTrouble
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.keys import remap
-from tui_eval.tui.leaving import Leaving
+from tui_eval.tui.leaving import Leaving, stop_reading
 from tui_eval.tui.loading import Loader
 from tui_eval.tui.noting_actions import NotingActions
 from tui_eval.tui.run_actions import RunActions
@@ -147,7 +149,8 @@ def run_app(
         open_run: The folder of a run to open.
 
     Returns:
-        The exit code: 0, 128 + signal, 3 after a crash, 4 where there is no terminal.
+        The exit code: 0, 128 + signal (SIGHUP: the terminal went away), 3 after a crash, 4 where there is
+        no terminal.
     """
     problem = terminal_problem()
     if problem:
@@ -158,7 +161,15 @@ def run_app(
 
         textual.screen.UPDATE_PERIOD = 1 / 60  # type: ignore[misc]
     app = EvalApp(paths, config_file=config_file, trust=trust, open_run=open_run)
-    app.run(mouse=False)
+    try:
+        app.run(mouse=False)
+    except OSError as error:
+        # The terminal went away while the last words were being said to it.
+        if error.errno != errno.EIO:
+            raise
+        return 3 if app.crash is not None else 128 + signal.SIGHUP
+    finally:
+        stop_reading(app)
     if app.crash is not None:
         return 3
     return app.return_code or 0

@@ -6,8 +6,11 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from threading import Event
+from typing import Any
 
 from rich.text import Text
+from textual.app import App
 from textual.screen import ModalScreen
 
 from tui_eval.guard.crash_report import crash_line
@@ -117,3 +120,14 @@ class Leaving(Following):
             if client is not None:
                 with suppress(Exception):
                     await client.close()
+
+
+def stop_reading(app: App[Any]) -> None:
+    """End Textual's thread that reads keys, once the app has ended.
+
+    Where the terminal went away meanwhile, Textual 8.2.8 may leave it reading nothing, over and over, and the
+    process stays for it.
+    """
+    ended = getattr(app._driver, "exit_event", None)
+    if isinstance(ended, Event):
+        ended.set()
