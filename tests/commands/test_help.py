@@ -13,7 +13,7 @@ from tests.commands.conftest import Cli
 from tui_eval import config_keys
 from tui_eval.assertions.promptfoo import table
 from tui_eval.cli import cli as group
-from tui_eval.commands.manual import pages
+from tui_eval.help import page, pages
 from tui_eval.reports.export import KINDS
 
 HELP = Path(str(resources.files("tui_eval.help")))
@@ -24,18 +24,34 @@ def text(name: str) -> str:
     return (HELP / f"{name}.md").read_text("utf-8")
 
 
+def pictures(name: str) -> set[str]:
+    """The lines of a page that are pictures."""
+    return {line for line in text(name).splitlines() if line.startswith("![")}
+
+
+def test_the_screens_are_shown_at_both_sizes() -> None:
+    shown = "".join(line for name in pages() for line in pictures(name)) + (ROOT / "README.md").read_text(
+        "utf-8"
+    )
+    for screen in ("suites", "run", "case", "compare", "runs"):
+        for size in ("80x24", "120x40"):
+            assert f"screenshots/{screen}-{size}.png" in shown, f"{screen} at {size}"
+
+
 def test_help_lists_and_shows_every_page(cli: Cli) -> None:
     listed = cli("help").out
     for name, title in pages().items():
         assert name in listed and title in listed
-        assert cli("help", name).out.strip() == text(name).strip()
+        printed = cli("help", name).out
+        assert printed.strip() == page(name).strip()
+        assert set(text(name).splitlines()) - set(printed.splitlines()) == pictures(name)
 
 
 @pytest.mark.parametrize("page", [*sorted(HELP.glob("*.md")), ROOT / "README.md", ROOT / "sample_suites/README.md"],
                          ids=lambda page: page.name)  # fmt: skip
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-        if not target.startswith(("http", "screenshots/")):
+        if not target.startswith("http"):
             assert (page.parent / target).exists(), target
 
 

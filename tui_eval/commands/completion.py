@@ -88,7 +88,7 @@ def pages(context: click.Context, parameter: click.Parameter, incomplete: str) -
     """The help pages."""
 
     def known() -> Iterable[tuple[str, str]]:
-        from tui_eval.commands.manual import pages as titles
+        from tui_eval.help import pages as titles
 
         return titles().items()
 

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 from tui_eval.commands.output import CommandError, say
-
-
-def pages() -> dict[str, str]:
-    """Page name (file stem) to its title line."""
-    found: dict[str, str] = {}
-    for entry in sorted(resources.files("tui_eval.help").iterdir(), key=lambda item: item.name):
-        if entry.name.endswith(".md"):
-            first = entry.read_text(encoding="utf-8").partition("\n")[0]
-            found[entry.name.removesuffix(".md")] = first.lstrip("# ")
-    return found
+from tui_eval.help import page, pages
 
 
 def manual(topic: str | None) -> int:
@@ -28,5 +17,5 @@ def manual(topic: str | None) -> int:
         return 0
     if topic not in known:
         raise CommandError(f"no help page {topic!r}; there are: {', '.join(known)}")
-    say((resources.files("tui_eval.help") / f"{topic}.md").read_text(encoding="utf-8"))
+    say(page(topic))
     return 0

@@ -43,7 +43,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
 
     TITLE = "tui-eval"
     BINDINGS = bindings("everywhere")
-    COMMANDS = {palette.Actions, palette.Cases}
+    COMMANDS = {palette.Actions, palette.Cases, palette.Manual}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     CSS = """
     Toast { padding: 0 1; max-width: 60; }

@@ -1,7 +1,8 @@
-"""What ctrl+p finds: every action by its words, every case by its name, every place."""
+"""What ctrl+p finds: every action by its words, every case by its name, every place, every page of the manual."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -10,8 +11,10 @@ from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
+from tui_eval import help as manual
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.keys import KEYS, Key
+from tui_eval.tui.screens.manual import ManualScreen
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp
@@ -63,6 +66,29 @@ class Cases(Provider):
                 found += 1
                 if found >= MOST_CASES:
                     return
+
+
+class Manual(Provider):
+    """Pages of the manual, by `help` and the words of their titles."""
+
+    _reading: asyncio.Future[dict[str, str]]
+
+    async def startup(self) -> None:
+        """Begin to read the titles, in a thread; a wait for it here would be cancelled by the next letter."""
+        self._reading = asyncio.ensure_future(asyncio.to_thread(manual.pages))
+
+    async def search(self, query: str) -> Hits:
+        """Those that match."""
+        matcher = self.matcher(query)
+        for page, title in (await asyncio.shield(self._reading)).items():
+            words = f"Help: {title}"
+            score = matcher.match(words)
+            if score > 0:
+                shown = Content.assemble(" " * KEY_WIDTH, matcher.highlight(words))
+                yield Hit(score, shown, partial(self._open, page, title), text=words)
+
+    def _open(self, page: str, title: str) -> None:
+        self.app.push_screen(ManualScreen(page, title))
 
 
 def _listed() -> Iterator[Key]:

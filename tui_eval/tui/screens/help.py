@@ -63,6 +63,7 @@ def help_paragraphs(
 ) -> Paragraphs:
     """The keys of a place, then those that work everywhere, how to move at last."""
     symbols = symbols or Symbols()
+    palette = _keys(keys_of("palette")[0], symbols)
     shown: Paragraphs = []
     moving = [section for section in sections if section[0] == "Moving"]
     own = [section for section in sections if section[0] != "Moving"]
@@ -86,6 +87,7 @@ def help_paragraphs(
         ("text", f"{symbols.trend((0, 0.5, 1), 3)} the share that passed in its last runs, oldest first"),
         ("text", "12s/30s  how long it runs, of its time limit; with ! that is nearly over"),
         ("text", ""),
+        ("text", f"The manual: {palette}, then the word help (getting started, assertions, safety …)."),
         ("dim", f"This is the help for: {place}. Select text with the mouse as in any terminal."),
         ("text", ""),
         ("title", "Names for keymap: in your settings.yaml"),
