@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import base64
 import shutil
 import ssl
@@ -38,9 +39,9 @@ def endpoint() -> Iterator[str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=FILES / "ca.pem")
     context.load_cert_chain(FILES / "server.pem", FILES / "server.key")
     context.verify_mode = ssl.CERT_REQUIRED
-    loop = asyncio.new_event_loop()
+    loops: list[asyncio.AbstractEventLoop] = []
     ports: list[int] = []
-    ready = threading.Event()
+    ready, stop = threading.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -54,20 +55,19 @@ def endpoint() -> Iterator[str]:
     async def serve() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
         ports.append(server.sockets[0].getsockname()[1])
+        loops.append(asyncio.get_running_loop())
         ready.set()
+        await stop.wait()
+        server.close()
 
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        serving = loop.create_task(serve())
-        loop.run_forever()
-        serving.cancel()
-
-    thread = threading.Thread(target=run, daemon=True)
+    # asyncio.run ends the handshakes that were refused, too; left alone they are complained about later.
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     assert ready.wait(10)
     yield f"https://127.0.0.1:{ports[0]}/"
-    loop.call_soon_threadsafe(loop.stop)
+    loops[0].call_soon_threadsafe(stop.set)
     thread.join(10)
+    gc.collect()
 
 
 async def asked(url: str, root: Path, **config: Any) -> Any:
