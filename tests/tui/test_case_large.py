@@ -173,6 +173,7 @@ def test_folded_blocks_that_are_searched_keep_no_lines() -> None:
     assert all(block._lines is None for block in view.blocks if block.kind == "tool_result")
 
 
+@pytest.mark.real
 async def test_raw_opens_and_finds_in_bodies_of_a_megabyte(tmp_path: Path) -> None:
     attempt = large(0)
     body = json.dumps({"rows": rows_of(8000), "end": "the very end"})

@@ -196,6 +196,7 @@ async def test_data_shows_differences_and_the_sql(tmp_path: Path, size: tuple[in
         )
 
 
+@pytest.mark.real
 async def test_a_hundred_thousand_rows_scroll(tmp_path: Path) -> None:
     attempt = wrong_cell()
     rows = [{"id": n, "name": f"row {n}", **{f"c{i}": n * i for i in range(12)}} for n in range(100_000)]

@@ -396,6 +396,7 @@ def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal, tmp_path):
     assert app.wait() == 0 and restored(app)
 
 
+@pytest.mark.real
 def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_path):
     run = LiveRun(tmp_path, ["refund is approved", "greets by name"])
     run.all_done(["failed", "passed"])
