@@ -90,7 +90,7 @@ def test_a_real_tmux_has_it(tmp_path: Path, option: str) -> None:
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")
     project(tmp_path)
-    server = ["tmux", "-L", f"tui-eval-test-{os.getpid()}", "-f", os.devnull]
+    server = ["tmux", "-L", f"tui-eval-{os.getpid()}-{option}", "-f", os.devnull]
 
     def ask(*arguments: str) -> str:
         return subprocess.run([*server, *arguments], capture_output=True, text=True, check=False).stdout
@@ -124,12 +124,15 @@ def test_a_real_tmux_has_it(tmp_path: Path, option: str) -> None:
 
 def until_shown(ask, text: str) -> None:
     """Wait until this is on the pane."""
-    until_sync(lambda: text in ask("capture-pane", "-p", "-t", "w"))
+    until_sync(
+        lambda: text in ask("capture-pane", "-p", "-t", "w"),
+        shown=lambda: ":\n" + ask("capture-pane", "-p", "-t", "w"),
+    )
 
 
-def until_sync(condition, seconds: float = 60.0) -> None:
+def until_sync(condition, seconds: float = 60.0, shown=str) -> None:
     """`tests.waiting.until`, where nothing else goes on."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited too long"
+        assert time.monotonic() < end, f"waited too long{shown()}"
         time.sleep(0.05)
