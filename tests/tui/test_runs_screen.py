@@ -16,7 +16,8 @@ from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.runs_loader import find_everywhere
+from tui_eval.tui.runs_loader import find_everywhere, load_runs
+from tui_eval.tui.screens import runs as runs_screen
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
@@ -450,6 +451,30 @@ async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, siz
         await pilot.press("y")
         await until(lambda: not broken.exists() and len(screen.lines) == 2, pilot)
         assert "damaged" not in screen_text(app)
+
+
+async def test_a_reading_begun_before_a_deletion_does_not_bring_the_run_back(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        before, go_on, late = load_runs(root), threading.Event(), threading.Event()
+
+        def slow(root):
+            go_on.wait(20)
+            late.set()
+            return before
+
+        monkeypatch.setattr(runs_screen, "load_runs", slow)
+        screen.load()
+        monkeypatch.undo()
+        await pilot.press("D", "y")
+        await until(lambda: len(screen.lines) == 1, pilot)
+        go_on.set()
+        await until(late.is_set, pilot)
+        await until(lambda: not any(one.name == "tui-runs" for one in threading.enumerate()), pilot)
+        await pilot.pause()
+        assert len(screen.lines) == 1
 
 
 def write_suite_run(root, run_id, suite, outcome="passed"):

@@ -68,6 +68,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         self._reading = ""
         self._rest: Timer | None = None
         self._again: Timer | None = None
+        self._generation = 0
         self._loaded_once = False
         self._list = RowTable(
             lambda row, width: row_line(row, width, now(), self.marks),
@@ -118,11 +119,13 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if self._again is not None:
             self._again.stop()
             self._again = None
+        self._generation += 1
         work = partial(load_runs, self.eval_app.state.root)
-        run_in_thread(self.app, work, self._loaded, name="runs", opens=asked)
+        run_in_thread(self.app, work, partial(self._loaded, self._generation), name="runs", opens=asked)
 
-    def _loaded(self, lines: list[RunLine]) -> None:
-        if not self.has(".titles", FactsBar):
+    def _loaded(self, generation: int, lines: list[RunLine]) -> None:
+        # Of two readings under way at once the older may come last: it still has the runs deleted since.
+        if generation != self._generation or not self.has(".titles", FactsBar):
             return
         changed = [one.run.id for one in lines if one.run.id in self._facts and one not in self.lines]
         for run_id in changed:
