@@ -8,7 +8,8 @@ import pytest
 from textual.css.query import NoMatches
 from textual.widgets import Static
 
-from tests.tui.app_host import project, running_app, until
+from tests.tui.app_host import SUITE, project, running_app, until
+from tui_eval import suites
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.screens.place import Place
 
@@ -36,6 +37,48 @@ async def test_an_answer_reaches_the_screen_that_asked(tmp_path):
         assert str(paper.query_one(Static).render()) == "words"
 
 
+async def test_works_of_a_queue_give_their_results_in_the_order_in_which_they_were_asked_for(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        seen: list[str] = []
+        slow = threading.Event()
+
+        def fail() -> str:
+            raise OSError("no")
+
+        run_in_thread(app, lambda: "first" if not slow.wait(0.3) else "", seen.append, queue="order")
+        run_in_thread(app, fail, seen.append, lambda error: seen.append(str(error)), queue="order")
+        run_in_thread(app, lambda: "last", seen.append, queue="order")
+        run_in_thread(app, lambda: "other", seen.append, queue="another")
+        await until(lambda: len(seen) == 4, pilot)
+        assert seen == ["other", "first", "no", "last"]
+
+
+async def test_of_two_readings_of_a_file_the_later_counts_however_long_the_earlier_takes(
+    tmp_path, monkeypatch
+):
+    root = project(tmp_path)
+    async with running_app(root) as (app, pilot):
+        load, slow, texts = suites.load, threading.Event(), []
+
+        def first_is_slow(path, *rest):
+            suite = load(path, *rest)
+            texts.append([case.name for case in suites.all_cases([suite])])
+            if len(texts) == 1:
+                slow.wait(1)
+            return suite
+
+        monkeypatch.setattr(suites, "load", first_is_slow)
+        file = root / "suites/support.yaml"
+        for name in ("one", "two"):
+            file.write_text(SUITE.replace("greets by name", name))
+            assert app.reload_suites(["suites/support.yaml"])
+            await until(lambda: texts, pilot)
+        await until(lambda: len(texts) == 2, pilot)
+        await until(lambda: not any("loader" in one.name for one in threading.enumerate()), pilot)
+        await pilot.pause()
+        assert {item.name for item in app.state.by_id.values()} & {"one", "two"} == {"two"}
+
+
 async def test_an_answer_for_a_screen_that_is_being_taken_away_is_for_nobody(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         paper, may, tried = Paper(), threading.Event(), []
@@ -45,7 +88,7 @@ async def test_an_answer_for_a_screen_that_is_being_taken_away_is_for_nobody(tmp
             tried.append((paper.is_mounted, stands(paper), len(paper.children)))
             paper.take(words)
 
-        run_in_thread(app, lambda: may.wait(60) and "late", take)
+        run_in_thread(app, lambda: "late" if may.wait(60) else "", take)
         # As a screen is while it is popped: out of the stack and without its widgets, itself still mounted.
         app._screen_stacks[app.current_mode].remove(paper)
         await paper.query("*").remove()

@@ -108,9 +108,9 @@ async def test_reasons_stand_in_one_column(tmp_path, size):
             lines = [line[:width] for line in screen_text(app).splitlines()[2:]]
             return [line.index("case ") for line in lines if "case " in line]
 
+        await until(lambda: all(name in screen_text(app) for name in names), pilot)
         await until(lambda: len(reasons()) >= 2, pilot)
         assert len(set(reasons())) == 1
-        assert all(name in screen_text(app) for name in names)
 
 
 def test_assertions_of_starttoagent_in_words():

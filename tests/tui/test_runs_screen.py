@@ -381,7 +381,7 @@ async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
         other = app.screen
         await pilot.press("escape", "escape")
         await until(lambda: not screen.is_attached and not other.is_attached, pilot)
-        screen._loaded(lines)
+        screen._loaded(screen._generation, lines)
         other._show()
         assert not screen.has(".titles")
 

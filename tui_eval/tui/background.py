@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from textual.app import App
 from textual.css.query import NoMatches
@@ -18,6 +19,8 @@ from textual.widget import Widget
 from tui_eval.tui.typing_ahead import keys_wait
 
 T = TypeVar("T")
+_QUEUES: WeakKeyDictionary[App[Any], dict[str, threading.Thread]] = WeakKeyDictionary()
+"""The last thread of each queue."""
 
 
 def run_in_thread(
@@ -28,6 +31,7 @@ def run_in_thread(
     *,
     name: str = "background",
     opens: bool = False,
+    queue: str = "",
 ) -> threading.Thread:
     """Call `function` in a daemon thread and give its result to `on_done` on the app's loop.
 
@@ -36,10 +40,15 @@ def run_in_thread(
     starts work that may be overtaken by newer work compares a generation of its own in `on_done`.
 
     `opens`: a key was pressed to see what comes of this; keys typed ahead wait for it (`typing_ahead`).
+    `queue`: of works of the same name each begins when the one before it has given its result.
     """
     opened = keys_wait(app) if opens else None
+    queues = _QUEUES.setdefault(app, {})
+    before = queues.get(queue) if queue else None
 
     def work() -> None:
+        if before is not None:
+            before.join()
         try:
             result = function()
         except Exception as error:
@@ -53,6 +62,8 @@ def run_in_thread(
             app.call_later(opened)
 
     thread = threading.Thread(target=work, name=f"tui-{name}", daemon=True)
+    if queue:
+        queues[queue] = thread
     thread.start()
     return thread
 

@@ -200,7 +200,7 @@ class Following(SuitesReading):
             self.state.set_history(latest)
             self.tell(SuitesChanged(wanted))
 
-        run_in_thread(self, read, take, name="history")
+        run_in_thread(self, read, take, name="history", queue="history")
 
     def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
         """The attempts of a case in a run of those in front; empty where it is of another."""

@@ -65,7 +65,7 @@ class Loader:
             finally:
                 collecting.enable()  # off since the start (commands.app)
 
-        run_in_thread(self._app, load, name="loader")
+        run_in_thread(self._app, load, name="loader", queue="suites")
 
     def reload(self, suites: Sequence[Suite], then: Callable[[Edited], None] | None = None) -> None:
         """Read these suites again; they go to `app.take_some_suites`, with what is to be done then."""
@@ -83,7 +83,7 @@ class Loader:
             loaded.change = edited([suite for suite in all_suites if suite.path in fresh], loaded.suites)
             self._app.call_later(self._app.take_some_suites, loaded, then)
 
-        run_in_thread(self._app, reload, name="reloader")
+        run_in_thread(self._app, reload, name="reloader", queue="suites")
 
     def _load(self, generation: int, trusted: bool) -> None:
         from tui_eval import config, suites
@@ -100,8 +100,10 @@ class Loader:
         ]
         due = time.monotonic() + PORTION
         for path in found:
+            if generation != self.generation:
+                return
             read.append(_whole(suites.load(path, settings, trust)))
-            if time.monotonic() > due and generation == self.generation:
+            if time.monotonic() > due:
                 items = Items(read, history)
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
                 self._app.call_later(self._app.take_suites, portion)

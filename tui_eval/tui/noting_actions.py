@@ -86,4 +86,4 @@ class NotingActions(AcceptActions):
             words = note_words(note)
             self.say(f"noted: {words}" if words else "nothing noted any more")
 
-        run_in_thread(self, put, kept, name="note")
+        run_in_thread(self, put, kept, name="note", queue="notes")

@@ -80,7 +80,7 @@ class CaseNoting(CasePart, inherit_bindings=False):
             Notes(root).put(note)
             return notes_of(root, note.case_id)
 
-        run_in_thread(self.app, put, partial(self._kept, note), self.refuse, name="note")
+        run_in_thread(self.app, put, partial(self._kept, note), self.refuse, name="note", queue="notes")
 
     def _kept(self, note: HumanNote, notes: dict[tuple[str, int], HumanNote]) -> None:
         if self.content.pointer.case_id != note.case_id:
