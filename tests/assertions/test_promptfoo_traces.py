@@ -117,6 +117,15 @@ async def test_an_agent_that_reports_no_calls_is_not_cleared_by_a_trace_that_did
     assert (await one(FORBIDDEN, transcript=said, reports=Reports(tools=True))).passed is True
 
 
+async def test_a_provider_that_never_lists_calls_is_not_cleared_by_its_silence() -> None:
+    """promptfoo's own providers tell calls by `metadata.toolCalls` alone, which most do not set."""
+    said, by_metadata = [Entry(1, "assistant", text="done")], Reports(tools=True, calls_in_metadata=True)
+    assert (await one(FORBIDDEN, transcript=said, reports=by_metadata)).passed is None
+    none = {"toolCalls": []}
+    assert (await one(FORBIDDEN, transcript=said, reports=by_metadata, metadata=none)).passed is True
+    assert (await one(FORBIDDEN, transcript=CALL, reports=by_metadata)).passed is False
+
+
 async def test_a_trace_without_tool_spans_does_not_hide_reported_calls() -> None:
     trace = Trace("0" * 32, spans=[TraceSpan("1", "agent run", start=0, end=1)])
     verdict = await one(FORBIDDEN, trace=trace, transcript=CALL)

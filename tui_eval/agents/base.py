@@ -33,13 +33,18 @@ class AgentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What this type of agent can report at all; assertions on the rest are errors."""
+    """What this type of agent can report at all; assertions on the rest are errors.
+
+    `calls_in_metadata`: calls of tools are told by a reply's `metadata.toolCalls` alone (promptfoo's own
+    providers), so that one without it says nothing of them.
+    """
 
     tokens: bool = False
     tools: bool = False
     metadata: bool = False
     sly_data: bool = False
     structure: bool = False
+    calls_in_metadata: bool = False
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import time
@@ -39,6 +40,7 @@ class CommandAgent(Agent):
         self.command = _words(options, spec.options.get("command"))
         self.env = options.headers("env")
         self.promptfoo = options.flag("promptfoo")
+        self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=self.promptfoo)
         self.options = provider_options(spec, services.root)
         folder = options.text("cwd")
         self.cwd = str(options.path(folder, "cwd")) if folder else (spec.base or str(services.root))

@@ -22,7 +22,7 @@ PRINTED = 10_000
 class JavaScriptAgent(Agent):
     """One file, a class with `callApi` or a function."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True)
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, calls_in_metadata=True)
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

@@ -39,7 +39,7 @@ TRIES = 4
 class PromptfooHttpAgent(Agent):
     """One endpoint as promptfoo's `http` provider describes it in `config`."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True)
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, calls_in_metadata=True)
     keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:

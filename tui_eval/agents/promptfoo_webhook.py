@@ -19,7 +19,7 @@ from tui_eval.model import Reply
 class WebhookAgent(Agent):
     """One endpoint; nothing of its `config` is a template."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True)
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, calls_in_metadata=True)
     keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:

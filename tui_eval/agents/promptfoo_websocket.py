@@ -30,7 +30,7 @@ KEPT = 256_000
 class WebSocketAgent(Agent):
     """One endpoint; each row has a connection of its own."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True)
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, calls_in_metadata=True)
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

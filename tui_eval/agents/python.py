@@ -8,6 +8,7 @@ turn. It returns text or `(text, metadata)`; a generator yields `tui_eval.events
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -40,6 +41,7 @@ class PythonAgent(Agent):
             services.trust.require(f"run {given} (the agent {spec.name})")
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
+        self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=self.promptfoo)
         self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root)
         self._described: Description | None = None

@@ -5,6 +5,7 @@ The provider of the column is the target; a test's own `provider` relays to it.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -49,6 +50,8 @@ class RelayAgent(Agent):
                 "and this one as the test's `provider`"
             )
         self.target = services.agent(msgspec.convert(target, AgentSpec))
+        by_metadata = self.target.capabilities.calls_in_metadata
+        self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=by_metadata)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the target."""

@@ -36,7 +36,7 @@ File.write(given['result'], JSON.generate(target.send(name, *given['arguments'])
 class RubyAgent(Agent):
     """One function of one file, or a method of a class in it (`Class.method`)."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True)
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, calls_in_metadata=True)
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

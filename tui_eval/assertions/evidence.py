@@ -31,7 +31,8 @@ class Reports:
     """What the agent's type can report at all (the flags of `agents.base.Capabilities`).
 
     Assertions on the rest are errors; what it can report but left out of a reply counts as the
-    format's default, with a note in the reason.
+    format's default, with a note in the reason. With `calls_in_metadata` a reply without
+    `metadata.toolCalls` says nothing of tools.
     """
 
     tokens: bool = False
@@ -39,6 +40,7 @@ class Reports:
     metadata: bool = False
     sly_data: bool = False
     structure: bool = False
+    calls_in_metadata: bool = False
 
 
 @dataclass(slots=True)

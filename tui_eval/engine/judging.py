@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,14 +19,14 @@ from tui_eval.engine.prompts import Conversation, test_for_scripts
 from tui_eval.model import Case, Compat, Reply, Trace, Verdict
 
 Ask = Callable[[Request], Awaitable[Reply]]
-EVERYTHING = Reports(True, True, True, True, True)
-"""What a recorded output reports: nobody says that it cannot."""
+EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
+"""What a recorded output reports: nobody says that it cannot, but text alone tells of no tools."""
 
 
 def reports_of(agent: Agent) -> Reports:
     """What an agent can report, as the assertions want to know it."""
     flags = agent.capabilities
-    return Reports(flags.tokens, flags.tools, flags.metadata, flags.sly_data, flags.structure)
+    return Reports(**dataclasses.asdict(flags))
 
 
 async def judged(

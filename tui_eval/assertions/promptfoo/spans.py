@@ -74,7 +74,7 @@ def source_for_steps(call: Call) -> Source:
         return Source(trace.spans, trace.command_tools)
     # An agent that can report calls and reports none made none; where a trace was asked for and did not
     # come, that is too little to go by.
-    if reported and (calls or (trace is None and evidence.capabilities.tools)):
+    if reported and (calls or (trace is None and _tells_of_calls(evidence))):
         return Source(reported, trace.command_tools if trace else [])
     raise CannotJudge(_nothing(call, trace))
 
@@ -160,6 +160,13 @@ def _number(value: Any) -> float | None:
 
 def _by_agent(trace: Trace) -> bool:
     return any(not span.own for span in trace.spans)
+
+
+def _tells_of_calls(evidence: Evidence) -> bool:
+    """Whether no call reported means that none was made."""
+    if not evidence.capabilities.calls_in_metadata:
+        return evidence.capabilities.tools
+    return any(isinstance((reply.metadata or {}).get("toolCalls"), list) for reply in evidence.replies)
 
 
 def _is_tool(span: TraceSpan) -> bool:
