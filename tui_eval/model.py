@@ -114,6 +114,9 @@ class Case(msgspec.Struct, omit_defaults=True):
     format says so. `request_metadata` goes out with each request (neuro-san's `metadata`).
     `content_hash` changes when anything in the case does. `order` is its place in the file. `file` is the
     file that `line` counts in, from the root, where it is not the suite's own (a table, a generator).
+    `variant` tells it from others of its name: the short name of its prompt, where the suite has several, and
+    its combination of variables; `column_name` is the short name of its column's provider, where there are
+    several.
     """
 
     case_id: str
@@ -147,6 +150,8 @@ class Case(msgspec.Struct, omit_defaults=True):
     column: str = ""
     test_number: int = 0
     column_number: int = 0
+    variant: str = ""
+    column_name: str = ""
 
 
 class Suite(msgspec.Struct, omit_defaults=True):

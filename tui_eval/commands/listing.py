@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import suites
+from tui_eval.case_names import full_name
 from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.output import (
     EXIT_NOTHING,
@@ -62,7 +63,7 @@ def list_cases(
                 say(visible(f"{suite}  ({case.format})", newlines=False))
             extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
             agent = f"  [{case.agent}]" if case.agent else ""
-            say(visible(f"  {case.name}{agent}{extra}", newlines=False))
+            say(visible(f"  {full_name(case.name, case.variant)}{agent}{extra}", newlines=False))
         say(f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}")
     if errors:
         return EXIT_USAGE

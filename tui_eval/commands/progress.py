@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 
+from tui_eval.case_names import full_name
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.plan import Job
 from tui_eval.guard.text import clip, storable, visible
@@ -48,7 +49,7 @@ class Progress:
                 if attempt.outcome == "passed"
                 else f": {clip(visible(attempt.message, newlines=False), 160)}"
             )
-            name = visible(job.case.name, newlines=False)
+            name = visible(full_name(job.case.name, job.case.variant), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
             warn(
                 f"[{self.done:>{width}}/{self.total}] {_WORDS[attempt.outcome]} {attempt.outcome:<9} "

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from tui_eval.case_names import full_name
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_OK,
@@ -60,7 +61,7 @@ def show(reference: str, case_name: str | None) -> int:
             for row in (row for row in attempts if row.case_ref == case.id):
                 attempt = with_reader.attempt(row.id)
                 if attempt is not None:
-                    say(attempt_text(attempt, case.name, usual))
+                    say(attempt_text(attempt, full_name(case.name, case.variant), usual))
         return EXIT_OK
     finally:
         with_reader.close()
@@ -138,7 +139,7 @@ def follow(reference: str) -> int:
     """Follow a run in plain lines until it ends; the run's exit code."""
     reader = _reader(reference)
     try:
-        names = {case.id: case.name for case in reader.cases()}
+        names = {case.id: full_name(case.name, case.variant) for case in reader.cases()}
         info = reader.info()
         say(f"run {info.id}: {info.state}")
         seen = 0

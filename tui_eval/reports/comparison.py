@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tui_eval.case_names import told_apart
 from tui_eval.store.summary import CaseSummary, wilson
 
 Change = Literal["regressed", "fixed", "flaky", "new", "gone", "unchanged"]
@@ -47,8 +48,8 @@ class CaseChange(msgspec.Struct):
     difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
     None with a single attempt each, where it can tell nothing. `answer_differs`: one of the runs has an
     answer that the other has not; None where that is not known (a side is missing, or of an older version).
-    `mark` tells it from other cases of its suite with the same name (prompt, provider, agent, model); empty
-    where there is none.
+    `mark` tells it from other cases of its suite with the same name, in the words of all lists
+    (`case_names.told_apart`); empty where none is needed.
     """
 
     case_id: str
@@ -165,24 +166,10 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> Comp
 
 
 def _tell_apart(cases: Sequence[CaseChange]) -> None:
-    """Give cases of one suite with the same name what tells them apart: the parts of their ids, agents and
-    models that are not the same for all of them."""
-    same: dict[tuple[str, str], list[CaseChange]] = {}
-    for case in cases:
-        same.setdefault((case.suite, case.name), []).append(case)
-    for group in same.values():
-        if len(group) < 2:
-            continue
-        told: list[list[str]] = []
-        for case in group:
-            one = case.after or case.before
-            ending = case.case_id.partition("::")[2].removeprefix(case.name).split("::")
-            told.append([*ending, one.agent if one else "", (one.model if one else None) or ""])
-        if len({len(parts) for parts in told}) > 1:
-            told = [["::".join(parts[:-2]), *parts[-2:]] for parts in told]
-        columns = dict.fromkeys(column for column in zip(*told, strict=True) if len(set(column)) > 1)
-        for number, case in enumerate(group):
-            case.mark = ", ".join(column[number] for column in columns if column[number])
+    """Give cases of one suite with the same name what tells them apart."""
+    shown = [one for case in cases if (one := case.after or case.before) is not None]
+    for case, mark in zip(cases, told_apart(shown), strict=True):
+        case.mark = mark
 
 
 def _means(cases: Sequence[CaseChange], name: str) -> Pair | None:

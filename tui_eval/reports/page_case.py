@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip
 from tui_eval.reports.page_data import data_html
 from tui_eval.reports.page_text import safe, text_of
@@ -47,7 +48,7 @@ def case_html(number: int, item: CaseSummary, results: Sequence[Result], *, pass
     why = "" if item.outcome == "passed" else f'<span class="why">{safe(item.message, 2000)}</span>'
     parts = [
         f'<details class="case" id="case-{number}" data-outcome="{safe((item.outcome or "not").split()[0])}"{flaky}>'
-        f'<summary>{mark(item.outcome)}<span><span class="name">{safe(item.name, 300)}</span> '
+        f'<summary>{mark(item.outcome)}<span><span class="name">{safe(full_name(item.name, item.variant), 300)}</span> '
         f'<span class="muted">{who}{" · flaky" if item.flaky else ""}</span></span>'
         f'<span class="number">{ratio}</span><span class="number time">{seconds(item.duration_ms)}</span>'
         f'<span class="number cost">{dollars(item.cost)}</span>{why}</summary><div class="inside">'

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tui_eval.case_names import told_apart
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.store.summary import CaseSummary
@@ -67,19 +68,11 @@ def table(
 
 def _told_apart(cases: Sequence[CaseRow]) -> dict[int, tuple[str, str]]:
     """Names by case, each with what tells it from another prompt's or agent's case of that name."""
-    seen: dict[tuple[str, str], list[CaseRow]] = {}
-    for case in cases:
-        seen.setdefault((case.suite, case.name), []).append(case)
-    names: dict[int, tuple[str, str]] = {}
-    for members in seen.values():
-        prompts = {case.case_id.rpartition("::")[2] for case in members}
-        agents = {case.agent for case in members}
-        for case in members:
-            parts = [case.case_id.rpartition("::")[2]] if len(prompts) > 1 else []
-            parts += [case.agent] if len(agents) > 1 and case.model else []
-            mark = f" [{', '.join(parts)}]" if parts else ""
-            names[case.id] = (visible(case.name, newlines=False), visible(mark, newlines=False))
-    return names
+    marks = (f" [{mark}]" if mark else "" for mark in told_apart(cases))
+    return {
+        case.id: (visible(case.name, newlines=False), visible(mark, newlines=False))
+        for case, mark in zip(cases, marks, strict=True)
+    }
 
 
 def _fitting(name: str, mark: str) -> str:

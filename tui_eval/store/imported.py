@@ -70,11 +70,12 @@ def open_folder(folder: Path) -> Path:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         for file in place.iterdir():
             if file.is_symlink() and not file.exists():
-                file.unlink()
+                file.unlink(missing_ok=True)
         for file in folder.iterdir():
             # SQLite finds what belongs to a database beside the file that is linked to.
             if not file.name.startswith(f"{DATABASE}-") and not (place / file.name).exists():
-                (place / file.name).symlink_to(file)
+                with contextlib.suppress(FileExistsError):  # another process opens it, too
+                    (place / file.name).symlink_to(file)
     except OSError as error:
         raise StoreError(f"{folder}: cannot be opened as a run: {error.filename}: {error.strerror}") from None
     return place

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 
+from tui_eval.case_names import short_prompts
 from tui_eval.model import (
     OUTCOMES,
     Assertion,
@@ -64,7 +66,21 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Gro
         group.attempts = asked
         group.required = required.get(key) or len(asked)
         group.case.attempts, group.case.required = len(asked), group.required
+    _name_prompts([group.case for group in groups.values()])
     return list(groups.values())
+
+
+def _name_prompts(cases: Sequence[Case]) -> None:
+    """Call the prompts of each promptfoo suite what its reader would call them."""
+    labels: dict[str, dict[str, str]] = {}
+    for case in cases:
+        if case.format == "promptfoo" and case.prompt:
+            labels.setdefault(case.suite, {})[case.prompt] = ""
+    for names in labels.values():
+        if len(names) > 1:
+            names.update(zip(names, short_prompts(list(names)), strict=True))
+    for case in cases:
+        case.variant = labels.get(case.suite, {}).get(case.prompt or "", "")
 
 
 def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:

@@ -10,16 +10,19 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError, is_alive
-from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary
+from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, RunInfo, RunSummary
 from tui_eval.store.summary import summarise_run
 
 _VERSION = 1
 _KEPT_PER_CASE = 12
+_BUSY_SECONDS = 10.0
 _TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
@@ -187,26 +190,35 @@ class Index:
                 _forget(connection, run_id)
 
     def rebuild(self) -> None:
-        """Throw the index away and read every run again."""
-        self.path.unlink(missing_ok=True)
+        """Forget everything and read every run again."""
         with self._open(create=True) as connection:
             if connection is not None:
+                connection.execute("DELETE FROM runs")
+                connection.execute("DELETE FROM results")
                 self._catch_up(connection, None)
 
     def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> dict[str, str]:
         """Read runs that are missing here or had not ended when they were read last; those that cannot be
         read, by name, and why."""
-        ended = {
-            row[0]
-            for row in connection.execute("SELECT id FROM runs WHERE state NOT IN ('running', 'paused')")
-        }
+        # First what is known, then what is there: a run that comes between the two is not taken for a deleted one.
+        known = dict(connection.execute("SELECT id, state FROM runs"))
+        ended = {name for name, state in known.items() if state not in ("running", "paused")}
         folders = list(self.store.run_folders())
-        names = {folder.name for folder in folders}
-        for gone in {row[0] for row in connection.execute("SELECT id FROM runs")} - names:
-            _forget(connection, gone)
         unreadable: dict[str, str] = {}
+        try:
+            for gone in known.keys() - {folder.name for folder in folders}:
+                _forget(connection, gone)
+        except sqlite3.OperationalError as error:
+            if is_damage(error):
+                raise
         for folder in folders[:limit]:
-            if folder.name not in ended and (why := _record(connection, folder)):
+            try:
+                why = "" if folder.name in ended else _record(connection, folder)
+            except sqlite3.OperationalError as error:  # the disk refuses, or another process keeps it busy
+                if is_damage(error):
+                    raise
+                why = "" if folder.name in known else f"{self.path}: {error}"
+            if why:
                 unreadable[folder.name] = why
         return unreadable
 
@@ -215,29 +227,24 @@ class Index:
         if not create and not self.store.runs_folder.is_dir():
             yield None
             return
-        connection = None
         try:
-            connection = self._connect()
+            connection = connect_or_renew(self.path, self._connect)
         except (sqlite3.Error, OSError):
-            with contextlib.suppress(OSError):
-                self.path.unlink(missing_ok=True)
-            try:
-                connection = self._connect()
-            except (sqlite3.Error, OSError):
-                # A project that cannot be written: the runs are read into an index in memory.
-                connection = sqlite3.connect(":memory:", isolation_level=None)
-                connection.executescript(_TABLES)
+            # A project that cannot be written, or an index that another process holds for long: the runs
+            # are read into an index in memory.
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            connection.executescript(_TABLES)
         try:
             yield connection
         finally:
             connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 _create(connection)
-            connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
+            connection.execute("SELECT 1 FROM runs, results LIMIT 1").fetchone()
         except sqlite3.Error:
             connection.close()
             raise
@@ -281,9 +288,43 @@ def _record(connection: sqlite3.Connection, folder: Path) -> str:
     """Put a run into the index (again); where it cannot be read, why."""
     try:
         with contextlib.closing(RunReader(folder)) as reader:
-            info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
+            while True:
+                info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
+                values = _values(info, cases, attempts)
+                connection.execute("BEGIN IMMEDIATE")
+                with _undone(connection):
+                    # Read long ago, perhaps: another process may have written since how the run ended.
+                    now = reader.info()
+                    if (now.state, now.finished_at) == (info.state, info.finished_at):
+                        _write(connection, info.id, *values)
+                        return ""
     except StoreError as error:
         return str(error)
+
+
+@contextlib.contextmanager
+def _undone(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is not committed inside has not been."""
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _write(
+    connection: sqlite3.Connection, run_id: str, run: tuple[Any, ...], results: list[tuple[Any, ...]]
+) -> None:
+    _forget(connection, run_id)
+    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 13)})", run)
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 13)})", results)
+    connection.execute("COMMIT")
+
+
+def _values(
+    info: RunInfo, cases: list[CaseRow], attempts: list[AttemptRow]
+) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """A run's row, and those of its results."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
     finished: dict[int, float] = {}
     cost: float | None = None
@@ -307,19 +348,12 @@ def _record(connection: sqlite3.Connection, folder: Path) -> str:
         for case, summary in zip(cases, summarise_run(cases, attempts), strict=True)
         if summary.outcome is not None
     ]  # fmt: skip
-    connection.execute("BEGIN IMMEDIATE")
-    _forget(connection, info.id)
-    connection.execute(
-        f"INSERT INTO runs VALUES ({','.join('?' * 13)})",
-        (
-            info.id, info.state, info.started_at, info.finished_at, what(info, len(cases)), ", ".join(info.agents),
-            len(attempts), counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-            info.linked_to,
-        ),
+    run = (
+        info.id, info.state, info.started_at, info.finished_at, what(info, len(cases)), ", ".join(info.agents),
+        len(attempts), counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
+        info.linked_to,
     )  # fmt: skip
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 13)})", results)
-    connection.execute("COMMIT")
-    return ""
+    return run, results
 
 
 def what(info: RunInfo, cases: int) -> str:

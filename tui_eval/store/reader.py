@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 import zlib
@@ -52,7 +53,8 @@ class RunReader:
         self._connection = _open(path)
         try:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            self._attempt_columns = f"{_ATTEMPT_COLUMNS}, {added_columns(self._connection)}"
+            self._attempt_columns = f"{_ATTEMPT_COLUMNS}, {added_columns(self._connection, 'attempts')}"
+            self._case_columns = f"{_CASE_COLUMNS}, {added_columns(self._connection, 'cases')}"
         except sqlite3.Error as error:
             raise StoreError(f"{path}: {error}") from None
         if version > SCHEMA_VERSION:
@@ -60,15 +62,21 @@ class RunReader:
 
     def info(self) -> RunInfo:
         """The run's facts; a run whose engine is gone is `interrupted`."""
-        row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
-        if row is None:
-            raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
-        info = msgspec.json.decode(str(row[0]).encode(), type=RunInfo)
+        info = self._facts()
         if info.state in ("running", "paused") and not is_alive(self.folder):
             if self._move():
                 return self.info()
-            info.state = "interrupted"
+            # It may have ended between the two looks: what its engine wrote last counts.
+            info = self._facts()
+            if info.state in ("running", "paused"):
+                info.state = "interrupted"
         return info
+
+    def _facts(self) -> RunInfo:
+        row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
+        if row is None:
+            raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
+        return msgspec.json.decode(str(row[0]).encode(), type=RunInfo)
 
     def _move(self) -> bool:
         """The run that is read has ended, and its end is elsewhere: read that."""
@@ -88,11 +96,11 @@ class RunReader:
 
     def cases(self) -> list[CaseRow]:
         """Every case of the run, in its order."""
-        return [CaseRow(*row) for row in self._all(f"SELECT {_CASE_COLUMNS} FROM cases ORDER BY id", ())]
+        return [CaseRow(*row) for row in self._all(f"SELECT {self._case_columns} FROM cases ORDER BY id", ())]
 
     def cases_of(self, case_id: str) -> list[CaseRow]:
         """The rows of one case: one for each agent and model that it was run with."""
-        statement = f"SELECT {_CASE_COLUMNS} FROM cases WHERE case_id = ? ORDER BY id"
+        statement = f"SELECT {self._case_columns} FROM cases WHERE case_id = ? ORDER BY id"
         return [CaseRow(*row) for row in self._all(statement, (case_id,))]
 
     def case(self, case_ref: int) -> Case:
@@ -214,14 +222,23 @@ class RunReader:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Read-only; a folder that cannot be written (a copied run) is opened as unchanging."""
+    """Read-only; a folder that cannot be written (a copied run) is opened as unchanging. Of one that can, an
+    error passes (see `_all`): a run that goes on must not be taken for one that never changes."""
     location = f"file:{quote(str(path))}?mode=ro"
-    connection = sqlite3.connect(location, uri=True, timeout=5, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return connection
-    except sqlite3.Error:
-        connection.close()
+    for wait in (*(_AGAIN if os.access(path.parent, os.W_OK) else ()), None):
+        connection = sqlite3.connect(
+            location, uri=True, timeout=5, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+            if wait is not None:
+                time.sleep(wait)
+        except sqlite3.Error:  # damaged
+            connection.close()
+            break
     try:
         return sqlite3.connect(
             f"{location}&immutable=1", uri=True, isolation_level=None, check_same_thread=False

@@ -17,6 +17,7 @@ from tui_eval.guard.trust_store import state_home
 DATABASE = "run.db"
 LOCK = "run.lock"
 _RESERVED = 4096
+_LOOKING_SECONDS = 5.0
 
 # File systems on which SQLite's write-ahead log is known to work: shared memory needs one kernel.
 _LOCAL_FILE_SYSTEMS = frozenset(
@@ -134,11 +135,9 @@ class RunLock:
 
     def __init__(self, folder: Path) -> None:
         self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _taken(self._handle):
             os.close(self._handle)
-            raise StoreError(f"run {folder.name} is being executed by another process") from None
+            raise StoreError(f"run {folder.name} is being executed by another process")
         if os.fstat(self._handle).st_size < _RESERVED:
             self.moved(None)
 
@@ -152,8 +151,30 @@ class RunLock:
     def release(self) -> None:
         """Say that the run is no longer executed."""
         if self._handle >= 0:
+            # A process that is just being started holds all that is open here: closing alone is not enough.
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
             os.close(self._handle)
             self._handle = -1
+
+
+def _taken(handle: int) -> bool:
+    """Take a run's lock; False where an engine has it. Viewers that look whether one has (`is_alive`) hold
+    it for a moment, together: for that moment is waited."""
+    end = time.monotonic() + _LOOKING_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            pass
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
 
 
 def rescued_folder(folder: Path) -> Path:
@@ -183,6 +204,7 @@ def is_alive(folder: Path) -> bool:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
                 return True
+            fcntl.flock(file, fcntl.LOCK_UN)
             return False
     except OSError:
         return False

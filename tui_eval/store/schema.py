@@ -18,7 +18,8 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE cases (
     id INTEGER PRIMARY KEY, case_id TEXT NOT NULL, suite TEXT NOT NULL, name TEXT NOT NULL,
     format TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, content_hash TEXT NOT NULL,
-    attempts INTEGER NOT NULL, required INTEGER NOT NULL, body BLOB NOT NULL);
+    attempts INTEGER NOT NULL, required INTEGER NOT NULL, body BLOB NOT NULL,
+    variant TEXT NOT NULL DEFAULT '');
 CREATE INDEX cases_by_id ON cases (case_id);
 CREATE TABLE attempts (
     id INTEGER PRIMARY KEY, case_ref INTEGER NOT NULL REFERENCES cases (id), attempt INTEGER NOT NULL,
@@ -36,8 +37,11 @@ CREATE TABLE live (
 """
 
 
-ADDED = {"answer": "TEXT NOT NULL DEFAULT ''", "ends_at": "REAL"}
-"""Columns of attempts that runs of earlier versions have not, with their types; a reader takes the default."""
+ADDED = {
+    "attempts": {"answer": "TEXT NOT NULL DEFAULT ''", "ends_at": "REAL"},
+    "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
+}
+"""By table the columns that runs of earlier versions have not, with their types; a reader takes the default."""
 
 
 class RunInfo(msgspec.Struct, omit_defaults=True):
@@ -66,7 +70,8 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
 
 
 class CaseRow(msgspec.Struct):
-    """One case of a run with one agent (a column of the results)."""
+    """One case of a run with one agent (a column of the results). `variant` tells it from others of its name
+    in its suite (`case_names.variant_of`); empty where none is needed, and in older runs."""
 
     id: int
     case_id: str
@@ -78,6 +83,7 @@ class CaseRow(msgspec.Struct):
     content_hash: str
     attempts: int
     required: int
+    variant: str = ""
 
 
 class AttemptRow(msgspec.Struct):

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.store.digests import connect_or_renew
 from tui_eval.store.reader import RunReader
 
 _TABLES = """
@@ -90,12 +91,8 @@ def search(reader: RunReader, words: str, limit: int = 200, progress: Progress |
 
 def _open(folder: Path) -> sqlite3.Connection:
     path = folder / "search.db"
-    for again in (True, False):
-        with contextlib.suppress(sqlite3.Error):
-            return _connect(path)
-        if again:
-            with contextlib.suppress(OSError):
-                path.unlink()  # damaged: it is gathered anew
+    with contextlib.suppress(sqlite3.Error, OSError):
+        return connect_or_renew(path, lambda: _connect(path))
     return _connect(":memory:")
 
 

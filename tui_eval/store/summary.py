@@ -16,7 +16,7 @@ _Z95 = 1.959963984540054
 class CaseSummary(msgspec.Struct):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
     95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
-    the different answers; empty where not every answer that was judged has one."""
+    the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`."""
 
     case_id: str
     name: str
@@ -36,6 +36,7 @@ class CaseSummary(msgspec.Struct):
     tokens: int | None = None
     cost: float | None = None
     answers: list[str] = []
+    variant: str = ""
 
 
 def wilson(passed: int, total: int) -> tuple[float, float]:
@@ -100,6 +101,7 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
         tokens=sum(tokens) if tokens else None,
         cost=sum(costs) if costs else None,
         answers=sorted(marks) if "" not in marks else [],
+        variant=case.variant,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.case_names import variant_of
 from tui_eval.model import Attempt, Case
 from tui_eval.store.added import add_columns
 from tui_eval.store.answers import answer_mark
@@ -105,6 +106,7 @@ class RunWriter:
                 (
                     case_ref, case.case_id, case.suite, case.name, case.format, item.agent, item.model,
                     case.content_hash, item.attempts, item.required, pack(case),
+                    variant_of(case, item.agent),
                 )
             )  # fmt: skip
             ids: list[int] = []
@@ -117,7 +119,7 @@ class RunWriter:
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany(
-                f"INSERT INTO cases VALUES ({','.join('?' * 11)})", storable_rows(case_rows)
+                f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows(case_rows)
             )
             connection.executemany(
                 "INSERT INTO attempts (id, case_ref, attempt, state, changed) VALUES (?, ?, ?, ?, ?)",

@@ -38,6 +38,8 @@ _NOT_CONTENT = {
     "column",
     "test_number",
     "column_number",
+    "variant",
+    "column_name",
     "suite",
     "file",
     "line",

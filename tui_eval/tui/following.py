@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tui_eval.case_names import full_name
 from tui_eval.config import state_dir
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.runs import Store
@@ -149,7 +150,9 @@ class Following(SuitesReading):
         for row in run.attempts.values():
             if row.outcome == "error" and row.message:
                 case = run.cases.get(row.case_ref)
-                self.log_line("error", f"{case.name if case else row.case_ref}: {row.message}")
+                self.log_line(
+                    "error", f"{full_name(case.name, case.variant) if case else row.case_ref}: {row.message}"
+                )
                 if row.message.startswith(WANTS_TRUST):
                     wanted.append(row.message.removeprefix(WANTS_TRUST).split(" (run with")[0])
         self._refresh_history(sorted({row.case_id for row in run.cases.values()}))

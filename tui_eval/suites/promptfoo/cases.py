@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.case_names import matrix_name, short_prompts, short_providers
 from tui_eval.model import Case, Problem, Turn
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import identity
@@ -22,12 +23,15 @@ MOST_ATTEMPTS = 10_000
 
 
 class Column(msgspec.Struct):
-    """One provider with one prompt. `named` is what a case's id calls the prompt, `number` counts from 1."""
+    """One provider with one prompt. `named` is what a case's id calls the prompt, `number` counts from 1;
+    `short_prompt` and `short_provider` are what lists call them, empty where there is only one."""
 
     provider: Provider | None
     prompt: Prompt
     named: str
     number: int = 0
+    short_prompt: str = ""
+    short_provider: str = ""
 
     @property
     def provider_name(self) -> str:
@@ -44,14 +48,17 @@ def columns(providers: list[Provider], prompts: list[Prompt], *, reference: bool
         if provider.label and not provider.keyed:
             taken[provider.label] = provider.prompts
     named = [(prompt, prompt.given or prompt.id or f"prompt{n}") for n, prompt in enumerate(prompts, 1)]
+    short = short_prompts([prompt.given or prompt.label for prompt in prompts]) if len(prompts) > 1 else [""]
+    who = short_providers([provider.name for provider in providers]) if len(providers) > 1 else [""]
     result: list[Column] = []
-    for provider in providers or [None]:
+    for provider, brief_provider in zip(providers or [None], who, strict=True):
         wanted = provider.prompts if provider else None
         if provider and reference:
             wanted = taken.get(provider.name)
-        for prompt, name in named:
+        for (prompt, name), brief_prompt in zip(named, short, strict=False):
             if wanted is None or any(matches(w, prompt.label, prompt.given, prompt.id) for w in wanted):
-                result.append(Column(provider, prompt, name, len(result) + 1))
+                number = len(result) + 1
+                result.append(Column(provider, prompt, name, number, brief_prompt, brief_provider))
     return result
 
 
@@ -85,7 +92,10 @@ class CaseMaker:
                 self.combination += 1
                 for column in cols:
                     wanted = self.wanted(test, own.vars or test.vars, column, matrix)
-                    yield self.case(base, test, column, values, wanted, self.combination)
+                    case = self.case(base, test, column, values, wanted, self.combination)
+                    if matrix:
+                        case.variant = f"{case.variant} {matrix_name(matrix)}".strip()
+                    yield case
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))
 
@@ -186,6 +196,8 @@ class CaseMaker:
             column=column.provider_name if own is not None and column.provider else "",
             test_number=number,
             column_number=column.number,
+            variant=column.short_prompt,
+            column_name=column.short_provider,
         )
         case.content_hash = identity.content_hash(case)
         return case

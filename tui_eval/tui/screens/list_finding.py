@@ -85,7 +85,7 @@ class ListFinding(Place, inherit_bindings=False):
         """Go to the first case whose line is folded away and that holds the words."""
         needle, index = self.found.lower(), self.case_list.cases.index
         for entry in self.case_list.cases.shown:
-            if needle in entry.name.lower() and entry.key not in index:
+            if needle in f"{entry.name} {entry.variant}".lower() and entry.key not in index:
                 self.unfold(entry)
                 return True
         return False

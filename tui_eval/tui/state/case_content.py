@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tui_eval.case_names import full_name, variant_of
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
@@ -60,6 +61,12 @@ class CaseContent:
     replaces: tuple[str, int] | None = None
     transcript: Transcript | None = None
     explained: dict[int, tuple[Line, ...]] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Its name with what tells it from others of its name."""
+        variant = variant_of(self.case, self.agent) if self.case is not None else ""
+        return full_name(self.name, variant) or self.pointer.case_id
 
     @property
     def placed(self) -> list[Placed]:
@@ -160,7 +167,7 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
     tail = (*_attempts(content, width), *_note(content))
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
-    wanted = len(one_line(content.name)) + len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
+    wanted = len(one_line(content.title)) + len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
     if len(content.placed) == 1 and not content.fresh and width - width_of((outcome, *tail)) - 4 < wanted:
         tail = _note(content)  # the only attempt: the name says more
     room = width - width_of((outcome, *tail)) - 4
@@ -183,7 +190,7 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
 
 
 def _crumbs(content: CaseContent, room: int) -> Line:
-    suite, name = one_line(content.suite), one_line(content.name or content.pointer.case_id)
+    suite, name = one_line(content.suite), one_line(content.title)
     if len(suite) + len(name) + 3 > room:
         suite = suite.rsplit("/", 1)[-1]
     if len(suite) + len(name) + 3 > room:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
+from tui_eval.case_names import told_apart, variant_of
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import AppState, CaseItem
 from tui_eval.tui.state.case_entry import Entry
@@ -62,6 +63,7 @@ def suite_entry(item: CaseItem, state: AppState) -> Entry:
         entry.cost = last.cost
         entry.message = last.message
         entry.agent = last.agent or entry.agent
+    entry.variant = variant_of(item.case, entry.agent) if item.case is not None else ""
     key = group.key(item.case_id) if group is not None else None
     if group is not None and key is not None:
         run, _ = group.newest(key)
@@ -87,6 +89,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> Entry:
     """The entry of one case of the runs in front as it stands now."""
     _, row = group.newest(key)
     item = state.by_id.get(row.case_id)
+    case = item.case if item else None
     entry = Entry(
         key,
         row.case_id,
@@ -95,7 +98,8 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> Entry:
         row.format,
         agent=row.agent,
         model=row.model or "",
-        case=item.case if item else None,
+        case=case,
+        variant=row.variant or (variant_of(case, row.agent) if case is not None else ""),
     )
     _from_group(entry, group, key)
     note = state.notes.get(row.case_id)
@@ -199,42 +203,8 @@ def not_passed(entries: Iterable[Entry]) -> list[Entry]:
     ]
 
 
-def _bare(names: list[str]) -> list[str]:
-    """Labels and names of files in short: without what follows a colon, the folder and the ending that all
-    of them have, as far as they stay different."""
-    short = [name.partition(":")[0].strip() for name in names]
-    if len(set(short)) == len(set(names)):
-        names = short
-    folders = {name.rpartition("/")[0] for name in names}
-    if len(folders) == 1:
-        names = [name.rpartition("/")[2] for name in names]
-    endings = {name.rpartition(".")[2] for name in names}
-    if (
-        len(endings) == 1
-        and len(ending := endings.pop()) < 6
-        and all(name[: -len(ending) - 1] for name in names)
-    ):
-        names = [name[: -len(ending) - 1] for name in names]
-    return names
-
-
 def _told_apart(entries: list[Entry]) -> list[Entry]:
     """Give those with the same name in one suite what tells them apart."""
-    same: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        same.setdefault((entry.suite, entry.name), []).append(entry)
-    for group in same.values():
-        if len(group) < 2:
-            continue
-        for parts in (
-            [entry.agent for entry in group],
-            _bare([(entry.case.prompt or "") if entry.case else "" for entry in group]),
-            [entry.case_id.partition("::")[2].removeprefix(entry.name) for entry in group],
-        ):
-            if len(set(parts)) < 2:
-                continue
-            for entry, part in zip(group, parts, strict=True):
-                entry.variant = f"{entry.variant} {part}".strip()
-            if len({entry.variant for entry in group}) == len(group):
-                break
+    for entry, variant in zip(entries, told_apart(entries), strict=True):
+        entry.variant = variant
     return entries

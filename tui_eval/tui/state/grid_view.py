@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tui_eval.case_names import short_prompts
 from tui_eval.store.columns import column_agent
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.case_entry import Entry
@@ -40,10 +41,12 @@ class Test:
 
 @dataclass(slots=True)
 class Grid:
-    """Tests and columns, each in the order they came in."""
+    """Tests and columns, each in the order they came in; `prompts` are the short names of the columns'
+    prompts, by label."""
 
     columns: list[Column]
     tests: list[Test]
+    prompts: dict[str, str] = field(default_factory=dict)
 
     @property
     def worth_it(self) -> bool:
@@ -66,7 +69,9 @@ def grid(cells: Iterable[Entry], columns: Iterable[Column] = ()) -> Grid:
         test = tests.setdefault(_test_key(cell), Test(cell.name, cell.suite))
         test.cells.setdefault(column_of(cell), cell)
     order = {column: number for number, column in enumerate(dict.fromkeys(columns))}
-    return Grid(sorted(found, key=lambda column: order.get(column, len(order))), list(tests.values()))
+    labels = list(dict.fromkeys(column[2] for column in (*order, *found)))
+    names = dict(zip(labels, short_prompts(labels), strict=True))
+    return Grid(sorted(found, key=lambda column: order.get(column, len(order))), list(tests.values()), names)
 
 
 def _test_key(cell: Entry) -> str:
@@ -83,9 +88,14 @@ def shared(columns: Sequence[Column]) -> Column:
     return agent, model, prompt
 
 
-def heading(column: Column, common: Column) -> str:
-    """What tells a column from the others."""
-    parts = [one_line(part) for part, same in zip(column, common, strict=True) if part and part != same]
+def heading(column: Column, common: Column, prompts: Mapping[str, str]) -> str:
+    """What tells a column from the others; `prompts` as in `Grid`."""
+    named = (*column[:2], prompts.get(column[2], column[2]))
+    parts = [
+        one_line(name)
+        for name, part, same in zip(named, column, common, strict=True)
+        if part and part != same
+    ]
     return " · ".join(parts) or "case"
 
 
@@ -105,7 +115,7 @@ def title_line(found: Grid, width: int, first: int, chosen: int) -> Line:
     before = f"← {first} more" if first else "test"
     line: Line = (Span(f"{before:<{left}}", "muted"),)
     for index in range(first, min(first + fits, len(found.columns))):
-        text = fit((Span(heading(found.columns[index], common)),), each - 1)
+        text = fit((Span(heading(found.columns[index], common, found.prompts)),), each - 1)
         words = "".join(span.text for span in text)
         pad = " " * (each - width_of(text))
         line = (*line, Span(words, "tab-active" if index == chosen else "strong"), Span(pad))
@@ -160,6 +170,8 @@ def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]
     """Named scores of promptfoo's columns (mean by weight) and what is derived from them, a line for each
     column; `metrics` as in `RunInfo.metrics`."""
     lines: list[Line] = []
+    labels = list(dict.fromkeys(str(column.get("prompt") or "") for column in metrics))
+    prompts = dict(zip(labels, short_prompts(labels), strict=True))
     for column in metrics:
         named, weights = column.get("named_scores") or {}, column.get("named_weights") or {}
         scores = [
@@ -171,7 +183,8 @@ def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]
             for name, value in (column.get("derived") or {}).items()
         ]
         if scores:
-            who = " · ".join(one_line(column[key], 40) for key in ("agent", "prompt") if column.get(key))
+            told = (column.get("agent"), prompts[str(column.get("prompt") or "")])
+            who = " · ".join(one_line(part, 40) for part in told if part)
             lines.append(fit((Span(f"{who or 'scores'}  ", "label"), Span(", ".join(scores))), width))
     return lines
 

@@ -7,6 +7,7 @@ import re
 import msgspec
 from rich.cells import cell_len
 
+from tui_eval.case_names import full_name
 from tui_eval.store.schema import CaseRow
 from tui_eval.store.search import Hit
 from tui_eval.tui.pointer import CasePointer
@@ -44,7 +45,7 @@ def row_line(found: Found, line: int, width: int) -> Line:
     hit = found.hit
     glyph = GLYPHS.get(found.outcome, " ")
     place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
-    name = one_line(found.case.name)
+    name = one_line(full_name(found.case.name, found.case.variant))
     run = (Span(f"  {when(found.run_id)}", "label"),) if found.run_id else ()
     head: Line = (
         Span(f"{glyph} ", found.outcome or "muted"),

@@ -121,7 +121,8 @@ class CaseList(CaseLines):
             index = (start + step * distance) % len(lines)
             found = lines[index]
             if self.needle in found.name.lower() or (
-                found.entry is not None and self.needle in found.entry.case_id.lower()
+                found.entry is not None
+                and (self.needle in found.entry.case_id.lower() or self.needle in found.entry.variant.lower())
             ):
                 self.touched = True
                 self.show_cursor(index)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 
+from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
@@ -166,7 +167,7 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     if not pane.follow:
         facts.append("t follows")
     tail = symbols.dot.join(facts)
-    name = visible(case.name, newlines=False) if case else ""
+    name = visible(full_name(case.name, case.variant), newlines=False) if case else ""
     if row.attempt > 1 or (case and case.attempts > 1):
         name = f"{name} #{row.attempt}"
     if status == "retrying" and row.detail:

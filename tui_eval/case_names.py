@@ -1,0 +1,150 @@
+"""What tells cases of one name in a suite apart: the same words in every list, report and page.
+
+A promptfoo test is a case with each prompt and provider; its reader gives every case the short names of
+these (`Case.variant`, `Case.column_name`), so a case is called the same whatever stands beside it in a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from tui_eval.model import Case
+
+LONGEST = 40
+"""Characters of a prompt's short name."""
+_SHARED = 12
+"""Characters that texts must have in common at their beginning before these are left out."""
+_FILE = re.compile(
+    r"(?:file://)?([^\n]*?\.(?:txt|json|yaml|yml|jsonl|md|j2|csv|js|cjs|mjs|ts|py|sh|rb|pl|bat|exe)"
+    r"(?::\w+)?)(?=:\s|\Z)"
+)
+_NUMBERED = re.compile(r"(Prompt \d+) - ")
+
+
+class Named(Protocol):
+    """What lists show of a case."""
+
+    @property
+    def suite(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def case_id(self) -> str: ...
+
+
+def full_name(name: str, variant: str) -> str:
+    """A case's name with what tells it from others, as one line of text."""
+    return f"{name} · {variant}" if variant else name
+
+
+def variant_of(case: Case, agent: str | None = None) -> str:
+    """What tells a case from others of its name in its suite; the provider's part only where it was run with
+    that provider (`--agent` replaces all of them)."""
+    own = case.column_name if agent in (None, "", case.agent) else ""
+    return f"{own} {case.variant}".strip()
+
+
+def told_apart(rows: Sequence[Named]) -> list[str]:
+    """Of each row what tells it from the others of its suite with the same name: its own variant; agent,
+    model, and what differs in the ids only where that is not enough."""
+    found = [row.variant for row in rows]
+    same: dict[tuple[str, str, str], list[int]] = {}
+    for number, row in enumerate(rows):
+        same.setdefault((row.suite, row.name, row.variant), []).append(number)
+    for numbers in same.values():
+        if len(numbers) > 1:
+            group = [rows[number] for number in numbers]
+            for number, more in zip(numbers, _differences(group), strict=True):
+                found[number] = f"{found[number]} {more}".strip()
+    return found
+
+
+def _differences(group: Sequence[Named]) -> list[str]:
+    told = [""] * len(group)
+    for parts_of in (_agents, _models, _endings):
+        parts = parts_of(group)
+        if len(set(parts)) > 1:
+            told = [f"{one} {part}".strip() for one, part in zip(told, parts, strict=True)]
+        if len(set(told)) == len(told):
+            break
+    return told
+
+
+def _agents(group: Sequence[Named]) -> list[str]:
+    return _short([row.agent for row in group], short_providers)
+
+
+def _models(group: Sequence[Named]) -> list[str]:
+    return _short([row.model or "" for row in group], short_providers)
+
+
+def _endings(group: Sequence[Named]) -> list[str]:
+    """The parts of the ids that are not the same for all."""
+    told = [row.case_id.partition("::")[2].removeprefix(row.name).split("::") for row in group]
+    if len({len(parts) for parts in told}) > 1:
+        told = [["::".join(parts)] for parts in told]
+    columns = [column for column in zip(*told, strict=True) if len(set(column)) > 1]
+    return [" ".join(column[number] for column in columns if column[number]) for number in range(len(group))]
+
+
+def _short(names: list[str], shorten: Callable[[Sequence[str]], list[str]]) -> list[str]:
+    different = list(dict.fromkeys(names))
+    short = dict(zip(different, shorten(different), strict=True))
+    return [short[name] for name in names]
+
+
+def matrix_name(values: Mapping[str, Any]) -> str:
+    """A combination of variables: `language=de tone=dry`, long values cut."""
+    parts = ((str(key), " ".join(str(value).split())) for key, value in values.items())
+    return " ".join(f"{key}={value if len(value) <= 24 else f'{value[:23]}…'}" for key, value in parts)
+
+
+def short_prompts(labels: Sequence[str]) -> list[str]:
+    """Short names of a suite's prompts, different where the labels are: of files without the folder and
+    ending that all of them have; of texts the beginning, without what all begin with."""
+    files = [_FILE.match(label) for label in labels]
+    if all(files):
+        names = _bare([found[1] for found in files if found])
+        if _differ(names, labels):
+            return names
+    names = [found[1] if (found := _NUMBERED.match(label)) else " ".join(label.split()) for label in labels]
+    first, last = min(names, default=""), max(names, default="")
+    alike = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    shared = first[:alike] if len(names) > 1 else ""
+    at = shared.rfind(" ") + 1
+    if len(shared) >= _SHARED and at and all(name[at:] for name in names):
+        names = [f"…{name[at:]}" for name in names]
+    names = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip()}…" for name in names]
+    if _differ(names, labels):
+        return names
+    return [f"prompt{number}" for number in range(1, len(labels) + 1)]
+
+
+def short_providers(names: Sequence[str]) -> list[str]:
+    """Short names of providers and models: what follows the last colon or slash, where that is enough."""
+    for cut in (r".*[:/](?=.)", r"[^:]*:(?=.)"):
+        short = [re.sub(cut, "", name, count=1) for name in names]
+        if _differ(short, names):
+            return short
+    return list(names)
+
+
+def _differ(names: Sequence[str], labels: Sequence[str]) -> bool:
+    return len(set(names)) == len(set(labels))
+
+
+def _bare(names: list[str]) -> list[str]:
+    """Names of files without the folder and the ending that all of them have."""
+    if len({name.rpartition("/")[0] for name in names}) == 1:
+        names = [name.rpartition("/")[2] for name in names]
+    bare = [name.rpartition(".")[0] for name in names]
+    same = len({name.rpartition(".")[2] for name in names}) == 1
+    return bare if same and all(bare) else names
