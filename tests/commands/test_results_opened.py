@@ -143,7 +143,10 @@ def test_promptfoo_s_own_file_opens_with_the_ids_of_the_suite_beside_it(
     assert (
         shown.code == 1 and "2 passed, 7 failed, 9 total" in shown.out and "a file of promptfoo" in shown.out
     )
-    assert "✗ failed: first [Say {{word}} at length]" in shown.out and 'Expected output to contain "briefly"' in shown.out
+    assert (
+        "✗ failed: first [Say {{word}} at length]" in shown.out
+        and 'Expected output to contain "briefly"' in shown.out
+    )
     assert cli("run", ".", "--display", "none", "-o", "ours.json").code == 1
     compared = cli("compare", "out.json", "ours.json", "--json")
     assert (

@@ -330,7 +330,9 @@ class TestSuiteEntries:
     def test_cases_of_one_name_are_told_apart(self):
         state = AppState(Path("."))
         cases = [Case(f"s::a::echo::prompt{n}", "a", "s", "promptfoo", variant=f"way {n}") for n in (1, 2)]
-        state.set_suites([Suite("s", "promptfoo", cases=[*cases, Case("s::a::echo::prompt3", "a", "s", "nao")])])
+        state.set_suites(
+            [Suite("s", "promptfoo", cases=[*cases, Case("s::a::echo::prompt3", "a", "s", "nao")])]
+        )
         assert [one.variant for one in suite_entries(state)] == ["way 1", "way 2", ""]
 
     def test_those_that_nothing_else_tells_apart_have_the_end_of_their_ids(self):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
 from tui_eval.store.notes import Notes
@@ -71,13 +72,13 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     if bad:
         lines += ["| case | agent | outcome | why |", "|---|---|---|---|"]
         lines += [
-            f"| {_text(item.name)} | {_text(item.agent)} | {_outcome(item)} | {_text(clip(item.message, 200))} |"
+            f"| {_text(full_name(item.name, item.variant))} | {_text(item.agent)} | {_outcome(item)} | {_text(clip(item.message, 200))} |"
             for item in bad
         ]
         lines.append("")
     if passed:
         lines += [f"<details><summary>{len(passed):,} passed</summary>", "", "| case | agent |", "|---|---|"]
-        lines += [f"| {_text(item.name)} | {_text(item.agent)} |" for item in passed]
+        lines += [f"| {_text(full_name(item.name, item.variant))} | {_text(item.agent)} |" for item in passed]
         lines += ["", "</details>"]
     lines += _noted(reader)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,7 +87,7 @@ def write_markdown(reader: RunReader, path: Path) -> None:
 def _noted(reader: RunReader) -> list[str]:
     """What people noted on attempts of the run; nothing where they noted nothing."""
     notes = Notes.beside(reader.folder).of_run(reader.folder.name)
-    names = {row.id: row.name for row in reader.cases()}
+    names = {row.id: full_name(row.name, row.variant) for row in reader.cases()}
     rows = [
         f"| {_text(names.get(row.case_ref, ''))} | {row.attempt} | {row.outcome} "
         f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
