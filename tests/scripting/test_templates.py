@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.scripting.nunjucks_values import FileList, FileValue, number_text
 from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
-from tui_eval.scripting.templates import TemplateError, is_partial, render, render_value
+from tui_eval.scripting.templates import TemplateError, including, is_partial, render, render_value
 from tui_eval.suites.promptfoo.environment import Environment
 
 RECORDED = [json.loads(line) for line in (Path(__file__).parent / "nunjucks.jsonl").read_text().splitlines()]
@@ -30,6 +30,59 @@ def test_as_nunjucks_renders_it(row: dict[str, Any]) -> None:
             render(row["template"], VARS)
     else:
         assert render(row["template"], VARS) == row["text"]
+
+
+PROMPTS = [
+    json.loads(line) for line in (Path(__file__).parent / "nunjucks_prompts.jsonl").read_text().splitlines()
+]
+
+
+@pytest.mark.parametrize("group", PROMPTS, ids=("filters and tags", "edges and includes"))
+def test_prompts_as_the_tool_renders_them(group: dict[str, Any], tmp_path: Path) -> None:
+    """`text` is null where the row is an error in promptfoo 0.121.20."""
+    for name, content in group["files"].items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    for template, text in group["rows"]:
+        try:
+            with including(tmp_path, tmp_path, Trust()):
+                found: str | None = render(template, group["vars"])
+        except TemplateError:
+            found = None
+        assert found == text, template
+
+
+def test_what_a_template_includes_is_in_the_project_or_needs_trust(tmp_path: Path) -> None:
+    suite = tmp_path / "root" / "suite"
+    suite.mkdir(parents=True)
+    (tmp_path / "root" / "shared.txt").write_text("shared {{ a }}")
+    (tmp_path / "secret.txt").write_text("secret")
+    (suite / "binary.txt").write_bytes(b"\xff\xfe")
+    root = tmp_path / "root"
+    with including(suite, root, Trust()):
+        assert render("{% include '../shared.txt' %}", {"a": 1}) == "shared 1"
+        with pytest.raises(NeedsTrust):
+            render("{% include '../../secret.txt' %}", {})
+        for name in ("nope.txt", "binary.txt", "."):
+            with pytest.raises(TemplateError, match="is not there to be included"):
+                render(f"{{% include '{name}' %}}", {})
+    with pytest.raises(TemplateError, match="cannot be included here"):
+        render("{% include 'a.txt' %}", {})
+    (suite / "loop.txt").write_text("{% include 'loop.txt' %}")
+    with including(suite, root, Trust()), pytest.raises(TemplateError, match="more than 100 files"):
+        render("{% include 'loop.txt' %}", {})
+
+
+def test_regular_expressions_are_refused_in_so_many_words() -> None:
+    with pytest.raises(TemplateError, match="regular expressions"):
+        render("{{ s | replace(r/[a-z]+/g, '') }}", {"s": "x"})
+    assert render("{{ r }} {{ 6 / 2 }}", {"r": 1}) == "1 3"
+
+
+def test_filters_take_a_file_for_its_text() -> None:
+    data = {"d": FileValue("k: 1 ", {"k": 1}), "l": FileList("- a", ["a"])}
+    found = render("{{ d | upper }}{{ d | trim }}|{{ d | replace('k', 'j') }}{{ l | center(5) }}", data)
+    assert found == "K: 1 k: 1|j: 1  - a "
 
 
 def test_plain_names_need_no_jinja2() -> None:

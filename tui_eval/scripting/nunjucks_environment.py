@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from jinja2 import ChainableUndefined, nodes, pass_context
+from jinja2.environment import TemplateModule
 from jinja2.lexer import TokenStream
 from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -20,7 +21,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tui_eval.scripting import nunjucks_operators as operators
 from tui_eval.scripting import nunjucks_values as js
 from tui_eval.scripting.nunjucks_filters import FILTERS, items
-from tui_eval.scripting.nunjucks_grammar import NunjucksParser, Switch, keep_accumulators, rewrite, spelled
+from tui_eval.scripting.nunjucks_grammar import (
+    NunjucksParser,
+    Switch,
+    keep_accumulators,
+    plain_strings,
+    rewrite,
+    spelled,
+)
+from tui_eval.scripting.nunjucks_includes import IncludeLoader
 from tui_eval.scripting.nunjucks_list_members import MAX_ITEMS
 from tui_eval.scripting.nunjucks_members import member
 from tui_eval.scripting.nunjucks_tests import TESTS
@@ -86,10 +95,11 @@ def _items(value: Any) -> list[Any]:
     return found
 
 
-def _pairs(value: Any) -> list[Any]:
+def _parts(value: Any, count: int) -> list[Any]:
+    """What `for a, b in …` walks through: names and values of an object, or the parts of each item."""
     found = [[k, v] for k, v in value.items()] if isinstance(value, Mapping) else items(value)
     budget.get().spend(len(found) + 1)
-    return found
+    return [(*items(part)[:count], *[js.UNDEFINED] * (count - len(items(part)))) for part in found]
 
 
 def _concatenated(value: Any) -> str:
@@ -118,9 +128,10 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "_get": _get,
     "random": _random,
     "_true": js.truthy,
+    "_each": lambda value, count: [value] * count,
     "_operand": _operand,
     "_items": _items,
-    "_pairs": _pairs,
+    "_parts": _parts,
     "_concatenated": _concatenated,
     "_in": operators.contains,
     "_eq": operators.loosely_equal,
@@ -136,7 +147,11 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 def _range(start: Any, stop: Any = js.UNDEFINED, step: Any = 1) -> list[int]:
     first, last = (0, js.integer(start)) if js.is_undefined(stop) else (js.integer(start), js.integer(stop))
-    numbers = range(first, last, js.integer(step, 1) or 1)
+    if not js.is_undefined(stop):
+        start = stop
+    by = js.integer(step, 1) or 1
+    last += by > 0 and last < js.number(start)  # up to 2.5 there is a 2
+    numbers = range(first, last, by)
     if len(numbers) > MAX_ITEMS:
         raise js.ScriptValueError("range: the list would be too long")
     return list(numbers)
@@ -177,7 +192,7 @@ def _finalize(value: Any) -> str:
 
 
 class NunjucksEnvironment(ImmutableSandboxedEnvironment):
-    """The environment that compiles and runs templates; has no loader, so nothing can be included."""
+    """The environment that compiles and runs templates."""
 
     intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
     intercepted_unops = frozenset(["+", "-"])
@@ -189,6 +204,8 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
             keep_trailing_newline=True,
             finalize=_finalize,
             extensions=[Switch],
+            loader=IncludeLoader(),
+            cache_size=0,  # what is included depends on who asks, and may change
         )
         self.filters = {**FILTERS, **filters, **OPERATORS}
         self.tests = dict(TESTS)
@@ -203,8 +220,9 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
     def _tokenize(
         self, source: str, name: str | None, filename: str | None = None, state: str | None = None
     ) -> TokenStream:
-        stream = super()._tokenize(source, name, filename, state)
-        return TokenStream(spelled(stream), name, filename)
+        tokens = self.lexer.tokeniter(source, name, filename, state)
+        stream = self.lexer.wrap(plain_strings(tokens), name, filename)
+        return TokenStream(spelled(TokenStream(stream, name, filename)), name, filename)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self.getitem(obj, attribute)
@@ -214,6 +232,9 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
             return obj
         if isinstance(obj, LoopContext):
             return getattr(obj, argument) if argument in LOOP_MEMBERS else self.undefined(name=str(argument))
+        if isinstance(obj, TemplateModule):
+            exported = argument if isinstance(argument, str) and not argument.startswith("_") else ""
+            return obj.__dict__.get(exported, self.undefined(name=js.text(argument)))
         if isinstance(obj, Cycler):
             known = {"next": obj.next, "reset": obj.reset, "current": obj.current}
             return known.get(argument, self.undefined(name=str(argument)))
@@ -227,7 +248,12 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
         budget.get().spend(20)
         if not callable(__obj) or isinstance(__obj, js.Undefined):
             raise js.ScriptValueError("Unable to call a value that is not a function")
-        if not isinstance(__obj, (Macro, BlockReference, NunjucksUndefined)) and kwargs:
+        if isinstance(__obj, Macro):
+            # What a macro does not ask for is dropped.
+            args = args if __obj.catch_varargs else args[: len(__obj.arguments)]
+            known = {*__obj.arguments, *(("caller",) if __obj.caller else ())}
+            kwargs = {k: v for k, v in kwargs.items() if __obj.catch_kwargs or k in known}
+        elif not isinstance(__obj, (BlockReference, NunjucksUndefined)) and kwargs:
             kwargs = {}
         return super().call(__context, __obj, *args, **kwargs)
 

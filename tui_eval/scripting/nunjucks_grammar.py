@@ -6,7 +6,8 @@ with `_`; they are in the environment's `OPERATORS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from jinja2 import nodes
@@ -14,11 +15,25 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
+from tui_eval.scripting.nunjucks_values import ScriptValueError
+from tui_eval.scripting.templates import OWN_WORDS
+
 COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq")
+
+
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class NunjucksParser(Parser):
     """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`."""
+
+    def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
+        token = self.stream.current
+        if token.type == "name" and token.value in OWN_WORDS:
+            next(self.stream)
+            return nodes.Name(f"_{token.value}", "load", lineno=token.lineno)
+        return super().parse_primary(with_namespace)
 
     def parse_compare(self) -> nodes.Expr:
         line = self.stream.current.lineno
@@ -72,9 +87,16 @@ def _meaning(node: nodes.Node) -> nodes.Node:
     elif isinstance(node, nodes.Not):
         node.node = _apply("_true", node.node)
     elif isinstance(node, nodes.For):
-        node.iter = _apply("_pairs" if isinstance(node.target, nodes.Tuple) else "_items", node.iter)
+        if isinstance(node.target, nodes.Tuple):
+            names = nodes.Const(len(node.target.items), lineno=node.lineno)
+            node.iter = _apply("_parts", node.iter, names)
+        else:
+            node.iter = _apply("_items", node.iter)
         if node.test is not None:
             node.test = _apply("_true", node.test)
+    elif isinstance(node, nodes.Assign) and isinstance(node.target, nodes.Tuple):
+        # `set a, b = x` gives the whole value to each.
+        node.node = _apply("_each", node.node, nodes.Const(len(node.target.items), lineno=node.lineno))
     elif isinstance(node, nodes.Concat):
         node.nodes = [_apply("_concatenated", part) for part in node.nodes]
     elif isinstance(node, nodes.Pair) and isinstance(node.key, nodes.Name):
@@ -153,6 +175,23 @@ class Switch(Extension):
 
 ALIASES = {"elseif": "elif", "asyncEach": "for", "asyncAll": "for", "ifAsync": "if"}
 ENDS = {"endeach": "endfor", "endall": "endfor"}
+
+
+def plain_strings(tokens: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
+    """Texts of the template with nunjucks' escapes: `\\n`, `\\t`, `\\r`, and any other letter itself.
+
+    Raises:
+        ScriptValueError: a regular expression, which nunjucks writes as `r/…/`, is not run here.
+    """
+    before = ""
+    for line, kind, value in tokens:
+        if before == "r" and kind == "operator" and value in ("/", "//"):
+            raise ScriptValueError("regular expressions (r/…/) are not supported in templates")
+        before = value if kind == "name" else ""
+        if kind == "string" and "\\" in value:
+            meant = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value[1:-1])
+            value = value[0] + meant.encode("unicode_escape").decode("ascii") + value[-1]
+        yield line, kind, value
 
 
 def spelled(stream: TokenStream) -> Iterator[Token]:

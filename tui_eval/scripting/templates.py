@@ -9,10 +9,15 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import Trust
 from tui_eval.scripting.nunjucks_members import member
 from tui_eval.scripting.nunjucks_values import MAX_TEXT, UNDEFINED, ScriptValueError, text
 
@@ -26,6 +31,9 @@ MAX_TEMPLATE = 5_000_000
 
 MAX_TAGS = 20_000
 """Tags of the largest template that is compiled (a second or two)."""
+
+MOST_INCLUDED = 100
+"""Files that one rendering may include, one in another too."""
 
 _PLAIN = re.compile(
     r"\{\{\s{0,40}([A-Za-z_$][\w$]{0,200}(?:\.[A-Za-z_$][\w$]{0,200}){0,20})\s{0,40}\}\}", re.ASCII
@@ -50,6 +58,40 @@ _WORDS = frozenset({"true", "false", "none", "null", "undefined", "True", "False
         "caller",
     }
 )
+
+
+find_include: ContextVar[Callable[[str], str | None] | None] = ContextVar("find_include", default=None)
+"""Gives the text of a file that a template includes, None where there is none; set by `including`."""
+
+
+@contextmanager
+def including(base: Path, root: Path, trust: Trust) -> Iterator[None]:
+    """While this lasts, templates may include files: by their paths from `base`, a suite's folder. A file
+    outside `root` needs trust, and whatever is not text is as good as missing."""
+
+    asked = 0
+
+    def find(name: str) -> str | None:
+        nonlocal asked
+        asked += 1
+        if asked > MOST_INCLUDED:
+            raise ScriptValueError(f"more than {MOST_INCLUDED} files are included")
+        try:
+            path = confine(root, name, trust, base)
+            usable = path.is_file() and path.stat().st_size <= MAX_TEMPLATE
+            return path.read_text("utf-8-sig") if usable else None
+        except (OSError, ValueError):
+            return None
+
+    token = find_include.set(find)
+    try:
+        yield
+    finally:
+        find_include.reset(token)
+
+
+OWN_WORDS = frozenset({"True", "False", "None", "self", "varargs", "kwargs"})
+"""Words of jinja2 that are mere names in nunjucks; the parser puts a `_` before them."""
 
 
 class TemplateError(Exception):
@@ -179,6 +221,8 @@ def _render_jinja(
     known = tuple(sorted(filters.items(), key=lambda pair: pair[0])) if filters else ()
     context: dict[str, Any] = {"env": {} if env is None else env}
     context.update((key, _copied(value)) for key, value in vars.items() if isinstance(key, str))
+    for name in OWN_WORDS & vars.keys():
+        context[f"_{name}"] = context[name]
     token = budget.set(Budget(TIME_LIMIT))
     try:
         return _compiled(template, known).render(context)

@@ -14,7 +14,7 @@ from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed
 from tui_eval.guard import yaml_lines
 from tui_eval.guard.paths import confine
-from tui_eval.scripting.templates import TemplateError, is_partial, render_value
+from tui_eval.scripting.templates import TemplateError, including, is_partial, render_value
 
 _FILE = "file://"
 _OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".rb")
@@ -25,6 +25,7 @@ def rendered(value: Any, evidence: Evidence) -> Any:
 
     Raises:
         CannotJudge: a template that cannot be rendered.
+        NeedsTrust: it includes a file outside the project root.
     """
     if not isinstance(value, str | list):
         return value
@@ -33,8 +34,10 @@ def rendered(value: Any, evidence: Evidence) -> Any:
         # A prompt with an unbalanced tag is printed as it is; an assertion's value is not.
         if isinstance(text, str) and "{" in text and is_partial(text):
             raise CannotJudge(f"Template render error: a tag is not closed in {_short(text)}")
+    services = evidence.services
     try:
-        return render_value(value, evidence.vars, env=evidence.services.env)
+        with including(services.base, services.root, services.trust):
+            return render_value(value, evidence.vars, env=services.env)
     except TemplateError as error:
         raise CannotJudge(f"Template render error: {error}") from error
 

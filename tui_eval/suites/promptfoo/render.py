@@ -16,7 +16,7 @@ from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Compat
 from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
 from tui_eval.scripting.script_host import ScriptError
-from tui_eval.scripting.templates import TemplateError
+from tui_eval.scripting.templates import TemplateError, including
 from tui_eval.suites import yaml_lines
 from tui_eval.suites.promptfoo import prompt_functions
 from tui_eval.suites.promptfoo.environment import Environment
@@ -126,7 +126,8 @@ async def render_case(
             return rendered
         value = await prompt_functions.call(rendered.function, python, host)
         environment = Environment(names, trust)
-        return await where(finish, rendered, value, env=environment, filters=known, compat=compat)
+        with including(suite_base, root, trust):
+            return await where(finish, rendered, value, env=environment, filters=known, compat=compat)
     finally:
         if node is None:
             host.close()
@@ -161,9 +162,10 @@ def _resolved(
             return RenderedCase("", resolved, None, function, settings)
         text = case.turns[0].text if case.turns else ""
         prefix, suffix = _text(options.get("prefix")), _text(options.get("suffix"))
-        prompt = render_prompt(
-            text or "", resolved, prefix, suffix, filters, env=environment, reference=reference
-        )
+        with including(base, root, trust):
+            prompt = render_prompt(
+                text or "", resolved, prefix, suffix, filters, env=environment, reference=reference
+            )
     except (TemplateError, ScriptError) as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
     return _rendered(prompt, resolved, settings, compat)
