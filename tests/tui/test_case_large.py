@@ -20,8 +20,8 @@ from tui_eval.model import Attempt, Entry, Exchange, Verdict
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state import block_layout, json_head, json_lines
-from tui_eval.tui.state.blocks import CLIP, Block
+from tui_eval.tui.state import block_layout, blocks, json_head, json_lines
+from tui_eval.tui.state.blocks import ABOVE, CLIP, Block
 from tui_eval.tui.state.json_lines import value_lines
 from tui_eval.tui.state.lines import pattern, plain, text_lines
 from tui_eval.tui.state.transcript_view import prepared
@@ -158,13 +158,43 @@ def test_what_is_not_shown_for_its_length_is_searched_and_shown_when_found() -> 
     text = "\n".join(f"line {number}" for number in range(60_000))
     block = Block("e1", "tool_result", "result", lambda: text_lines(text), fold=8, size=len(text), raw=text)
     assert len(block.lines()) < 10_000 and block.clipped
-    assert not block.reach(5)
+    assert block.shows(5) and not block.shows(40_000)
     hits = text_pane.find_all([block], pattern("line 40000"))
     assert [hit.line for hit in hits] == [40_000]
-    assert block.reach(40_000)
-    assert plain(block.lines()[40_000]) == "line 40000"
-    assert len(block.lines()) < 60_000  # no more than CLIP characters beyond
-    assert sum(len(plain(line)) for line in block.lines()[40_000:]) <= CLIP
+    block.show(block.about(40_000))
+    numbers = [block.number_of(index) for index in range(len(block.lines()))]
+    assert numbers[:8] == [*range(8)] and numbers[8] == block.gap[1] < 40_000
+    assert [plain(line) for line in block.lines()] == [f"line {number}" for number in numbers]
+    assert block.shows(40_000) and not block.shows(20_000) and not block.shows(59_999) and block.clipped
+    # no more than ABOVE characters before it and CLIP after it
+    assert sum(len(plain(line)) for line in block.lines()) <= ABOVE + CLIP + 200
+    assert [hit.line for hit in text_pane.find_all([block], pattern("line 2000"))][:2] == [2000, 20_000]
+    block.show(block.about(59_999))
+    assert block.shows(59_999) and not block.clipped
+    block.back_to_the_beginning()
+    assert block.shows(5) and plain(block.lines()[100]) == "line 100" and not block.shows(59_999)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=300), st.integers(0, 10), st.data())
+def test_a_place_far_down_is_shown_with_what_stands_about_it(
+    lengths: list[int], fold: int, data: st.DataObject
+) -> None:
+    texts = [f"{number} {'x' * length}" for number, length in enumerate(lengths)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "CLIP", 900)
+        patch.setattr(blocks, "ABOVE", 200)
+        block = Block("k", "part", "", lambda: text_lines("\n".join(texts)), fold=fold, limit=900)
+        for number in data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=4)):
+            there = text_pane.reached(block, number)
+            if there is not None:
+                block.show(there)
+            shown = {block.number_of(index): plain(line) for index, line in enumerate(block.lines())}
+            assert shown[number] == texts[number] and block.shows(number)
+            assert all(texts[at].startswith(text[:900]) for at, text in shown.items())
+            assert len(shown) == len(block.lines()) and block.clipped == (max(shown) < len(texts) - 1)
+            missing = [at for at in range(max(shown)) if at not in shown]
+            assert missing == [*range(*block.gap)]
 
 
 def test_folded_blocks_that_are_searched_keep_no_lines() -> None:

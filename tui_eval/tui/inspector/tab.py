@@ -74,6 +74,11 @@ class InspectorTab(Horizontal):
         """To the next or previous tool call; what to say where there is none."""
         return "no tool calls here"
 
+    @property
+    def searching(self) -> bool:
+        """Whether a search goes on in a thread."""
+        return self.text is not None and self.text.searching
+
     def find(self, query: str) -> int:
         """Look for a text; how often it is there."""
         return self.text.find(query) if self.text is not None else 0

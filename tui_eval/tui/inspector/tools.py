@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 
@@ -10,18 +12,25 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Entry
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.state.blocks import Block, with_heads
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.entry_blocks import entry_block
-from tui_eval.tui.state.lines import pattern, plain
+from tui_eval.tui.state.lines import pattern
 from tui_eval.tui.state.span_view import span_blocks, spans_of
+from tui_eval.tui.state.tools_search import next_with
 from tui_eval.tui.state.tools_view import CallRow, detail, rows
-from tui_eval.tui.state.waterfall import bars
+from tui_eval.tui.state.transcript_view import is_large
+from tui_eval.tui.state.waterfall import Bar, bars
 from tui_eval.tui.widgets.call_table import CallTable
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
-from tui_eval.tui.widgets.text_pane import TextPane
+from tui_eval.tui.widgets.text_pane import AT_ONCE, SEARCHING, TELL, TextPane
+
+MANY = 400
+"""Entries of a transcript from which on its calls are made ready in a thread."""
 
 
 class ToolsTab(InspectorTab):
@@ -44,6 +53,14 @@ class ToolsTab(InspectorTab):
         self._calls: list[CallRow] = []
         self.timed = False
         self._resting: Timer | None = None
+        self._generation = 0
+        self._detailing = 0
+        self._detailed: tuple[CallRow | None, Bar | None] = (None, None)
+        self._query = ""
+        self._search = 0
+        self._looking = False
+        self._then = 0
+        self._found_in: CallRow | None = None
 
     def compose(self) -> ComposeResult:
         """Titles, calls, detail."""
@@ -72,16 +89,32 @@ class ToolsTab(InspectorTab):
         return [pane for pane in (self.table, self.text) if pane.display]
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
-        """Show an attempt's calls, from the first that failed or was not as expected."""
+        """Show an attempt's calls, from the first that failed or was not as expected; many, or large ones, are
+        made ready in a thread."""
         self._content = content
-        if content.attempt is not self._attempt:
-            self._attempt = content.attempt
-            self._calls = rows(content.attempt) if content.attempt else []
-        calls = self._calls
+        attempt = content.attempt
+        self._generation += 1
+        self._end_search()
+        if attempt is None or attempt is self._attempt:
+            self._attempt, self._calls = attempt, self._calls if attempt is not None else []
+            self._draw(keep=keep)
+        elif is_large(attempt) or len(attempt.transcript) > MANY:
+            made = partial(self._made, self._generation, attempt, keep)
+            run_in_thread(self.app, partial(rows, attempt), made, name="calls", opens=not keep)
+        else:
+            self._made(self._generation, attempt, keep, rows(attempt))
+
+    def _made(self, generation: int, attempt: Attempt, keep: bool, calls: list[CallRow]) -> None:
+        if generation == self._generation and stands(self):
+            self._attempt, self._calls = attempt, calls
+            self._draw(keep=keep)
+
+    def _draw(self, *, keep: bool) -> None:
+        calls, attempt = self._calls, self._attempt
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
         # Without calls there is nothing but spans to show.
-        timed = self.timed or (not calls and content.attempt is not None and bool(spans_of(content.attempt)))
-        shown = bars(content.attempt, calls) if content.attempt and timed else []
+        timed = self.timed or (not calls and attempt is not None and bool(spans_of(attempt)))
+        shown = bars(attempt, calls) if attempt is not None and timed else []
         if not calls and not shown and self.table.has_focus:
             self.text.focus()
         self.set_class(not calls and not shown, "-empty")
@@ -95,7 +128,7 @@ class ToolsTab(InspectorTab):
 
     def toggle_times(self) -> str:
         """Bars over time instead of the table, or the table again; what to say."""
-        if self._content is None or self._content.attempt is None:
+        if self._content is None or self._attempt is None or self._content.attempt is not self._attempt:
             return "times stand here when the attempt is done"
         here = self.table.call_index
         self.timed = not self.timed
@@ -118,21 +151,35 @@ class ToolsTab(InspectorTab):
         self._sized()
 
     def _detail(self, *, keep: bool) -> None:
-        attempt = self._content.attempt if self._content else None
+        attempt, row, bar = self._attempt, self.table.call, self.table.bar
+        self._detailed = (row, bar)
+        self._detailing += 1
+        rendered, only = self.rendered, self.only
+        make: Callable[[], list[Block]]
         if attempt is None:
             self.text.set_blocks([], keep=False)
             return
-        row, bar = self.table.call, self.table.bar
         if bar is not None and bar.span is not None:
-            self.text.set_blocks(span_blocks(bar.span, rendered=self.rendered), keep=keep)
-            return
-        if row is None and bar is not None and bar.entry >= 0:
+            make = partial(span_blocks, bar.span, rendered=rendered)
+        elif row is None and bar is not None and bar.entry >= 0:
             entry = attempt.transcript[bar.entry]
-            block = entry_block(bar.entry, entry, {}, rendered=self.rendered, several=True)
-            self.text.set_blocks([block], keep=keep)
+            make = partial(_of_entry, bar.entry, entry, rendered)
+        else:
+            make = partial(detail, attempt, row, rendered=rendered, only_failing=only)
+        if row is None or row.length <= AT_ONCE:
+            self._show_detail(self._detailing, keep, make())
             return
-        blocks = detail(attempt, row, rendered=self.rendered, only_failing=self.only)
+        shown = partial(self._show_detail, self._detailing, keep)
+        run_in_thread(self.app, partial(with_heads, make), shown, name="call", opens=not keep)
+
+    def _show_detail(self, detailing: int, keep: bool, blocks: list[Block]) -> None:
+        if detailing != self._detailing or not stands(self):
+            return
         self.text.set_blocks(blocks, keep=keep)
+        if self._found_in is not None and self._found_in is self.table.call:
+            self._found_in = None
+            if self.text.find(self._query) != SEARCHING:
+                self.post_message(TextPane.Searched(self.text))
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
@@ -141,7 +188,12 @@ class ToolsTab(InspectorTab):
             # a key that is held costs its two rows; what stands below follows when it rests
             if self._resting is not None:
                 self._resting.stop()
-            self._resting = self.set_timer(REST, partial(self._detail, keep=False))
+            self._resting = self.set_timer(REST, self._rested)
+
+    def _rested(self) -> None:
+        if self._detailed != (self.table.call, self.table.bar):
+            self._end_search()
+            self._detail(keep=False)
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:
@@ -170,35 +222,93 @@ class ToolsTab(InspectorTab):
         self.table.move_to_call(next(i for i, row in enumerate(calls) if row.turn == wanted))
         return ""
 
+    # -- finding
+
+    @property
+    def searching(self) -> bool:
+        """Whether this call or the others are looked through in a thread."""
+        return self._looking or self.text.searching
+
     def find(self, query: str) -> int:
-        """Look for a text in this call, else go to the next call that has it."""
+        """Look for a text in this call, else in the others: the next that has it is gone to."""
+        self._end_search()
         self._query = query
         found = self.text.find(query)
-        return found or (1 if self._next_with(1) else 0)
+        if not query or found not in (0, SEARCHING):
+            return found
+        if found == 0:
+            self._look_on(1)
+        else:
+            self._then = 1
+        return SEARCHING if self.searching else 0
 
     def find_next(self, step: int) -> tuple[int, int]:
         """The next place in this call, or the next call with one."""
+        before = self.text.places[0]
         number, count = self.text.find_next(step)
-        if count and not (number == 1 and step > 0 and len(self.table.rows) > 1) and number:
-            return number, count
-        if self._next_with(step):
-            return self.text.find_next(0) if self.text.find(self._query) else (0, 0)
+        round_the_end = number <= before if step > 0 else number >= before
+        if step and self._query and not self.text.searching and (not count or (before and round_the_end)):
+            self._look_on(step)
+            return (0, 0) if self._looking else (number, count)
         return number, count
 
-    def _next_with(self, step: int) -> bool:
-        """Go to the nearest other call whose name, arguments or result hold the text."""
-        attempt = self._content.attempt if self._content else None
-        wanted = pattern(getattr(self, "_query", "") or "\0")
-        if attempt is None:
-            return False
-        count = len(self.table.rows)
-        here = max(self.table.call_index, 0)
-        for offset in range(1, count):
-            index = (here + step * offset) % count
-            blocks = detail(attempt, self.table.rows[index], rendered=self.rendered)
-            if any(wanted.search(plain(line)) for block in blocks for line in block.lines()):
-                self.table.move_to_call(index)
-                self._detail(keep=False)
-                self.text.find(self._query)
-                return True
-        return False
+    @on(TextPane.Searched)
+    def _searched(self, event: TextPane.Searched) -> None:
+        """Nothing in this call: on to the others."""
+        if not event.words and self._then and not self.text.places[1]:
+            event.stop()
+            self._look_on(self._then)
+        if not event.words:
+            self._then = 0
+
+    def _end_search(self) -> None:
+        self._search += 1
+        self._looking, self._then, self._found_in = False, 0, None
+
+    def _look_on(self, step: int) -> None:
+        """Look through the other calls in a thread."""
+        attempt, calls = self._attempt, self._calls
+        self._end_search()
+        if attempt is None or not calls or (len(calls) == 1 and self.table.call is not None):
+            return
+        self._looking, number, told = True, self._search, time.monotonic()
+
+        def progress(done: int, total: int) -> bool:
+            nonlocal told
+            if time.monotonic() - told > TELL and number == self._search:
+                told = time.monotonic()
+                words = f"searching… {done:,} of {total:,} calls"
+                self.app.call_later(self._tell, number, words)
+            return number == self._search
+
+        here = self.table.call_index if self.table.call is not None else -1
+        work = partial(
+            next_with,
+            attempt,
+            calls,
+            here,
+            step,
+            pattern(self._query),
+            rendered=self.rendered,
+            progress=progress,
+        )
+        run_in_thread(self.app, work, partial(self._looked, number), name="find")
+
+    def _tell(self, number: int, words: str) -> None:
+        if number == self._search and stands(self):
+            self.post_message(TextPane.Searched(self.text, words))
+
+    def _looked(self, number: int, index: int | None) -> None:
+        if number != self._search or not stands(self):
+            return
+        self._looking = False
+        if index is None:
+            self.post_message(TextPane.Searched(self.text))
+            return
+        self._found_in = self._calls[index]
+        self.table.move_to_call(index)
+        self._detail(keep=False)
+
+
+def _of_entry(index: int, entry: Entry, rendered: bool) -> list[Block]:
+    return [entry_block(index, entry, {}, rendered=rendered, several=True)]

@@ -136,8 +136,7 @@ class CaseFinding(CasePart, inherit_bindings=False):
             await self.action_find()
             return
         found = self.tab.find_next(step)
-        searching = self.tab.text is not None and self.tab.text.searching
-        self.say("searching…" if searching and not found[1] else self._found(found))
+        self.say("searching…" if self.tab.searching and not found[1] else self._found(found))
 
     @on(TextPane.Searched)
     def _searched(self, event: TextPane.Searched) -> None:

@@ -59,9 +59,9 @@ class Layout:
         if line < 0:
             return first
         end = self.firsts[block + 1] if block + 1 < len(self.firsts) else len(self.rows)
-        starts = [(row.line, row.start) for row in self.rows[first:end] if row.line >= 0]
-        at = bisect_right(starts, (line, character)) - 1
-        return first + max(at, 0)
+        shown = [place for place in range(first, end) if self.rows[place].line >= 0]
+        at = bisect_right(shown, (line, character), key=lambda place: self.rows[place][1:3]) - 1
+        return shown[max(at, 0)] if shown else first
 
 
 class Layouter:
@@ -105,7 +105,12 @@ class Layouter:
         lines = block.head()[: block.fold] if folded else block.lines()
         rows: list[tuple[int, int, int, Line]] = []
         limit = block.fold * 3 if folded else 0
-        for number, line in enumerate(lines):
+        gap = block.gap if not folded else (0, 0)
+        for index, line in enumerate(lines):
+            if gap[1] and index == gap[0]:
+                words = f"… {gap[1] - gap[0]:,} lines not shown here: p shows all, ← and → the beginning"
+                rows.append((-1, 0, 0, (Span(words, "note"),)))
+            number = index if folded else block.number_of(index)
             rows.extend((number, *piece) for piece in self._wrapped(line, limit))
             if limit and len(rows) >= limit:
                 rows = rows[:limit]
@@ -124,7 +129,7 @@ class Layouter:
 
     @staticmethod
     def _rest(block: Block) -> str:
-        if block._lines is not None:
+        if block._lines is not None and not block.gap[1]:
             return f"{len(block.lines()) - block.fold:,} more lines, "
         return f"{size(block.size)} characters, " if block.size else ""
 

@@ -7,9 +7,11 @@ at. Folding, clipping and finding work on blocks; the width of a screen comes in
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from tui_eval.tui.state.lines import Line, cut, plain
 
@@ -17,9 +19,20 @@ CLIP = 64_000
 """Characters of one block that are shown when it is unfolded; `p` shows all of them, and a search more of them
 where it finds something there."""
 SEARCHED = 2_000_000
-"""Characters of one block that are searched, and shown at most."""
+"""Characters of one block that are searched."""
+ABOVE = CLIP // 4
+"""Characters that are shown before a line far down in a block."""
 
 Source = Callable[[], Iterator[Line]]
+
+
+class Reached(NamedTuple):
+    """What a block shows where a place far down in it was gone to: its first lines and those about the place, the
+    lines left out between them, and whether there are more after them."""
+
+    lines: list[Line]
+    gap: tuple[int, int]
+    clipped: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +44,7 @@ class Block:
     `label_style` its style. `source` makes the lines; `fold` is the number of lines shown while
     folded (0: never folded) and `size` its characters where known. `failing` marks what `i` keeps. `raw`
     is the text that the lines are made of where that is long: a search looks there before it makes lines.
+    `gap` are the lines, from one up to before another, that are left out where a place far down is shown.
     """
 
     key: str
@@ -47,11 +61,13 @@ class Block:
     clipped: bool = False
     limit: int = CLIP
     raw: str = ""
+    gap: tuple[int, int] = (0, 0)
     _lines: list[Line] | None = field(default=None, repr=False)
     _head: list[Line] | None = field(default=None, repr=False)
 
     def lines(self) -> list[Line]:
-        """All lines up to `limit` characters; `clipped` tells whether there are more."""
+        """All lines up to `limit` characters (or those about a place far down, see `gap`); `clipped` tells whether
+        there are more after them."""
         if self._lines is None:
             made, self.clipped = self._made(self.limit)
             self._lines = made  # whole: a search in a thread may look at them
@@ -72,8 +88,8 @@ class Block:
 
     def all_lines(self) -> Iterator[Line]:
         """The lines that are searched, beyond those that are shown too; they are not kept."""
-        if self._lines is not None and not self.clipped:
-            yield from self._lines
+        if self._whole:
+            yield from self._lines or ()
             return
         room = SEARCHED
         for line in self.source():
@@ -82,24 +98,64 @@ class Block:
                 return
             yield line
 
-    def reach(self, number: int) -> bool:
-        """Have a line and what follows it shown, where it lies beyond `limit`; whether anything changed."""
-        shown = len(self.lines())
-        if not self.clipped or number < shown - 1:
+    @property
+    def _whole(self) -> bool:
+        """Whether all lines are there."""
+        return self._lines is not None and not self.clipped and not self.gap[1]
+
+    def number_of(self, index: int) -> int:
+        """The number of the line at a place among those shown."""
+        first, after = self.gap
+        return index if index < first else index + after - first
+
+    def shows(self, number: int) -> bool:
+        """Whether a line is among those shown when it is unfolded, whole."""
+        lines, (first, after) = self.lines(), self.gap
+        if first <= number < after:
             return False
-        length = 0
-        for index, line in enumerate(self.all_lines()):
-            length += len(plain(line)) + 1
-            if index >= number:
+        shown = number if number < first else number - after + first
+        return not self.clipped or shown < len(lines) - 1
+
+    def about(self, number: int) -> Reached:
+        """What is to be shown so that a line far down is: the beginning as it is folded, then the lines about it.
+        All lines up to there are made, so of a long block call it in a thread; nothing of the block changes."""
+        about: deque[Line] = deque()
+        first: list[Line] = []
+        total = ahead = 0
+        after = CLIP
+        clipped, count = False, 0
+        for at, line in enumerate(self.source()):
+            length = len(plain(line)) + 1
+            total += length
+            after -= length if at > number else 0
+            if total > SEARCHED or after < 0:
+                clipped = True
                 break
-        self.limit = min(length + CLIP, SEARCHED)
+            count = at + 1
+            if at < self.fold:
+                first.append(_shortened(line, CLIP))
+                continue
+            about.append(line if at == number else _shortened(line, CLIP))
+            ahead += length if at < number else 0
+            while at <= number and ahead > ABOVE and len(about) > 1:
+                ahead -= len(plain(about.popleft())) + 1
+        begin = count - len(about)
+        return Reached([*first, *about], (len(first), begin) if begin > len(first) else (0, 0), clipped)
+
+    def show(self, reached: Reached) -> None:
+        """Show what was found to be about a place."""
+        self._lines, self.gap, self.clipped = reached
         self.version += 1
-        self._lines = None
-        return True
+
+    def back_to_the_beginning(self) -> None:
+        """Show the beginning again, as at first."""
+        if self.gap[1]:
+            self._lines, self.gap = None, (0, 0)
+            self.version += 1
 
     def head(self) -> list[Line]:
         """Two lines more than are shown while folded, so that one can tell whether folding pays."""
-        if self._lines is not None:
+        if self._lines is not None and not self.gap[1]:
             return self._lines[: self.fold + 2]
         if self._head is None:
             self._head = [_shortened(line, CLIP) for line in islice(self.source(), self.fold + 2)]
@@ -108,7 +164,7 @@ class Block:
     def may_hold(self, words: Sequence[str], phrase: str = "") -> bool:
         """Whether all these words (in lower case) may be in it; lines are not made for that. `phrase` are the
         words with the blanks between them, where they can only stand so in a text."""
-        if not self.raw or (self._lines is not None and not self.clipped):
+        if not self.raw or self._whole:
             return True
         text = self.raw.lower()
         if phrase:
@@ -135,3 +191,11 @@ def _shortened(line: Line, limit: int) -> Line:
 
 def _characters(lines: list[Line]) -> int:
     return sum(len(plain(line)) for line in lines)
+
+
+def with_heads(make: Callable[[], list[Block]]) -> list[Block]:
+    """Blocks with what is shown of them while they are folded made already; of long ones call it in a thread."""
+    blocks = make()
+    for block in blocks:
+        block.head()
+    return blocks

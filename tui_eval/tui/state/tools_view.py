@@ -11,6 +11,7 @@ import msgspec
 from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.amounts import duration, size
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.json_head import LONG
 from tui_eval.tui.state.json_lines import dumped, parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.span_view import trace_blocks
@@ -20,7 +21,8 @@ from tui_eval.tui.state.verdict_lines import about_tools, brief, label_of, word_
 
 
 class CallRow(NamedTuple):
-    """One call as the table shows it. `verdict` names what an assertion says of it."""
+    """One call as the table shows it. `verdict` names what an assertion says of it, `length` is its result's in
+    characters."""
 
     call: Call
     number: int
@@ -31,16 +33,18 @@ class CallRow(NamedTuple):
     size: str
     error: str
     verdict: str
+    length: int = 0
 
 
 def rows(attempt: Attempt) -> list[CallRow]:
     """All calls in order."""
     made: list[CallRow] = []
+    about = [(verdict, {one["tool"] for one in expected_tools(verdict)}) for verdict in attempt.verdicts]
     for number, call in enumerate(pair(attempt.transcript), 1):
         result = call.result_entry
         value = None if result is None else result.result if result.result is not None else result.text
         length = len(value) if isinstance(value, str) else _length(value)
-        related = [v for v in attempt.verdicts if concerns(v, call)]
+        related = [v for v, tools in about if call.name in tools and v.turn in (None, call.entry.turn)]
         worst = next((v for v in related if not v.passed), related[0] if related else None)
         made.append(
             CallRow(
@@ -53,6 +57,7 @@ def rows(attempt: Attempt) -> list[CallRow]:
                 size(length) if length else "",
                 one_line(call.error or ("" if result is not None else "no result"), 200),
                 word_of(worst) if worst else "",
+                length,
             )
         )
     return made
@@ -81,10 +86,15 @@ def concerns(verdict: Verdict, call: Call) -> bool:
 
 
 def detail(
-    attempt: Attempt, row: CallRow | None, *, rendered: bool = True, only_failing: bool = False
+    attempt: Attempt,
+    row: CallRow | None,
+    *,
+    rendered: bool = True,
+    only_failing: bool = False,
+    alone: bool = False,
 ) -> list[Block]:
     """The selected call: what was expected of it beside what it was given, then its result; after
-    it the assertions on tools that no call satisfies."""
+    it the assertions on tools that no call satisfies (not where it is wanted `alone`)."""
     blocks: list[Block] = []
     if row is not None:
         call = row.call
@@ -125,7 +135,6 @@ def detail(
             )
         if result is not None and (result.result is not None or result.text or not call.error):
             value = result.result if result.result is not None else result.text
-            length = len(value) if isinstance(value, str) else 0
             source = partial(_or_nothing, value, rendered)
             blocks.append(
                 Block(
@@ -136,14 +145,18 @@ def detail(
                     row.turn,
                     "role-tool_result",
                     200,
-                    length,
+                    row.length,
+                    raw=value if isinstance(value, str) and len(value) > LONG else "",
                 )
             )
-    calls = pair(attempt.transcript)
+    if alone:
+        return blocks
+    calls = pair(attempt.transcript) if any(about_tools(verdict) for verdict in attempt.verdicts) else []
+    called = {place for call in calls for place in ((call.name, None), (call.name, call.entry.turn))}
     for index, verdict in enumerate(attempt.verdicts):
         if (
             about_tools(verdict)
-            and not any(concerns(verdict, call) for call in calls)
+            and not any((one["tool"], verdict.turn) in called for one in expected_tools(verdict))
             and not (only_failing and verdict.passed)
         ):
             blocks.append(_verdict(index, verdict))

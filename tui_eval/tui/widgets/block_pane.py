@@ -231,6 +231,8 @@ class BlockPane(LinePane):
         if folded != before:
             index = self.block_index
             self._layouter.folded[block.key] = folded
+            if folded:
+                block.back_to_the_beginning()
             self._lay_out()
             if folded:
                 self.move_to(self._layout.firsts[index])

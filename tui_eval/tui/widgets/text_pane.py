@@ -12,12 +12,13 @@ from textual.message import Message
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.state.block_layout import Hit, find_all, weight
-from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.blocks import Block, Reached
 from tui_eval.tui.state.lines import Mark, pattern
 from tui_eval.tui.widgets.block_pane import BlockPane
 
-AT_ONCE = 1_000_000
-"""Characters up to which a search is done between two keys; beyond them in a thread."""
+AT_ONCE = 100_000
+"""Characters up to which a search is done between two keys, or a place in a block gone to; beyond them in a
+thread."""
 SEARCHING = -1
 """What `find` answers while it goes on."""
 TELL = 0.5
@@ -49,10 +50,12 @@ class TextPane(BlockPane):
         self._search_number = 0
         self._looking = False
         self._asked_at: int | None = None
+        self._going = 0
 
     def set_blocks(self, blocks: Sequence[Block], *, keep: bool = True) -> None:
         """Show other blocks, looked through for what was looked for in those before."""
         self._hits = None
+        self._going += 1
         super().set_blocks(blocks, keep=keep)
         if self._query is not None:
             self._search(self._asked_at if self._looking else None)
@@ -82,19 +85,37 @@ class TextPane(BlockPane):
         if self._hit < 0 and step:
             self._hit = bisect_left([(h.block, h.line) for h in self._hits], self._here()) - (step > 0)
         self._hit = (self._hit + step) % len(self._hits)
-        hit = self._hits[self._hit]
         self._mark()
+        self._go(self._hits[self._hit])
+        return self._hit + 1, len(self._hits)
+
+    def _go(self, hit: Hit) -> None:
+        """To a place; what lies far down in a long block is made in a thread, and gone to unless the person has
+        moved meanwhile."""
+        self._going += 1
         block = self.blocks[hit.block]
-        reached = block.reach(hit.line)
+        if weight((block,)) <= AT_ONCE or hit.line < len(block.head()) - 2:
+            self._arrive(hit, reached(block, hit.line))
+            return
+        found = partial(self._found_place, self._going, hit, self.cursor)
+        run_in_thread(self.app, partial(reached, block, hit.line), found, name="place")
+
+    def _found_place(self, going: int, hit: Hit, cursor: int, there: Reached | None) -> None:
+        if going == self._going and stands(self) and self.cursor == cursor:
+            self._arrive(hit, there)
+
+    def _arrive(self, hit: Hit, there: Reached | None) -> None:
+        block = self.blocks[hit.block]
+        if there is not None:
+            block.show(there)
         if self._layouter.is_folded(block):
             self._layouter.folded[block.key] = False
-            reached = True
-        if reached:
+            self._lay_out()
+        elif there is not None:
             self._lay_out()
         self.following = False
         self.move_to(self._layout.row_of(hit.block, hit.line, hit.start))
         self.refresh()
-        return self._hit + 1, len(self._hits)
 
     @property
     def places(self) -> tuple[int, int]:
@@ -175,6 +196,11 @@ class TextPane(BlockPane):
     def rows_text(self) -> str:
         """The whole text with its roles, folded and clipped parts too."""
         return whole_text(self.blocks)
+
+
+def reached(block: Block, line: int) -> Reached | None:
+    """What a block is to show so that a line of it is shown; None where it is shown already."""
+    return None if block.shows(line) else block.about(line)
 
 
 def whole_text(blocks: Sequence[Block]) -> str:
