@@ -18,6 +18,12 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 
 
 @pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys typed ahead wait for what the one before them opens, however busy the machine is."""
+    monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 20.0)
+
+
+@pytest.fixture(autouse=True)
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pilot goes on when the app has done everything (see `settling`)."""
     import textual.app

@@ -26,6 +26,7 @@ class Terminal:
         self.screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self.screen)
         self.output = b""
+        self._at_end = False
         values = {
             **os.environ,
             "TERM": "xterm-256color",
@@ -60,8 +61,9 @@ class Terminal:
             try:
                 data = os.read(self.handle, 65536)
             except OSError:
-                break
+                data = b""
             if not data:
+                self._at_end = True
                 break
             got += data
             self._stream.feed(data)
@@ -112,9 +114,16 @@ class Terminal:
             self.read(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                self.read(0.2)
+                self._rest()
                 self.status = os.waitstatus_to_exitcode(status)
         return self.status
+
+    def _rest(self) -> None:
+        """What it wrote last may still be on its way on a busy machine: read until nobody can write any more,
+        or, where a program it started still could, for a moment."""
+        end = time.monotonic() + 2
+        while not self._at_end and self.handle >= 0 and time.monotonic() < end:
+            self.read(0.05)
 
     def close(self) -> None:
         """End it, whatever it does."""
