@@ -19,7 +19,7 @@ from tui_eval.config import state_dir
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.encoding import encode_json
 
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 _LINE_LIMIT = 64 * 1024 * 1024
 
 
@@ -153,7 +153,7 @@ class EngineClient:
             try:
                 self._writer.write(encode_json(message) + b"\n")
                 await self._writer.drain()
-                line = await self._reader.readline()
+                line = await self._answer_to(self._numbers)
             except OSError as error:
                 await self._disconnect()
                 raise EngineError(f"the engine is gone: {error}; its log: {self._log()}") from None
@@ -165,8 +165,18 @@ class EngineClient:
             raise EngineError(str(answer.get("error", "the engine refused")))
         return answer
 
+    async def _answer_to(self, number: int) -> bytes:
+        """The line that answers this message; empty where there will be none. Answers that were no longer
+        waited for (their asker was cancelled) come before it."""
+        assert self._reader is not None
+        while line := await self._reader.readline():
+            if json.loads(line).get("id") in (number, None):
+                break
+        return line
+
     async def _ensure(self) -> None:
         ended = self._process is not None and self._process.poll() is not None
+        ended = ended or (self._reader is not None and self._reader.at_eof())
         if self._writer is not None and not self._writer.is_closing() and not ended:
             return
         await self._disconnect()

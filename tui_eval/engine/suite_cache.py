@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from tui_eval import suites
 from tui_eval.config import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
+
+_TICK_NS = 20_000_000
+"""Two changes of a file that are nearer to each other may have the same time."""
 
 
 class SuiteCache:
@@ -28,8 +32,13 @@ class SuiteCache:
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
                 loaded.append(known[1])
                 continue
+            began = time.time_ns()
             suite = suites.load(path, config, trust)
-            self._suites[key] = (_stamp(suite.files or [str(path)], config), suite)
+            stamp = _stamp(suite.files or [str(path)], config)
+            if max(modified for _, modified, _ in stamp) < began - _TICK_NS:
+                self._suites[key] = (stamp, suite)
+            else:  # written while it was read, perhaps, or just before, when another change may look the same
+                self._suites.pop(key, None)
             loaded.append(suite)
         if problems:
             loaded.append(Suite(path="", format="nao", problems=problems))

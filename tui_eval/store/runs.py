@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import secrets
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ DATABASE = "run.db"
 LOCK = "run.lock"
 _RESERVED = 4096
 _LOOKING_SECONDS = 5.0
+_SET_BACK_MS = 60_000
+_id_lock = threading.Lock()
+_newest_id = [0]
 
 # File systems on which SQLite's write-ahead log is known to work: shared memory needs one kernel.
 _LOCAL_FILE_SYSTEMS = frozenset(
@@ -123,10 +127,17 @@ class Store:
 
 
 def new_run_id(now: float | None = None) -> str:
-    """`YYYYMMDD-HHMMSS-mmmxx` (milliseconds and a random part): sorts by time, does not repeat."""
-    seconds = now if now is not None else time.time()
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(seconds))
-    return f"{stamp}-{int(seconds * 1000) % 1000:03d}{secrets.token_hex(1)}"
+    """`YYYYMMDD-HHMMSS-mmmxx` (milliseconds and a random part): sorts by time, does not repeat, also not
+    where one process begins two runs in a millisecond, or its clock is set back a little."""
+    milliseconds = int((now if now is not None else time.time()) * 1000)
+    if now is None:
+        with _id_lock:
+            earlier = _newest_id[0]
+            if 0 <= earlier - milliseconds < _SET_BACK_MS:
+                milliseconds = earlier + 1
+            _newest_id[0] = milliseconds
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(milliseconds // 1000))
+    return f"{stamp}-{milliseconds % 1000:03d}{secrets.token_hex(1)}"
 
 
 class RunLock:

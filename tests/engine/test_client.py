@@ -1,0 +1,64 @@
+"""The client of an engine, and what it keeps between runs, where something comes in between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tui_eval.config import Config
+from tui_eval.engine.client import EngineClient
+from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.guard.trust import Trust
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_is_not_the_next_ones(tmp_path: Path) -> None:
+    asked: asyncio.Queue[dict] = asyncio.Queue()
+    go_on = asyncio.Event()
+
+    async def engine(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            message = json.loads(line)
+            asked.put_nowait(message)
+            await go_on.wait()
+            writer.write(json.dumps({"id": message["id"], "ok": True, "cancelled": message["id"]}).encode())
+            writer.write(b"\n")
+        writer.close()
+
+    socket = tmp_path / "s"
+    async with await asyncio.start_unix_server(engine, str(socket)):
+        (tmp_path / "engine.json").write_text(json.dumps({"socket": str(socket)}))
+        client = EngineClient(tmp_path)
+        await client.attach(tmp_path)
+        first = asyncio.create_task(client.cancel("run"))
+        await asked.get()
+        first.cancel()  # its screen is gone
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        go_on.set()
+        assert [await client.cancel("run") for _ in range(3)] == [2, 3, 4]
+        await client.close()
+
+
+def test_a_suite_written_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "suite.yaml"
+    file.write_text("agent: a\ntest_cases: [{name: one, input: x}]\n")
+    moment = time.time_ns() + 60 * 10**9  # later than the reading begins
+    os.utime(file, ns=(moment, moment))
+    cache, config = SuiteCache(), Config(root=tmp_path)
+
+    def names() -> list[str]:
+        return [case.name for suite in cache.load([file], config, Trust()) for case in suite.cases]
+
+    assert names() == ["one"]
+    # Of the same size, at the same time as far as the file system can tell.
+    file.write_text(file.read_text().replace("one", "two"))
+    os.utime(file, ns=(moment, moment))
+    assert names() == ["two"]
+    os.utime(file, ns=(moment - 120 * 10**9,) * 2)
+    kept = cache.load([file], config, Trust())
+    assert cache.load([file], config, Trust())[0] is kept[0], "what did not change is not read again"
