@@ -128,6 +128,7 @@ ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
     ("INSERT INTO t (a) VALUES (1)", sql(allowedColumns=["insert::t::a"]), True, 1),
     ("UPDATE t SET a=1 WHERE b=2", sql(allowedColumns=["update::null::a", "select::t::b"]), True, 1),
     ("DROP TABLE t", sql(allowedTables=["select::null::t"]), False, 0),
+    ("SELECT * FROM t", sql(allowedTables="select::null::t"), THROWS, 0),
     # Fences end with as many marks as they began with, and sql is all they say.
     ("````sql\nSELECT 1\n````", {"type": "contains-sql"}, True, 1),
     ('```sql title="x"\nSELECT 1\n```', {"type": "contains-sql"}, False, 0),

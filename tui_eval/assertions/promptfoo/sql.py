@@ -79,6 +79,8 @@ def _settings(call: Call) -> tuple[str, list[str], list[str]]:
     if not isinstance(value, dict):
         raise CannotJudge(f"{call.kind} assertion must have a object value.")
     tables, columns = value.get("allowedTables") or [], value.get("allowedColumns") or []
+    if not isinstance(tables, list) or not isinstance(columns, list):
+        raise CannotJudge(f"{call.kind} assertion: allowedTables and allowedColumns must be lists")
     return (
         js.string(value.get("databaseType") or "MySQL"),
         list(map(js.string, tables)),
@@ -149,6 +151,8 @@ def _parsed(text: str, database: str) -> list[Any] | None:
     known = tuple(getattr(exp, name) for name in _STATEMENTS.split() if hasattr(exp, name))
     if not all(isinstance(statement, known) for statement in statements):
         return None
+    if dialect == "mysql":
+        said = _MODIFIERS.sub("SELECT ", said)
     if sql_dialects.refuses(database, said, statements) or _SPACE_FOR_COMMA.search(said):
         return None
     return statements
@@ -158,6 +162,8 @@ _SPACE_FOR_COMMA = re.compile(
     r"\bSELECT (?:(?:ALL|DISTINCT|DISTINCTROW) )*(?!(?:ALL|DISTINCT|DISTINCTROW)\b)[A-Z_]\w* [A-Z_]\w* FROM\b",
     re.ASCII,
 )
+_MODIFIERS = re.compile(r"\bSELECT (?:(?:HIGH_PRIORITY|STRAIGHT_JOIN|SQL_[A-Z_]+) )+")
+"""What MySQL takes between SELECT and the first column."""
 
 
 def _used(statements: list[Any], *, named_too: bool) -> tuple[list[str], list[str]]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tui_eval.assertions.promptfoo import sql_words
+
 _EVERY_LIST = """mysql mariadb postgresql transactsql sqlite bigquery snowflake athena redshift hive trino db2
     flinksql noql"""
 _EVERY = frozenset(_EVERY_LIST.split())
@@ -45,7 +47,28 @@ _FOREIGN = tuple(
         (r"\bJSONB\b", "mysql mariadb transactsql"),
         (r"\bGENERATED ALWAYS AS IDENTITY\b", "mysql mariadb sqlite transactsql"),
         (r"\bEXTRACT \(", "sqlite transactsql"),
-        (r"\bARRAY \[", "mysql mariadb sqlite transactsql"),
+        (r"\bARRAY (?:\[|\"\?\")", "mysql mariadb sqlite transactsql"),
+        (r" == ", _EVERY - {"sqlite"}),
+        (r"\bIN \( \)", _EVERY - {"sqlite"}),
+        (r"\bIS (?:NOT )?DISTINCT FROM\b", "mysql mariadb"),
+        (r"\bGROUPING SETS\b", "mysql mariadb sqlite"),
+        (r"\bPIVOT \(", "mysql mariadb postgresql sqlite"),
+        (r"\b(?:OUTER|CROSS) APPLY\b", _EVERY - {"transactsql"}),
+        (r"\bSTRAIGHT_JOIN\b", _EVERY - {"mysql", "mariadb"}),
+        (r"\bAT TIME ZONE\b", "mysql mariadb sqlite"),
+        (r"\bSTRUCT \( [^()]* AS\b", "mysql mariadb postgresql sqlite transactsql snowflake"),
+        (r"\bALTER COLUMN \S+ TYPE\b", "mysql mariadb sqlite transactsql"),
+        (r"\bINSERT OR \w+ INTO\b", _EVERY - {"sqlite"}),
+        (r"^CREATE .* AUTOINCREMENT\b", "mysql mariadb postgresql transactsql bigquery"),
+        (r"^CREATE .* AUTO_INCREMENT\b", "transactsql bigquery"),
+        (r"^DROP INDEX (?:IF EXISTS )?\S+(?: ;)*$", "mysql mariadb transactsql"),
+        (r" ->>? ", "mariadb transactsql bigquery"),
+        (r"^CREATE TABLE \S+ LIKE\b", "postgresql sqlite"),
+        (r"^DESC(?:RIBE)? ", "postgresql"),
+        (r" : ?= ", _EVERY - {"mysql", "mariadb"}),
+        (r"\bAGAINST \(", "postgresql sqlite transactsql bigquery snowflake"),
+        (r"\bCONVERT \( [^()]* USING\b", "postgresql sqlite bigquery snowflake"),
+        (r"\bINTO \S+ FROM\b", "sqlite bigquery"),
         (r"\bRANK (?:FROM|,)", "mysql"),
     )
 )
@@ -62,8 +85,6 @@ _COMMANDS = tuple(
         (r"EXEC \S", "transactsql"),
     )
 )
-# Every database keeps these for itself, so that they name no column and no table without quotes.
-_RESERVED = frozenset({"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "JOIN", "UNION"})
 
 
 def words(tokens: Iterable[Any]) -> str:
@@ -78,8 +99,12 @@ def refuses(database: str, statement_words: str, statements: Iterable[Any]) -> b
 
     if any(database in who and pattern.search(statement_words) for pattern, who in _FOREIGN):
         return True
-    names = (name for statement in statements for name in statement.find_all(exp.Identifier))
-    return any(not name.args.get("quoted") and str(name.this).upper() in _RESERVED for name in names)
+    given = list(statements)
+    if any(
+        isinstance(alias.this, exp.Star) for statement in given for alias in statement.find_all(exp.Alias)
+    ):
+        return True
+    return sql_words.misused(database, given)
 
 
 def is_command(database: str, statement_words: str) -> bool:
