@@ -257,8 +257,11 @@ class ConfigReader:
             if given.get("prompts") not in (None, []):
                 before = list(asked)
                 asked += (p for p in prompts.read(part, given["prompts"], line_of) if p not in before)
-        if all(given.get("prompts") in (None, []) for _, given, _ in parts):
+        if all(given.get("prompts") is None for _, given, _ in parts):
             asked = [prompts.Prompt("{{prompt}}", "{{prompt}}")]
+        elif all(given.get("prompts") in (None, []) for _, given, _ in parts):
+            cure = "list at least one, or leave the key out to send each test's var prompt"
+            reading.problem(reading.name, self.line_of("prompts"), "prompts", "there are none", cure)
         default = self._default(data)
         sources = Sources(reading, self.line_of)
         chunks: Sequence[Sequence[Test]] = [

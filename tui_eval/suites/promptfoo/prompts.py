@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -12,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.suites import yaml_lines
+from tui_eval.suites.promptfoo import prompt_files
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
@@ -148,31 +146,20 @@ def _file(
     config: Any,
 ) -> list[Prompt]:
     kind = path.suffix[1:].lower()
-    if kind in FILES - TEXT_FILES:
+    if kind in FILES - TEXT_FILES or (kind not in FILES and os.access(path, os.X_OK)):
         return [_made(reading, path, shown, function, label, own, config)]
-    text = reading.text(path)
-    parts: list[tuple[str, str | None]]
-    if kind == "txt":
-        parts = [(part, None) for part in _split(text)]
-    elif kind == "jsonl":
-        parts = [(line, None) for line in text.splitlines() if line.strip()]
-    elif kind in ("json", "yaml", "yml"):
-        parts = [(_compact(reading, text, path), None)]
-    elif kind == "csv":
-        parts = _table(text)
-    else:
-        parts = [(text, None)]
-    if not parts:
-        raise Missing(f"{shown} holds no prompt")
+    found = prompt_files.parts(reading, path, kind, shown)
+    alone = len(found) == 1
     result: list[Prompt] = []
-    for index, (raw, named) in enumerate(parts):
+    for index, (raw, named) in enumerate(found):
         if named:
             result.append(Prompt(raw, named, named, own, config))
         elif label:
-            mine = label if len(parts) == 1 else f"{label}: {raw}"
+            mine = prompt_files.labelled(reading, label, shown, kind, raw, alone=alone)
             result.append(Prompt(raw, mine, mine, own, config))
         else:
-            result.append(Prompt(raw, _file_label(shown, kind, raw, index), own, own, config))
+            mine = prompt_files.label(shown, kind, raw, index, alone=alone)
+            result.append(Prompt(raw, mine, own, own, config))
     return result
 
 
@@ -198,55 +185,3 @@ def _made(
     reading.saw(path)
     named = f"{shown}: {raw}" if kind == "py" else shown
     return Prompt(raw, label or named, label or own, own, config, made)
-
-
-def _file_label(shown: str, kind: str, raw: str, index: int) -> str:
-    if kind in ("md", "j2"):
-        return f"{shown}: {raw[:50]}..."
-    return f"Prompt {index + 1} - {raw}" if kind == "csv" else f"{shown}: {raw}"
-
-
-def _split(text: str) -> list[str]:
-    separator = os.environ.get("PROMPTFOO_PROMPT_SEPARATOR") or "---"
-    parts: list[list[str]] = [[]]
-    for line in text.splitlines():
-        if line.strip() == separator:
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    return [whole for part in parts if (whole := "\n".join(part).strip())]
-
-
-def _compact(reading: Reading, text: str, path: Path) -> str:
-    """A JSON or YAML prompt written again as one line; one that is no JSON yet (a template) stays."""
-    if path.suffix == ".json":
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-    else:
-        document = yaml_lines.load(text, reading.relative(path), core=True)
-        if document.problems:
-            return text
-        value = document.value
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, TypeError, RecursionError):
-        return text
-
-
-def _table(text: str) -> list[tuple[str, str | None]]:
-    """A column `prompt` (and `label`), or one prompt a line."""
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    except csv.Error:
-        return [(line, None) for line in text.splitlines() if line.strip()]
-    header = [name.strip() for name in rows[0]] if rows else []
-    if "prompt" in header:
-        at, label = header.index("prompt"), header.index("label") if "label" in header else -1
-        return [
-            (row[at], row[label] if 0 <= label < len(row) and row[label] else None)
-            for row in rows[1:]
-            if at < len(row) and row[at]
-        ]
-    return [(line.strip(), None) for line in text.splitlines() if line.strip()]

@@ -6,6 +6,7 @@ import copy
 import glob as globbing
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 512 * 1024 * 1024
 MOST_GLOBBED = 100_000
+MOST_ALTERNATIVES = 1_000
+_BRACES = re.compile(r"(?<!\{)\{([^{}]*,[^{}]*)\}")
 
 Level = Literal["error", "note"]
 LineOf = Callable[..., int]
@@ -158,7 +161,8 @@ class Reading:
         fixed = Path(*_before_wildcard(parts))
         try:
             confine(self.root, fixed, self.trust, start)
-            found = globbing.iglob(plain, root_dir=start, recursive=True)
+            patterns = _alternatives(plain)
+            found = (f for p in patterns for f in globbing.iglob(p, root_dir=start, recursive=True))
             matches = [p for p, _ in zip(found, range(MOST_GLOBBED), strict=False)]
             paths = sorted({confine(self.root, p, self.trust, start) for p in matches})
             return [p for p in paths if p.is_file()]
@@ -253,7 +257,21 @@ def dotted_key(path: Iterable[Any]) -> str:
 
 def is_pattern(reference: str) -> bool:
     """Whether a reference holds wildcards."""
-    return any(c in reference for c in "*?[")
+    return any(c in reference for c in "*?[") or _BRACES.search(reference) is not None
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """A pattern with `{a,b}` as the patterns that it stands for, at most a thousand."""
+    waiting, found = [pattern], []
+    while waiting and len(found) + len(waiting) <= MOST_ALTERNATIVES:
+        given = waiting.pop(0)
+        braces = _BRACES.search(given)
+        if braces is None:
+            found.append(given)
+        else:
+            before, after = given[: braces.start()], given[braces.end() :]
+            waiting += [before + part + after for part in braces[1].split(",")]
+    return found + waiting
 
 
 def _before_wildcard(parts: tuple[str, ...]) -> Iterable[str]:
