@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import hypothesis
 import polars as pl
 import pytest
+from hypothesis import strategies as st
 
 from tui_eval.frames.compare import compare
 from tui_eval.frames.difference import align
@@ -196,3 +201,28 @@ def test_settings_in_force_are_read_back_as_they_were_given() -> None:
         settings = ComparisonSettings.of(given)
         back = ComparisonSettings.of(settings.shown())
         assert back.explicit == settings.explicit and back.relative == settings.relative
+
+
+_CELLS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(-2, 2)
+    | st.sampled_from(["a", "b ", "2026-01-01"])
+)
+_ROWS = st.lists(st.fixed_dictionaries({"k": st.integers(0, 5), "x": _CELLS, "y": _CELLS}), max_size=6)
+
+
+@hypothesis.settings(deadline=None, max_examples=150)
+@hypothesis.given(_ROWS.filter(bool), _ROWS, st.booleans())
+def test_many_rows_at_a_time_are_the_same_as_one_by_one(
+    expected: list[dict[str, Any]], actual: list[dict[str, Any]], lacks: bool
+) -> None:
+    if lacks:
+        actual = [{"k": row["k"], "x": row["x"]} for row in actual]
+    found = align(expected, actual, columns=["k", "x", "y"])
+    rows = found.rows_with_what_differs(found.different_rows)
+    for number, row in zip(found.different_rows, rows, strict=True):
+        one = found.row(number)
+        assert list(row.cells) == [cell for cell in one.cells if not cell.same]
+        assert replace(row, cells=()) == replace(one, cells=())

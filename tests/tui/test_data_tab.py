@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from tests.tui.attempts import text_failure, wrong_cell
 from tests.tui.case_host import HostApp, host, loaded, screen_text, sees, until
+from tests.tui.test_case_large import happens
 from tui_eval.model import Attempt, DataDetails
+from tui_eval.tui import clipboard
 from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.screens import case_parts
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.state import data_export
+from tui_eval.tui.state.data_export import Ended
+from tui_eval.tui.state.data_view import make
 
 SIZES = [(80, 24), (120, 40), (60, 16)]
 
@@ -137,3 +145,51 @@ async def test_both_modes_take_the_lines_that_they_need(tmp_path: Path, size: tu
         found = lines(app)
         at = next(i for i, line in enumerate(found) if "✓ reference" in line)
         assert "expected" in found[at + 1] or "expected" in found[at + 2]
+
+
+def test_what_is_not_made_to_its_end_leaves_no_file(tmp_path: Path) -> None:
+    attempt = attempt_of([{"a": n} for n in range(18)], [{"a": n} for n in range(100, 118)])
+    assert attempt.data is not None
+    view = make(attempt.data)
+    whole = "".join(view.csv())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_export, "PIECE", 4)
+        told: list[tuple[int, int]] = []
+        assert "".join(view.csv(None, lambda *so_far: not told.append(so_far))) == whole  # type: ignore[func-returns-value]
+        assert told == [(0, 18), (4, 18), (8, 18), (12, 18), (16, 18)]
+        with pytest.raises(Ended) as ended:
+            clipboard.write_pieces(view.csv(None, lambda done, total: done < 8), "x", ".csv", tmp_path)
+    assert ended.value.rows == 8 and not list(tmp_path.iterdir())
+    path = clipboard.write_pieces(view.csv(), "x", ".csv", tmp_path)
+    assert path.read_text() == whole
+
+
+async def test_writing_a_long_difference_says_how_far_it_is_and_can_be_ended(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    held = threading.Event()
+    as_csv, folder = data_export.as_csv, tmp_path / "out"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setattr(data_export, "PIECE", 4)
+    monkeypatch.setattr(case_parts, "TELL", 0.0)
+
+    def held_up(view: Any, limit: Any, progress: Any) -> Any:
+        return as_csv(view, limit, lambda done, total: progress(done, total) and (done != 8 or held.wait(60)))
+
+    monkeypatch.setattr(data_export, "as_csv", held_up)
+    app = host(tmp_path, attempt_of([{"a": n} for n in range(18)], [{"a": n} for n in range(100, 118)]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen, _ = await opened(pilot)
+        await pilot.press("Y")
+        app.screen.post_message(Key("d", "d"))
+        await happens(lambda: "writing… 8 of 18 rows; esc ends it" in screen_text(app))
+        assert list(folder.iterdir())
+        assert screen.back() and not screen.end_writing()
+        held.set()
+        await sees(pilot, "ended after 12 of 18 rows, nothing is written")
+        assert not list(folder.iterdir()) and not screen.back()
+        await pilot.press("Y", "d")
+        await until(pilot, lambda: any("18 rows written to" in line for line in app.logged))
+        (written,) = folder.iterdir()
+        assert len(written.read_text().splitlines()) == 19

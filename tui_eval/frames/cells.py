@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal, overload
 
 import polars as pl
@@ -100,12 +101,16 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 
 def kind_of(value: Any) -> str:
     """What a value is, in one word."""
-    return next((word for types, word in _KINDS if isinstance(value, types)), type(value).__name__)
+    return _kind(type(value))
 
 
-def compared(name: str, one: Pair, e_row: int, a_row: int, same: bool) -> Cell:
-    """The cell of two rows that belong together."""
-    expected, actual = one.expected.cell(e_row), one.actual.cell(a_row)
+@lru_cache
+def _kind(made_of: type) -> str:
+    return next((word for types, word in _KINDS if issubclass(made_of, types)), made_of.__name__)
+
+
+def compared(name: str, one: Pair, expected: Any, actual: Any, same: bool) -> Cell:
+    """The cell of two rows that belong together, with these values."""
     texts = cell_text(expected), cell_text(actual)
     kinds = kind_of(expected), kind_of(actual)
     if same:
@@ -151,6 +156,11 @@ def _short(distance: Decimal) -> str:
     return shortest_text(distance) if distance < 10**15 else str(distance)
 
 
+@lru_cache
+def _exact(tolerance: float) -> Decimal:
+    return Decimal(str(tolerance))
+
+
 def _distance(one: Pair, expected: Any, actual: Any) -> tuple[Decimal, Decimal] | None:
     """How far two numbers are apart and how far they might be; None where one of them is none."""
     number = read_number(actual) if isinstance(actual, str) else actual
@@ -158,8 +168,9 @@ def _distance(one: Pair, expected: Any, actual: Any) -> tuple[Decimal, Decimal] 
     if not isinstance(expected, numbers) or not isinstance(number, numbers) or isinstance(number, bool):
         return None
     try:
-        distance = abs(Decimal(str(number)) - Decimal(str(expected)))
-        allowed = Decimal(str(one.atol)) + Decimal(str(one.rtol)) * abs(Decimal(str(expected)))
+        wanted = Decimal(str(expected))
+        distance = abs(Decimal(str(number)) - wanted)
+        allowed = _exact(one.atol) + _exact(one.rtol) * abs(wanted)
     except ArithmeticError:
         return Decimal("NaN"), Decimal(0)
     return distance, allowed

@@ -62,6 +62,13 @@ class Column:
         assert self.source is not None
         return self.source[index]
 
+    def cells_at(self, rows: pl.Series) -> list[Any]:
+        """The values of some rows, None where there is no row."""
+        if self.raw is not None:
+            return [None if row is None else self.raw[row] for row in rows.to_list()]
+        assert self.source is not None
+        return self.source.gather(rows).to_list()
+
 
 def column_names(side: Side) -> list[str]:
     """The columns of a side, in order of first appearance."""

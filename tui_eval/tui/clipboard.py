@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +93,16 @@ def write_file(text: str, stem: str, folder: Path | None = None) -> Path:
 
 
 def write_pieces(pieces: Iterable[str], stem: str, suffix: str, folder: Path | None = None) -> Path:
-    """`write_file` for a text that comes in pieces."""
+    """`write_file` for a text that comes in pieces. No part of it stays where it cannot be written, or made, to
+    its end."""
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in stem)[:60].strip("-") or "text"
     handle, path = tempfile.mkstemp(prefix=f"tui-eval-{name}-", suffix=suffix, dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        for piece in pieces:
-            file.write(piece.encode("utf-8", "replace"))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in pieces:
+                file.write(piece.encode("utf-8", "replace"))
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
     return Path(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from functools import partial
 
 from textual import on
@@ -11,7 +13,7 @@ from textual.widgets import Input
 from tui_eval.guard.text import clip
 from tui_eval.model import Verdict
 from tui_eval.tui import clipboard
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tab import InspectorTab
@@ -21,9 +23,10 @@ from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.block_layout import MOST_HITS
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.copying import CHOICES, text_of
+from tui_eval.tui.state.data_export import Ended
 from tui_eval.tui.state.transcript_view import build
 from tui_eval.tui.widgets.copy_bar import CopyBar
-from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane, whole_text
+from tui_eval.tui.widgets.text_pane import SEARCHING, TELL, TextPane, whole_text
 
 CSV_COPIED = 2_000
 """Differing rows that `y d` copies; `Y d` writes all of them."""
@@ -48,6 +51,7 @@ class CasePart(Place, inherit_bindings=False):
         self._fresh = False
         self._runs_seen: set[str] = set()
         self._reading_past: CasePointer | None = None
+        self._writing: threading.Event | None = None
 
     @property
     def tab(self) -> InspectorTab:
@@ -83,8 +87,8 @@ class CasePart(Place, inherit_bindings=False):
     def announce(self, words: str) -> None:
         """Something to be read again in the log: beside the tabs, where that has room, else over the screen."""
         self.eval_app.log_line("note", words)
-        if not self.notice(words):
-            self.notify(words, markup=False)
+        if not stands(self) or not self.notice(words):
+            self.app.notify(words, markup=False)
 
     def refuse(self, error: Exception) -> None:
         """What could not be written, in one line."""
@@ -194,22 +198,54 @@ class CaseCopying(CasePart, inherit_bindings=False):
             self.announce(clipboard.copied(self.app, text, what))
 
     def _rows_out(self, tab: DataTab, to_file: bool) -> None:
-        """The differing cells as CSV, made in a thread: there may be millions."""
+        """The differing cells as CSV, made in a thread: there may be millions. It says how far it is, esc ends it."""
         view = tab.view
         if view is None:
             self.say("no rows here")
             return
+        if self._writing is not None:
+            self.say("rows are being written already: esc ends that")
+            return
+        self._writing = writing = threading.Event()
+        told = time.monotonic()
+
+        def progress(done: int, total: int) -> bool:
+            nonlocal told
+            if time.monotonic() - told > TELL:
+                told = time.monotonic()
+                self.app.call_later(self._so_far, writing, done, total)
+            return not writing.is_set()
 
         def write() -> str:
             if not to_file:
-                return "".join(view.csv(CSV_COPIED))
-            path = clipboard.write_pieces(view.csv(), f"{self.content.name}-difference", ".csv")
+                return "".join(view.csv(CSV_COPIED, progress))
+            path = clipboard.write_pieces(view.csv(None, progress), f"{self.content.name}-difference", ".csv")
             return f"difference: {len(view.differing):,} rows written to {path}"
 
         def written(said: str) -> None:
+            self._writing = None
             self.announce(said if to_file else clipboard.copied(self.app, said, "difference"))
 
-        run_in_thread(self.app, write, written, self.refuse, name="write")
+        def failed(error: Exception) -> None:
+            self._writing = None
+            if isinstance(error, Ended):
+                total = len(view.differing)
+                self.announce(f"difference: ended after {error.rows:,} of {total:,} rows, nothing is written")
+            else:
+                self.refuse(error)
+
+        run_in_thread(self.app, write, written, failed, name="write")
+
+    def _so_far(self, writing: threading.Event, done: int, total: int) -> None:
+        if writing is self._writing and not writing.is_set() and stands(self):
+            self.say(f"writing… {done:,} of {total:,} rows; esc ends it")
+
+    def end_writing(self) -> bool:
+        """Let what is being written be; False where nothing is."""
+        if self._writing is None or self._writing.is_set():
+            return False
+        self._writing.set()
+        return True
 
     def _text_of(self, choice: str) -> str:
         """The text behind a letter; in Data the cell's, in Assertions the verdict's under the cursor."""

@@ -192,6 +192,8 @@ class CaseScreen(
         if prompts:
             prompts.first().leave()
             return True
+        if self.end_writing():
+            return True
         if self.tab.has_class("-zoomed"):
             self.action_zoom()
             return True

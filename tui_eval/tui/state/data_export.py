@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tui_eval.guard.text import no_formula
@@ -12,37 +12,62 @@ from tui_eval.tui.state.data_words import reason, summary
 from tui_eval.tui.state.lines import one_line
 
 if TYPE_CHECKING:
+    from tui_eval.frames.cells import Row
     from tui_eval.tui.state.data_view import DataView
 
+PIECE = 2_000
+"""Rows that are made at a time."""
 TITLES = ("status", "expected_row", "actual_row", "column", "expected", "actual", "why")
 
 
-def as_csv(view: DataView, limit: int | None = None) -> Iterator[str]:
+class Ended(Exception):
+    """The person did not wait for the end; `rows` were made."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+
+def as_csv(
+    view: DataView, limit: int | None = None, progress: Callable[[int, int], bool] | None = None
+) -> Iterator[str]:
     """The difference as CSV in pieces: a line for each differing cell, for each cell of a row that is
     missing or extra, for each row in another place (where order counts) and for each missing column; at
-    most `limit` rows. Row numbers count from 1. No cell is a formula (`no_formula`)."""
+    most `limit` rows. Row numbers count from 1. No cell is a formula (`no_formula`).
+
+    Args:
+        progress: Told how many rows of how many are made; the answer False ends it.
+
+    Raises:
+        Ended: it was ended.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(TITLES)
     for name in view.missing_columns:
         writer.writerow(("column missing", "", "", no_formula(name), "", "", ""))
-    rows = view.differing if limit is None else view.differing.head(limit)
-    for index in rows:
-        row = view.difference.row(int(index), apart=True)
-        numbers = ["" if n is None else n + 1 for n in (row.expected_index, row.actual_index)]
-        if view.has_moved(row):
-            writer.writerow(("moved", *numbers, "", "", "", ""))
-        for cell in row.cells:
-            if cell.same or (cell.why == "column missing" and row.status == "different"):
-                continue
-            why = "" if row.status in ("missing", "extra") else reason(cell)
-            texts = (cell.column, cell.expected or "", cell.actual or "", why)
-            writer.writerow((row.status, *numbers, *map(no_formula, texts)))
-        if buffer.tell() > 60_000:
-            yield buffer.getvalue()
-            buffer.seek(0)
-            buffer.truncate()
+    indexes = view.differing if limit is None else view.differing.head(limit)
+    for first in range(0, len(indexes), PIECE):
+        if progress is not None and not progress(first, len(indexes)):
+            raise Ended(first)
+        for row in view.difference.rows_with_what_differs(indexes.slice(first, PIECE)):
+            writer.writerows(_lines(view, row))
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
     yield buffer.getvalue()
+
+
+def _lines(view: DataView, row: Row) -> Iterator[tuple[object, ...]]:
+    numbers = ["" if n is None else n + 1 for n in (row.expected_index, row.actual_index)]
+    if view.has_moved(row):
+        yield ("moved", *numbers, "", "", "", "")
+    for cell in row.cells:
+        if cell.why == "column missing" and row.status == "different":
+            continue
+        why = "" if row.status in ("missing", "extra") else reason(cell)
+        texts = (cell.column, cell.expected or "", cell.actual or "", why)
+        yield (row.status, *numbers, *map(no_formula, texts))
 
 
 def as_text(view: DataView, limit: int = 5000) -> str:

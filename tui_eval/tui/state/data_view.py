@@ -5,7 +5,7 @@ Wraps a `frames.difference.Difference`; asks it only for the rows that are looke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,6 +221,8 @@ class DataView:
         """The rows shown as text for the pager, at most `limit` of them."""
         return data_export.as_text(self, limit)
 
-    def csv(self, limit: int | None = None) -> Iterator[str]:
+    def csv(
+        self, limit: int | None = None, progress: Callable[[int, int], bool] | None = None
+    ) -> Iterator[str]:
         """The difference as CSV in pieces; at most `limit` rows."""
-        return data_export.as_csv(self, limit)
+        return data_export.as_csv(self, limit, progress)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_eval.guard.text import clip
 from tui_eval.tui.state.amounts import count
-from tui_eval.tui.state.lines import Line, Span, dotted, one_line
+from tui_eval.tui.state.lines import Line, Span, dotted, one_line, width_of
 from tui_eval.tui.state.text_difference import difference
 
 if TYPE_CHECKING:
@@ -137,6 +137,14 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
     return [tuple(head), *_sides(cell, row.status == "different" or cell.same, room)]
 
 
+def shortened(lines: list[Line], width: int) -> list[Line]:
+    """An explanation whose first line has one row: without the row's key, where that does not fit."""
+    if not lines or width_of(lines[0]) <= width or len(lines[0]) < 3:
+        return lines
+    name, place, *rest = lines[0]
+    return [(name, Span(place.text.partition(" (")[0], place.style), *rest), *lines[1:]]
+
+
 def _sides(cell: Cell, both: bool, room: int) -> list[Line]:
     kinds = [f"  {kind}" if cell.kinds[0] != cell.kinds[1] else "" for kind in cell.kinds]
     if cell.expected is not None and cell.actual is not None and not cell.same:
@@ -199,17 +207,24 @@ def reason(cell: Cell) -> str:
     return _WORDS.get(cell.why, one_line(cell.why, 160))
 
 
+def _bare(text: str) -> str:
+    """A text without blanks and capitals."""
+    return "".join(text.split()).casefold()
+
+
 def alike(expected: str, actual: str) -> str:
     """What sets two texts apart that look the same; empty where they do not."""
     if len(expected) + len(actual) > 200_000:
         return ""
+    if expected.isascii() and actual.isascii() and _bare(expected) != _bare(actual):
+        return ""  # what the last of them does not make the same none does: most cells of a long difference
     for words, change in (
         ("blanks at the ends", str.strip),
         ("the ends of lines", lambda text: text.replace("\r\n", "\n")),
         ("upper and lower case", str.casefold),
         ("how the same letters are written in Unicode", lambda text: unicodedata.normalize("NFKC", text)),
         ("blanks", lambda text: "".join(text.split())),
-        ("blanks and case", lambda text: "".join(text.split()).casefold()),
+        ("blanks and case", _bare),
     ):
         if change(expected) == change(actual):
             return f"differs only in {words}"
