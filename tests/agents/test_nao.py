@@ -137,7 +137,7 @@ def browser(found: list[str], change: str = "") -> Callable[[str], None]:
         found.append(address)
 
         def visit() -> None:
-            with suppress(OSError), urllib.request.urlopen(address + change, timeout=10) as answer:
+            with suppress(OSError), urllib.request.urlopen(address + change, timeout=60) as answer:
                 answer.read()
 
         threading.Thread(target=visit, daemon=True).start()
@@ -197,8 +197,8 @@ async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pyte
 
         def visit() -> None:
             with suppress(OSError):  # HTTP 400: not this sign-in
-                urllib.request.urlopen(f"{callback}?code=stolen&state=wrong", timeout=10).close()
-            urllib.request.urlopen(f"{callback}?error=denied&state={state[1]}", timeout=10).close()
+                urllib.request.urlopen(f"{callback}?code=stolen&state=wrong", timeout=60).close()
+            urllib.request.urlopen(f"{callback}?error=denied&state={state[1]}", timeout=60).close()
 
         threading.Thread(target=visit, daemon=True).start()
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import JsonServer, OpenAIServer, Planned
+from tests.waiting import until
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
@@ -183,19 +184,12 @@ async def test_command_is_killed_with_its_children(tmp_path: Path) -> None:
     it = agent("command", tmp_path, command=script(tmp_path, code))
     task = asyncio.create_task(talk(it, "x"))
     ready = tmp_path / "ready"
-    for _ in range(1000):
-        if ready.exists():
-            break
-        await asyncio.sleep(0.01)
+    await until(ready.exists)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     for pid in map(int, ready.read_text().split()):
-        for _ in range(500):
-            if not _alive(pid):
-                break
-            await asyncio.sleep(0.01)
-        assert not _alive(pid)
+        await until(lambda pid=pid: not _alive(pid))
 
 
 def _alive(pid: int) -> bool:

@@ -63,10 +63,10 @@ def endpoint() -> Iterator[str]:
     # asyncio.run ends the handshakes that were refused, too; left alone they are complained about later.
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     yield f"https://127.0.0.1:{ports[0]}/"
     loops[0].call_soon_threadsafe(stop.set)
-    thread.join(10)
+    thread.join(60)
     gc.collect()
 
 

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tests" / "data" / "extension"
 
 CONFIG = """\
 agents:
-  friend: {type: greeter, word: hello, timeout: 5}
+  friend: {type: greeter, word: hello, timeout: 60}
   cold: {type: greeter, word: what}
 suites:
   - {path: "*.greet", agent: friend}
@@ -40,7 +40,7 @@ def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     }
     done = subprocess.run(
         [sys.executable, "-m", "tui_eval", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stdout + done.stderr, done.stderr
     return done
@@ -109,7 +109,7 @@ def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "tui_eval", "check", "."],
-        cwd=extended, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        cwd=extended, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 4
     assert "no type of agent is called 'greeter'" in done.stdout

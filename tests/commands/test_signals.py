@@ -103,7 +103,7 @@ def test_a_terminal_without_utf8_gets_letters(project: Path) -> None:
     (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-m", "tui_eval", "run", "."], cwd=project, capture_output=True, env=env, timeout=30
+        [sys.executable, "-m", "tui_eval", "run", "."], cwd=project, capture_output=True, env=env, timeout=60
     )
     assert done.returncode == 0
     assert b"P passed" in done.stdout and max(done.stdout) < 128

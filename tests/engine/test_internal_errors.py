@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.waiting import until
+from tests.waiting import connected, until
 from tui_eval.engine.client import EngineClient
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.reader import RunReader
@@ -45,12 +45,11 @@ async def engine(tmp_path: Path, code: str):
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, str(socket), stderr=asyncio.subprocess.PIPE
     )
-    await until(socket.exists)
     return process, socket
 
 
 async def ask(socket: Path, **message) -> dict:
-    reader, writer = await asyncio.open_unix_connection(socket)
+    reader, writer = await connected(socket)
     writer.write(msgspec.json.encode({"id": 1, **message}) + b"\n")
     answer = json.loads(await reader.readline())
     writer.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.waiting import until
+from tests.waiting import connected, until
 from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.reader import RunReader
@@ -67,6 +67,7 @@ async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -
     await until(lambda: any(row.text == "begin" for row in reader.live(0)))
     os.kill((await client.state())["pid"], signal.SIGKILL)
     await until(lambda: reader.info().state == "interrupted")
+    await until(lambda: client._process is not None and client._process.poll() is not None)
     (root / "agent.script.yaml").write_text(script(0))
     again = await client.resume_run(started.folder)
     assert again.run_id == started.run_id
@@ -81,8 +82,7 @@ async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_pat
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tui_eval.engine.process", "--socket", str(socket), "--unattended", "0.2"
     )
-    await until(socket.exists)
-    reader, writer = await asyncio.open_unix_connection(socket)
+    reader, writer = await connected(socket)
     request = msgspec.to_builtins(RunRequest(paths=[str(root)], step=True))
     writer.write(msgspec.json.encode({"id": 1, "op": "run", "request": request}) + b"\n")
     run = RunReader(Path(json.loads(await reader.readline())["folder"]))

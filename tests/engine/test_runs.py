@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import until
+from tests.waiting import Clock, until
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RunRequest
@@ -98,12 +98,20 @@ async def test_several_agents_are_columns(project) -> None:
     assert sorted(str(row.outcome) for row in reader.attempts()) == ["failed", "passed"]
 
 
-async def test_time_limit_is_an_error_that_keeps_what_was_said(project) -> None:
-    _, reader = await go(project(suite=suite_of("slow"), script=SLOW), timeout=0.3)
+async def test_time_limit_is_an_error_that_keeps_what_was_said(project, monkeypatch) -> None:
+    root = project(suite=suite_of("slow"), script=SLOW.replace("wait: 30", "wait: 3000"))
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], timeout=100))
+    assert active.writer is not None
+    clock = Clock(monkeypatch)
+    running = asyncio.create_task(active.execute())
+    reader = RunReader(active.writer.folder)
+    await until(lambda: any("begin" in row.text for row in reader.live(0)))
+    clock.forward(101)
+    await running
     attempt = reader.attempt(reader.attempts()[0].id)
     assert attempt is not None
-    assert (attempt.outcome, attempt.error) == ("error", "timed out after 0.3 s")
-    assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "timed out after 0.3 s"]
+    assert (attempt.outcome, attempt.error) == ("error", "timed out after 100 s")
+    assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "timed out after 100 s"]
 
 
 async def test_a_running_attempt_says_when_its_limit_strikes(project) -> None:
@@ -115,7 +123,7 @@ async def test_a_running_attempt_says_when_its_limit_strikes(project) -> None:
     await until(lambda: reader.attempts()[0].ends_at is not None)
     row = reader.attempts()[0]
     assert row.ends_at is not None and row.started_at is not None
-    assert 39.5 < row.ends_at - row.started_at < 45
+    assert 39.5 < row.ends_at - row.started_at < 40 + 60
     await active.runner.cancel()
     await running
 

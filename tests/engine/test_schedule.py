@@ -10,6 +10,8 @@ import pytest
 
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
+from tests.waiting import Clock
+from tui_eval.agents.pace import Pace
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import prepare
 from tui_eval.engine.schedule import Schedule
@@ -45,10 +47,19 @@ TURNS = "agent: helper\ntest_cases: [{name: one, messages: [a, b, c]}, {name: tw
 
 
 @pytest.mark.parametrize("kind", ["openai", "scripted"])
-async def test_requests_a_minute_are_requests(project, kind: str) -> None:
+async def test_requests_a_minute_are_requests(project, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five turns are five requests, half a second apart whichever attempt they are of; that time is none
-    of the agent's, nor of a time limit."""
+    of the agent's."""
     times: list[float] = []
+    waited: list[float] = []
+    walls: list[float] = []
+    claim = Pace.claim
+
+    def claimed(pace: Pace) -> float:
+        waited.append(claim(pace))
+        return waited[-1]
+
+    monkeypatch.setattr(Pace, "claim", claimed)
 
     def answer(seen: Seen) -> Planned:
         times.append(time.monotonic())
@@ -59,9 +70,10 @@ async def test_requests_a_minute_are_requests(project, kind: str) -> None:
             "openai": f"type: openai, base_url: '{server.base}', model: mock",
             "scripted": "type: scripted, script: agent.script.yaml",
         }[kind]
-        config = f"agents:\n  helper: {{{helper}, rate: {{requests: 120}}, timeout: 1.2}}\n"
+        config = f"agents:\n  helper: {{{helper}, rate: {{requests: 120}}}}\n"
         root: Path = project(suite=TURNS, script="speed: 0\ndefault: {say: ok}\n", config=config)
         active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+        active.runner._on_done = lambda _job, _number, attempt: walls.append(time.time() - attempt.started_at)
         began = time.monotonic()
         assert await active.execute() == "finished"
         took = time.monotonic() - began
@@ -77,7 +89,37 @@ async def test_requests_a_minute_are_requests(project, kind: str) -> None:
         reader.close()
     attempts = [attempt for attempt in bodies if attempt is not None]
     assert [attempt.error for attempt in attempts] == [None, None]
-    assert sum(attempt.duration_ms or 0 for attempt in attempts) < took * 1000
+    assert sum(waited) > 1
+    assert sum(attempt.duration_ms or 0 for attempt in attempts) <= (sum(walls) - sum(waited) + 0.05) * 1000
+
+
+async def test_waiting_for_the_rate_is_no_time_of_a_limit(project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three requests a minute apart, with half a minute for the attempt."""
+    config = (
+        "agents:\n  helper: {type: scripted, script: agent.script.yaml, rate: {requests: 1}, timeout: 30}\n"
+    )
+    suite = "agent: helper\ntest_cases: [{name: one, messages: [a, b, c]}]\n"
+    root: Path = project(suite=suite, script="speed: 0\ndefault: {say: ok}\n", config=config)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    clock, sleep, passed = Clock(monkeypatch), asyncio.sleep, 0.0
+
+    async def slept(seconds: float, *result: object) -> object:
+        nonlocal passed
+        if seconds > 5:
+            passed += seconds
+            clock.forward(seconds)
+            seconds = 0
+        return await sleep(seconds, *result)
+
+    monkeypatch.setattr(asyncio, "sleep", slept)
+    assert await active.execute() == "finished"
+    assert passed > 110
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    (attempt,) = [reader.attempt(row.id) for row in reader.attempts()]
+    reader.close()
+    assert attempt is not None and attempt.error is None
+    assert attempt.duration_ms is not None and attempt.duration_ms < 30_000
 
 
 async def test_a_retried_request_is_one_more(project) -> None:

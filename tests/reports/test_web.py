@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.ports import free_port
 from tests.store.test_store import attempt, start
 from tests.tui.app_host import LiveRun
 from tests.tui.attempts import HOSTILE
@@ -37,9 +38,7 @@ async def served(tmp_path: Path):
     writer.state("finished", 2000.0)
     writer.close()
     (tmp_path / "tui_eval.yaml").write_text("{}\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     process = begin(tmp_path, port)
 
     def listening() -> bool:
@@ -49,12 +48,12 @@ async def served(tmp_path: Path):
     await until(listening)
     yield f"http://127.0.0.1:{port}", writer.info.id, process
     process.terminate()
-    process.wait(10)
+    process.wait(60)
 
 
 def get(url: str, data: bytes | None = None, **headers: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -85,7 +84,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         command = [sys.executable, "-m", "tui_eval", "server", "--port", port]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4 and "give another with --port" in done.stderr
 
 

@@ -146,13 +146,13 @@ class Server:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, args=(ready,), daemon=True)
         self._thread.start()
-        assert ready.wait(10)
+        assert ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._loop and self._stop and self._thread
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _serve(self, ready: threading.Event) -> None:
         asyncio.run(self.main(lambda: ready.set()))

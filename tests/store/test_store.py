@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from tui_eval.model import Attempt, Case, Entry, Turn, Usage, Verdict
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.index import Index
@@ -84,17 +86,13 @@ def test_viewers_read_only_what_changed_since(project: Path) -> None:
 def test_live_text_is_joined_followed_by_sequence_and_dropped_at_the_end(project: Path) -> None:
     writer, refs = start(project)
     ref = refs[0][0]
-    for piece in ("Hel", "lo ", "you"):
-        writer.live(ref, "assistant", piece)
-    writer.live(ref, "tool_call", "{}", name="search", call_id="1")
+    with writer._thread._wake:  # all of it before the thread looks
+        for piece in ("Hel", "lo ", "you"):
+            writer.live(ref, "assistant", piece)
+        writer.live(ref, "tool_call", "{}", name="search", call_id="1")
     reader = RunReader(writer.folder)
-    deadline = threading.Event()
-    rows = []
-    for _ in range(100):
-        rows = reader.live(0)
-        if rows:
-            break
-        deadline.wait(0.02)
+    asyncio.run(until(lambda: reader.live(0)))
+    rows = reader.live(0)
     assert [(row.kind, row.text, row.name) for row in rows] == [
         ("assistant", "Hello you", ""),
         ("tool_call", "{}", "search"),
