@@ -68,3 +68,16 @@ async def test_a_slip_in_the_configuration(tmp_path, monkeypatch, text, line, wo
 async def test_a_slip_in_a_suite(tmp_path, monkeypatch, text, line, words):
     root = project(tmp_path, {"suites/support.yaml": SUITE, "suites/wrong.yaml": text})
     await opened_from_the_tree(root, monkeypatch, "suites/wrong.yaml", line, words)
+
+
+async def test_lines_name_the_key_and_stand_in_the_order_of_the_file(tmp_path):
+    text = f"{GOOD}  more: {{type: openai, modell: x}}\nruns: {{}}\n"
+    root = project(tmp_path)
+    (root / "tui_eval.yaml").write_text(text)
+    async with running_app(root, (60, 16)) as (app, pilot):
+        await until(lambda: "line 4: runs: not a key" in screen_text(app), pilot)
+        shown = screen_text(app)
+        assert shown.index("line 3: modell: not a key") < shown.index("line 4: runs: not a key")
+        await pilot.press("g", "tab")
+        await until(lambda: "did you mean model" in screen_text(app), pilot)
+        assert "0 cases" not in screen_text(app)

@@ -91,12 +91,34 @@ async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
         run.done(1)
         run.finish()
         await until(lambda: "R rerun failed" in footer(app, size[0]), pilot)
+        await pilot.press("tab")
+        if size[0] < 100:
+            await until(lambda: "tab list" in footer(app, size[0]), pilot)
+        await pilot.press("escape")
+        await until(lambda: "enter open" in footer(app, size[0])[:12], pilot)
         for key in ("comma", "question_mark", "l"):
             await pilot.press(key)
             await until(lambda: isinstance(app.screen, PaperScreen), pilot)
             assert "esc back" in footer(app, size[0])
             await pilot.press("escape")
             await until(lambda: isinstance(app.screen, RunScreen), pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+async def test_the_footer_of_runs_without_one_and_in_the_figures(tmp_path, size):
+    root = project(tmp_path)
+    async with running_app(root, size) as (app, pilot):
+        await pilot.press("H")
+        await until(lambda: "No run yet" in screen_text(app), pilot)
+        await until(lambda: footer(app, size[0]).split() == ["a", "run", "all", "U", "suites", "?", "help", "q", "quit"], pilot)
+        assert "passed" not in screen_text(app)  # no headings over nothing
+        LiveRun(root, ["refund is approved"]).all_done(["failed"])
+        app.screen.load()
+        await until(lambda: "enter open" in footer(app, size[0]), pilot)
+        await pilot.press("tab")
+        await until(lambda: "tab list" in footer(app, size[0]), pilot)
+        await pilot.press("tab")
+        await until(lambda: "space mark" in footer(app, size[0]), pilot)
 
 
 def test_help_lists_every_key_of_the_place():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -21,7 +22,7 @@ from tui_eval.tui.state.case_tree import View, build
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.suites_facts import Looked, facts_line
 from tui_eval.tui.widgets.case_list import CaseList
-from tui_eval.tui.widgets.painting import tail
+from tui_eval.tui.widgets.painting import middle, tail
 
 SIZES = pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
 WIDE = "緑茶を日本語で 🍵 Émile 가나다"
@@ -72,7 +73,10 @@ async def test_questions_fit(tmp_path, size):
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "no: cases that need it will be errors" in screen_text(app), pilot)
         text = screen_text(app)
-        assert "Do you trust" in text and "read /etc/" in text and "yes, this time" in text
+        assert "Do you trust" in text and "yes, this time" in text
+        more = re.search(r"and (\d+) more \(l lists them\)", text)  # nobody trusts what is not counted
+        assert more and text.count("read /etc/") + int(more[1]) == 14
+        assert len(re.findall(r"/\d+ *│", text)) == text.count("read /etc/")  # the file's name is not cut
         await pilot.press("n")
         app.call_later(app.push_screen, AgentQuestion("support", "tui_eval.yaml", 3))
         await until(lambda: isinstance(app.screen, AgentQuestion), pilot)
@@ -108,8 +112,29 @@ async def test_help_stays_in_a_narrow_footer(tmp_path):
             await until(lambda: "? help" in screen_text(app).splitlines()[-1], pilot)
 
 
+async def test_without_colours_one_sees_where_one_types_and_what_is_chosen(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def shown(app, attribute: str) -> str:
+        strips = app.screen._compositor.render_strips()[2:]  # below the list's own cursor
+        return "".join(part.text for strip in strips for part in strip if getattr(part.style, attribute))
+
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("f", "f", "a")
+        await until(lambda: shown(app, "reverse") == "i", pilot)  # of "failed", which is offered
+        await pilot.press("escape", "A")
+        await until(lambda: isinstance(app.screen, RunDialog), pilot)
+        await until(lambda: shown(app, "reverse") == "t", pilot)  # the first letter of the field's hint
+        await pilot.press("escape", "colon")
+        await until(lambda: "Run all shown" in shown(app, "underline"), pilot)
+        await pilot.press("down")
+        await until(lambda: "Run dialog" in shown(app, "underline"), pilot)
+
+
 def test_the_end_of_a_text_is_cut_by_cells():
     assert tail("abc", 3) == "abc" and tail("abcdef", 3) == "…ef"
+    path = "run some/long/folder/check_the_answer.py"
+    assert middle(path, 40) == path and middle(path, 28) == "run some/…heck_the_answer.py"
     assert tail("日本語", 5) == "…本語" and tail("日本語", 4) == "…語" and tail("日", 1) == "…"
 
 

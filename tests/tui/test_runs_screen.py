@@ -396,7 +396,7 @@ async def test_runs_are_filtered_by_their_words(tmp_path, size):
         await until(lambda: [one.run.id for one in screen._list.rows] == [folders[1].name], pilot)
         await sees(app, pilot, "filter: offline 000001 (1)")
         await pilot.press("f", *"zzz", "enter")
-        await sees(app, pilot, "No run is so: F clears the filter")
+        await sees(app, pilot, "No run holds these words: F clears the filter")
         await pilot.press("F")
         await until(lambda: len(screen._list.rows) == 3, pilot)
         await pilot.press("f", *"000002")

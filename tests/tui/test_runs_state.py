@@ -172,7 +172,7 @@ def test_linked_runs_are_not_points_of_their_own():
 
 def test_a_pass_rate_has_its_scale_up_to_all():
     lines = trend_lines([Point("a", 0, 0.5, None, None, None), Point("b", 1, 0.5, None, None, None)], 60, 2)
-    assert plain(lines[0])[10:18].strip() == "" and "to 100%" in plain(lines[0])
+    assert plain(lines[0])[10:18].strip() == "" and "top 100%" in plain(lines[0])
     assert all(width_of(line) <= 60 for line in lines)
     assert trend_lines([], 60, 2) == []
 
@@ -294,6 +294,27 @@ def test_one_test_with_several_prompts_and_agents_is_one_row():
         [Entry("k", "s::a", "a", "s", "nao", agent="x"), Entry("l", "s::a", "a", "s", "nao", agent="y")]
     )
     assert len(plain_case.tests) == 1 and not grid([entries[0]]).worth_it
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_columns_are_told_apart_and_no_time_is_cut(width):
+    entries = [
+        promptfoo("a test of some length", prompt, "copywriter", status="failed", duration_ms=684.0)
+        for prompt in ("terse", "friendly")
+    ]
+    for agent in ("analyst", "customer_support"):
+        entries.append(
+            promptfoo("other", "terse", agent, status="passed", attempts="ppp", duration_ms=61_000.0)
+        )
+    found = grid(entries)
+    heads = plain(title_line(found, width, 0, 0))
+    assert "· terse" in heads and "· frien" in heads
+    row = plain(grid_row(found, found.tests[0], width, 0))
+    assert "684 ms" in row and "684…" not in row
+    assert all(
+        width_of(line) <= width
+        for line in (title_line(found, width, 0, 0), grid_row(found, found.tests[0], width, 0))
+    )
 
 
 def test_a_cell_says_outcome_and_attempts():

@@ -76,6 +76,15 @@ def test_a_turn_after_the_first_is_told_in_narrow_panes_too():
     assert " t3 · " in head_text(pane, running(turn=3), SYMBOLS, 112.0, False)
 
 
+@pytest.mark.parametrize("width", [30, 36, 44])
+def test_a_narrow_head_leaves_facts_out_and_cuts_none(width):
+    view = running(output_tokens=1234)
+    pinned = head_text(Pane(1, (0, 0, width, 10), StreamText(width)), view, SYMBOLS, 112.0, True)
+    assert pinned.endswith("pinned") and cell_len(pinned) <= width
+    pane = Pane(1, (0, 0, width, 10), StreamText(width), follow=False)
+    assert head_text(pane, view, SYMBOLS, 112.0, True).endswith("t follows")
+
+
 @pytest.mark.parametrize("width", [36, 50, 80])
 def test_a_retry_says_why_and_when_wherever_it_fits(width):
     view = running()

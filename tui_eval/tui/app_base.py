@@ -53,8 +53,11 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     CommandPalette > Vertical { margin-top: 2; max-width: 90; }
     CommandPalette #--input { border: none; padding: 0 1; }
     CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; height: 1; padding: 0 1; }
-    CommandPalette CommandList { border: none; }
+    CommandPalette CommandList { border: none; text-wrap: nowrap; text-overflow: ellipsis; }
     CommandPalette CommandList > .option-list--option { text-style: none; }
+    CommandPalette CommandList:ansi { border-bottom: solid ansi_default; }
+    CommandPalette CommandList:ansi > .option-list--option-highlighted { text-style: bold underline; }
+    Input:ansi > .input--cursor, TextArea:ansi:focus .text-area--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }
     """
 
     loader: Loader
@@ -171,9 +174,10 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         answers: Sequence[tuple[str, str, str]],
         on_answer: Callable[[str | None], Any],
         details: Sequence[str] = (),
+        items: Sequence[str] = (),
     ) -> None:
         """Ask over the screen."""
-        self.push_screen(AskScreen(question, answers, details), on_answer)
+        self.push_screen(AskScreen(question, answers, details, items), on_answer)
 
     def tell(self, message: Any) -> None:
         """Post a message to the screens in sight."""

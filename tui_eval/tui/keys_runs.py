@@ -81,6 +81,7 @@ SEARCH_KEYS: tuple[Key, ...] = (
 
 GRID_KEYS: tuple[Key, ...] = (
     Key("grid.next", "tab", "column(1)", "next column (→ too)", "grid", "column"),
+    Key("grid.previous", "shift+tab", "column(-1)", "previous column (← too)", "grid"),
     Key(
         "grid.differing",
         "i",
@@ -89,19 +90,16 @@ GRID_KEYS: tuple[Key, ...] = (
         "grid",
         "only differing",
     ),
-    Key("grid.previous", "shift+tab", "column(-1)", "previous column (← too)", "grid"),
 )
 """Keys of the grid."""
 
 RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *SEARCH_KEYS, *GRID_KEYS)
 
-_OPEN = ("list.open",)
-OPEN_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _OPEN)
-
 
 def _said(words: dict[str, str]) -> tuple[Key, ...]:
-    """Rows of the key table with what they do in one of these places."""
-    return tuple(replace(key, words=words[key.id]) for key in KEYS if key.id in words)
+    """Rows of the key table with what they do in one of these places, in the order of the words."""
+    rows = {key.id: key for key in KEYS}
+    return tuple(replace(rows[name], words=said) for name, said in words.items())
 
 
 RUNS_OPEN_KEYS = _said(
@@ -110,6 +108,8 @@ RUNS_OPEN_KEYS = _said(
         "compare": "two marked runs, or this one with the last of the same cases; agents",
     }
 )
+OPEN_KEYS = _said({"list.open": "open the case where the words are"})
+GRID_OPEN_KEYS = _said({"list.open": "open the case of the cell", "place.grid": "back to the list"})
 COMPARE_OPEN_KEYS = _said(
     {
         "list.open": "both transcripts side by side; on a heading, fold or unfold",

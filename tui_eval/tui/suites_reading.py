@@ -160,11 +160,9 @@ class SuitesReading(Navigation):
                     self.problem(f"could not remember it: {error}")
             self.loader.load()
 
-        for what in dict.fromkeys(wanted):
+        each = list(dict.fromkeys(wanted))
+        for what in each:
             self.log_line("note", f"needs trust: {what}")
-        shown = [f"  {clip(visible(what, newlines=False), 70)}" for what in dict.fromkeys(wanted)][:12]
-        if len(wanted) > 12:
-            shown.append(f"  and {len(wanted) - 12} more (l lists them)")
         self.ask(
             f"Do you trust {self.shown_root}?",
             [
@@ -173,7 +171,8 @@ class SuitesReading(Navigation):
                 ("n", "no", "no: cases that need it will be errors"),
             ],
             answer,
-            ["", "Its suites want to:", *shown],
+            ["", "Its suites want to:"],
+            [clip(what, 300) for what in each],
         )
 
     def _remember(self) -> None:

@@ -13,6 +13,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_eval.guard.text import visible
+from tui_eval.tui.widgets.painting import middle
+
+MOST_ITEMS = 12
+"""Lines of a list in a question, where there is room."""
 
 
 class AskScreen(ModalScreen[str | None]):
@@ -23,7 +27,7 @@ class AskScreen(ModalScreen[str | None]):
     AskScreen { align: center middle; background: $background 60%; }
     AskScreen Vertical { width: auto; min-width: 40; max-width: 76; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
     AskScreen Static { width: auto; min-width: 34; max-width: 70; height: auto; }
-    AskScreen .answers { text-wrap: nowrap; text-overflow: ellipsis; }
+    AskScreen .answers, AskScreen .items { text-wrap: nowrap; text-overflow: ellipsis; }
     AskScreen.-short Vertical { padding: 0 1; }
     AskScreen.-narrow Vertical { max-width: 100%; }
     AskScreen.-narrow Static { max-width: 56; }
@@ -32,13 +36,19 @@ class AskScreen(ModalScreen[str | None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]
 
     def __init__(
-        self, question: str, answers: Sequence[tuple[str, str, str]], details: Sequence[str] = ()
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        details: Sequence[str] = (),
+        items: Sequence[str] = (),
     ) -> None:
-        """`answers` are (key, value, words)."""
+        """`answers` are (key, value, words); `items` stand each on a line of its own, and are counted where
+        there is no room for them."""
         super().__init__()
         self._question = question
         self._answers = list(answers)
         self._details = list(details)
+        self._items = [visible(item, newlines=False) for item in items]
 
     def compose(self) -> ComposeResult:
         """The question, details, answers."""
@@ -51,18 +61,32 @@ class AskScreen(ModalScreen[str | None]):
             yield Static(Text(visible(self._question), style="bold"))
             if self._details:
                 yield Static(Text("\n".join(map(visible, self._details))), classes="details")
+            if self._items:
+                yield Static("", markup=False, classes="items")
             yield Static("", markup=False, classes="gap")
             yield Static(answers, classes="answers")
 
     def on_resize(self) -> None:
-        """The details give way where there is no room for them: what can be answered is always seen."""
-        for details in self.query(".details"):
-            box = self.query_one(Vertical)
-            others = [part for part in self.query(Static) if part is not details]
-            rest = sum(max(1, part.get_content_height(box.size, self.size, 70)) for part in others)
-            details.styles.max_height = max(
-                1, self.size.height - rest - (2 if self.has_class("-short") else 4)
+        """Items, else details give way where there is no room for them: what can be answered is always seen."""
+        for part in self.query(".items" if self._items else ".details").results(Static):
+            others = [other for other in self.query(Static) if other is not part]
+            width = 56 if self.has_class("-narrow") else 70
+            rest = sum(
+                max(1, other.get_content_height(self.query_one(Vertical).size, self.size, width))
+                for other in others
             )
+            room = max(1, self.size.height - rest - (2 if self.has_class("-short") else 4))
+            if self._items:
+                part.update(Text("\n".join(self._listed(min(room, MOST_ITEMS), width))))
+            else:
+                part.styles.max_height = room
+
+    def _listed(self, lines: int, width: int) -> list[str]:
+        """The items in so many lines; the last says how many more there are."""
+        many = len(self._items) if len(self._items) <= lines else max(lines - 1, 0)
+        shown = [middle(f"  {item}", width) for item in self._items[:many]]
+        left = len(self._items) - many
+        return [*shown, f"  and {left:,} more (l lists them)"] if left else shown
 
     def action_leave(self) -> None:
         """No answer."""

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import GRID_KEYS, OPEN_KEYS
+from tui_eval.tui.keys_runs import GRID_KEYS, GRID_OPEN_KEYS
 from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
@@ -45,7 +45,7 @@ class GridScreen(Place, inherit_bindings=False):
 
     TITLE = "Grid"
     BINDINGS: ClassVar = bindings("grid", GRID_KEYS)
-    KEY_SECTIONS = (("The grid", (*OPEN_KEYS, *GRID_KEYS)), ("Moving", keys_in("moving")))
+    KEY_SECTIONS = (("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS)), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
     GridScreen LineLabel { background: $panel; }
     GridScreen .heads { height: 2; }
@@ -86,9 +86,11 @@ class GridScreen(Place, inherit_bindings=False):
 
     def hints(self) -> Sequence[Key]:
         """Seven keys."""
+        own = {key.id: key for key in GRID_KEYS}
         return [
             *keys_of("list.open"),
-            *GRID_KEYS[:2],
+            own["grid.next"],
+            own["grid.differing"],
             *keys_of("case.rerun", "place.grid", "help", "quit"),
         ]
 

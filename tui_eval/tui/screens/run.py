@@ -107,6 +107,9 @@ class RunScreen(RunStreams, inherit_bindings=False):
             last = "run.pause" if run.info.state == "paused" else "case.cancel"
             ids = ("list.open", "pane.next", "failure.next", "stream.zoom", last, "help", "quit")
             return labelled(labelled(keys_of(*ids), "pane.next", "panes"), "run.pause", "go on")
+        if self.is_mounted and self.query_one(LinesPane).has_focus:
+            ids = ("pane.next", "list.open", "failure.next", "case.rerun", "run.failed", "help", "quit")
+            return labelled(keys_of(*ids), "pane.next", "list")
         return keys_of("list.open", "failure.next", "case.rerun", "run.failed", "list.filter", "help", "quit")
 
     def on_descendant_focus(self) -> None:

@@ -73,7 +73,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
     RunDialog.-short .title { margin: 0; }
     RunDialog.-short .estimate { margin: 0; }
     RunDialog.-short .keys { margin: 0; }
-    RunDialog.-short .agents { max-height: 1; }
+    RunDialog.-short .agents { text-wrap: nowrap; text-overflow: ellipsis; }
     """
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
 

@@ -20,7 +20,7 @@ from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.runs_loader import load_facts, load_runs
 from tui_eval.tui.screens.list_place import now
-from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.runs_asking import RunsAsking
 from tui_eval.tui.screens.runs_deleting import RunsDeleting
@@ -37,6 +37,7 @@ REST = 0.15
 """Seconds the cursor rests before a run's figures are read."""
 AGAIN = 3.0
 """Seconds between two looks at the list while a run goes on anywhere."""
+NO_RUN = labelled(keys_of("run.all", "place.suites", "help", "quit"), "place.suites", "suites")
 
 
 class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
@@ -99,6 +100,15 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if self.large:
             names = ("runs.figure", "runs.alike", "runs.plots")
             return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
+        if self._loaded_once and not self.lines:
+            return NO_RUN
+        if self.is_mounted and self._detail.has_focus:
+            return [
+                *labelled([own["runs.pane"]], "runs.pane", "list"),
+                *keys_of("list.open"),
+                *(own[name] for name in ("runs.search", "runs.plots")),
+                *keys_of("compare", "help", "quit"),
+            ]
         return [
             *keys_of("list.open"),
             *(own[name] for name in ("runs.search", "runs.mark")),
@@ -106,6 +116,10 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
             own["runs.plots"],
             *keys_of("help", "quit"),
         ]
+
+    def on_descendant_focus(self) -> None:
+        """Other keys in the figures than in the list."""
+        self.query_one(KeyHints).show(self.hints())
 
     # -- what is shown
 
@@ -153,16 +167,18 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
     def _show(self) -> None:
         self._list.empty = (
-            "No run yet: a in the suites (U) starts one." if self._loaded_once else self._list.empty
+            "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self._list.empty
         )
         shown = [one for one in self.lines if not (self.whole_only and one.run.linked_to)]
         shown = [one for one in shown if holds(one, self.filter)]
         if self.lines and not shown:
-            self._list.empty = "No run is so: F clears the filter, i shows linked runs too."
+            held = "holds these words: F clears the filter" if self.filter else "is a whole one"
+            self._list.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
         self._list.set_rows(shown)
         if not shown:
             self._list.relayout()
-        self.query_one(".titles", LineLabel).set_lines([titles(self.size.width)])
+        self.query_one(".titles", LineLabel).set_lines([titles(self.size.width) if shown else ()])
+        self.query_one(KeyHints).show(self.hints())
         self._bar()
         self._show_detail()
 
@@ -278,7 +294,6 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         """To the other side; on a narrow screen, one at a time."""
         to_detail = self._list.has_focus
         self.set_class(False, "-plots")
-        self.query_one(KeyHints).show(self.hints())
         self.set_class(to_detail, "-detail")
         self.call_after_refresh(self._focus, self._detail if to_detail else self._list)
 

@@ -101,7 +101,7 @@ class SuitesScreen(ListPlace):
             by_file.setdefault(problem.path, []).append(problem)
         known = {suite.path for suite in state.suites}
         files = [
-            Suite(path=path, format="", name=path, problems=problems)  # type: ignore[arg-type]
+            Suite(path=path, format="", name=path, problems=sorted(problems, key=lambda one: one.line))  # type: ignore[arg-type]
             for path, problems in by_file.items()
             if path not in known
         ]

@@ -256,17 +256,12 @@ def _assertions(assertions: list[Assertion]) -> list[Paragraph]:
 
 
 def _suite(suite: Suite, line: Line, symbols: figures.Symbols) -> list[Paragraph]:
-    shown: list[Paragraph] = [
-        ("title", visible(suite.name or suite.path, newlines=False)),
-        (
-            "dim",
-            visible(
-                symbols.dot.join([suite.path, FORMAT_NAMES.get(suite.format, suite.format)]), newlines=False
-            ),
-        ),
-        ("text", ""),
-        ("text", f"{len(suite.cases):,} cases" + (f"{symbols.dot}{_counts(line)}" if _counts(line) else "")),
-    ]
+    shown: list[Paragraph] = [("title", visible(suite.name or suite.path, newlines=False))]
+    if suite.format:  # the configuration has none, and no cases
+        place = symbols.dot.join([suite.path, FORMAT_NAMES.get(suite.format, suite.format)])
+        many = f"{len(suite.cases):,} case{'s' * (len(suite.cases) != 1)}"
+        counts = f"{symbols.dot}{_counts(line)}" if _counts(line) else ""
+        shown += [("dim", visible(place, newlines=False)), ("text", ""), ("text", f"{many}{counts}")]
     if suite.description:
         shown += [("text", ""), ("text", clip(visible(suite.description), TEXT_LIMIT))]
     if suite.problems:

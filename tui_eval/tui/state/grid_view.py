@@ -7,17 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich.cells import cell_len
+
 from tui_eval.case_names import short_prompts
 from tui_eval.store.columns import column_agent
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.lines import Line, Span, fit, one_line, plain, width_of
 from tui_eval.tui.state.trends import share
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
 Column = tuple[str, str, str]
 """Agent, model and prompt; empty where there is none."""
 
+CELL = 17
+"""Columns of the screen for a cell: an outcome with its time, and a space."""
 ENDED = ("passed", "failed", "error")
 """Statuses that count in a column's share."""
 
@@ -88,24 +92,35 @@ def shared(columns: Sequence[Column]) -> Column:
     return agent, model, prompt
 
 
-def heading(column: Column, common: Column, prompts: Mapping[str, str]) -> str:
-    """What tells a column from the others; `prompts` as in `Grid`."""
+def heading(column: Column, common: Column, prompts: Mapping[str, str], width: int = 0) -> str:
+    """What tells a column from the others, in so many cells (0: all of it), of which each part gets its share:
+    the prompt that tells two columns of one agent apart is not cut for the agent's name. `prompts` as in `Grid`."""
     named = (*column[:2], prompts.get(column[2], column[2]))
     parts = [
         one_line(name)
         for name, part, same in zip(named, column, common, strict=True)
         if part and part != same
     ]
+    room = width - 3 * (len(parts) - 1)
+    if width and sum(map(cell_len, parts)) > room:
+        shares: dict[int, int] = {}
+        for number, index in enumerate(sorted(range(len(parts)), key=lambda i: cell_len(parts[i]))):
+            shares[index] = min(cell_len(parts[index]), room // (len(parts) - number))
+            room -= shares[index]
+        parts = [plain(fit((Span(part),), max(shares[i], 1))) for i, part in enumerate(parts)]
     return " · ".join(parts) or "case"
 
 
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     """Columns of the screen for the test's name and for each cell, and how many cells fit, from the
-    column `first`."""
+    column `first`. Names get what is left over where every column is in sight."""
     left = max(min(width // 3, 40), 12)
     many = max(len(found.columns) - first, 1)
-    each = max((width - left) // many, 14)
-    return left, min(each, 30), max(min((width - left) // min(each, 30), many), 1)
+    fits = max(min((width - left) // CELL, many), 1)
+    each = max(min((width - left) // fits, 30), 2)
+    if fits == len(found.columns):
+        left = max(left, min(width - each * fits - 1, 60))
+    return left, each, fits
 
 
 def title_line(found: Grid, width: int, first: int, chosen: int) -> Line:
@@ -115,7 +130,7 @@ def title_line(found: Grid, width: int, first: int, chosen: int) -> Line:
     before = f"← {first} more" if first else "test"
     line: Line = (Span(f"{before:<{left}}", "muted"),)
     for index in range(first, min(first + fits, len(found.columns))):
-        text = fit((Span(heading(found.columns[index], common, found.prompts)),), each - 1)
+        text = fit((Span(heading(found.columns[index], common, found.prompts, each - 1)),), each - 1)
         words = "".join(span.text for span in text)
         pad = " " * (each - width_of(text))
         line = (*line, Span(words, "tab-active" if index == chosen else "strong"), Span(pad))
@@ -143,9 +158,11 @@ def row_line(found: Grid, test: Test, width: int, first: int, chosen: int = -1) 
     name = fit((Span(one_line(test.name)),), left - 1)
     line: Line = (*name, Span(" " * (left - width_of(name))))
     for index in range(first, min(first + fits, len(found.columns))):
-        text = fit(cell_line(test.cells.get(found.columns[index])), each - 1)
+        text = cell_line(test.cells.get(found.columns[index]))
+        if width_of(text) > each - 1:  # of a time that is cut nobody knows the unit
+            text = fit(text[:1], each - 1)
         if index == chosen:
-            text = tuple(Span(span.text, f"{span.style} hit-here".strip()) for span in text)
+            text = tuple(Span(span.text, f"{span.style} cell-here".strip()) for span in text)
         line = (*line, *text, Span(" " * (each - width_of(text))))
     return fit(line, width)
 

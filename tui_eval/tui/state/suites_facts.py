@@ -36,12 +36,12 @@ class Looked:
 
 def facts_line(state: AppState, tree: Tree, symbols: Symbols, looked: Looked, root: str, width: int) -> Parts:
     """What is here and how it stands. Where there is no room for everything, the folder goes first, then
-    words that glyphs say too, then how many suites there are; what the person asked for stays."""
+    words that glyphs say too, then how many suites there are, then our name; what the person asked for stays."""
     if looked.error:
         return [("bad", visible(looked.error, newlines=False))]
     counts = Counter(entry.status for entry in tree.shown)
     parts: Parts = []
-    for words, folder, cases in ((1, 1, 1), (0, 1, 1), (0, 0, 1), (0, 0, 0)):
+    for words, folder, cases, name in ((1, 1, 1, 1), (0, 1, 1, 1), (0, 0, 1, 1), (0, 0, 0, 1), (0, 0, 0, 0)):
         parts = [("title", "tui-eval"), *([("dim", f"  {root}")] if folder else [])]
         parts += _asked(tree, looked, brief=not folder)
         parts += _read(state, tree, symbols, brief=not cases)
@@ -56,6 +56,8 @@ def facts_line(state: AppState, tree: Tree, symbols: Symbols, looked: Looked, ro
         if state.run is not None and state.run.active:
             done = state.run.counts
             parts.append(("running", f"  run {done.done:,}/{done.total:,}{'' if not folder else ' (L)'}"))
+        if not name and len(parts) > 1:
+            parts[:2] = [(parts[1][0], parts[1][1].lstrip())]
         if sum(cell_len(text) for _, text in parts) <= width:
             break
     return parts

@@ -12,7 +12,7 @@ from tui_eval.tui.state.past import columns
 
 LABEL = 11
 """Columns of a plot's name."""
-SCALE = 20
+SCALE = 22
 """Columns for the numbers at a plot's right."""
 WIDEST = 4
 """Columns of one run where there are few."""
@@ -134,7 +134,7 @@ def trend_lines(
     heights = [height] * len(found) if isinstance(height, int) else list(height)
     for one, high in zip(found, heights, strict=False):
         lines += _series_lines(one, high, wide, at, told.get(one.name), width)
-    if at is not None and max(heights) > 1:
+    if at is not None:  # not by its colour alone
         pointer = (Span(" " * (LABEL + at * wide)), Span("▲" * wide, "note"), Span(" this run", "muted"))
         lines.append(fit(pointer, width))
     return lines
@@ -144,7 +144,7 @@ def _series_lines(
     one: Series, height: int, wide: int, at: int | None, own: float | None, width: int
 ) -> list[Line]:
     known = [value for value in one.values if value is not None]
-    top = f"to {one.show(one.top if one.top is not None else max(known))}"
+    top = f"top {one.show(one.top if one.top is not None else max(known))}"
     here = one.show(own) if own is not None else ""
     lines: list[Line] = []
     for number, row in enumerate(_scaled(one, height)):
@@ -154,7 +154,9 @@ def _series_lines(
         )
         if at is not None:
             text = marked(text, [Mark(at * wide, (at + 1) * wide, "strong note")])
-        scale = f"{here} {top}".strip() if height == 1 else top if number == 0 else here if last else ""
+        own_words = f"this run {here}" if here else ""
+        words = ", ".join(filter(None, (here, top)))
+        scale = words if height == 1 else top if number == 0 else own_words if last else ""
         label = one.name if last else ""
         lines.append(fit((Span(f"{label:<{LABEL}}", "label"), *text, Span(f"  {scale}", "muted")), width))
     return lines

@@ -128,7 +128,10 @@ class CaseLines(LineView):
             if shown.problem.path not in ("", shown.path):  # a file that the suite names
                 name = shown.problem.path.rpartition("/")[2]
                 place = f"{name}:{shown.problem.line}: " if place else f"{name}: "
-            text = visible(clip(place + shown.problem.message, 400), newlines=False)
+            key, words = shown.problem.key.rpartition(".")[2], shown.problem.message
+            if key and "[" not in key and key not in words:  # which one is misspelt
+                place += f"{key}: "
+            text = visible(clip(place + words, 400), newlines=False)
             parts.append((fit(f"{indent}! {text}", width - 1), style))
         else:
             parts += self._group(shown, indent, width - 1)

@@ -31,6 +31,7 @@ class LinesPane(LineView):
     LinesPane .lines--title { color: $foreground; text-style: bold; }
     LinesPane .lines--dim { color: $text-muted; }
     LinesPane:ansi .lines--dim { text-style: dim; }
+    LinesPane:ansi .lines--label, LinesPane:ansi .lines--key { text-style: bold; }
     LinesPane .lines--label { color: $accent; }
     LinesPane .lines--key { color: $accent; }
     LinesPane .lines--code { color: $secondary; }

@@ -32,6 +32,15 @@ def tail(text: str, width: int) -> str:
     return f"…{text}"
 
 
+def middle(text: str, width: int) -> str:
+    """Beginning and end of a text in at most `width` cells, `…` where something between them was cut: of a
+    path, what it is done with and the name of the file."""
+    if cell_len(text) <= width:
+        return text
+    front = set_cell_size(text, max(0, (width - 1) // 3)).rstrip()
+    return front + tail(text, width - cell_len(front))
+
+
 def line(parts: list[tuple[str, Style]], width: int, base: Style) -> Strip:
     """A strip of these parts, cut or filled up to `width` cells; `base` lies under every style."""
     segments = [Segment(text, base + style) for text, style in parts if text]

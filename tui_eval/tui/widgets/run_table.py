@@ -57,7 +57,7 @@ class RowTable(LinePane):
     def row_line(self, row: int) -> Line:
         """One row."""
         if not self.rows:
-            return fit((Span(self.empty, "muted"),), self.text_width)
+            return fit((Span(f" {self.empty}", "muted"),), self.text_width)
         return self._draw(self.rows[row], self.text_width)
 
     def cursor_line(self, row: int) -> bool:

@@ -144,29 +144,31 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     case = run.cases.get(row.case_ref)
     width = pane.area[2]
     status = (row.outcome or "cancelled") if row.state == "done" else row.state
-    facts: list[str] = []
+    facts: list[tuple[int, str]] = []
+    """How much each matters, and its words."""
     if case is not None and case.agent and width >= 50:
-        facts.append(clip(visible(case.agent, newlines=False), 18))
+        facts.append((1, clip(visible(case.agent, newlines=False), 18)))
     if row.turn and (row.turn > 1 or width >= 50):
-        facts.append(f"turn {row.turn}" if width >= 50 else f"t{row.turn}")
+        facts.append((2, f"turn {row.turn}" if width >= 50 else f"t{row.turn}"))
     live = run.live.get(pane.ref)
     call = live.pieces[-1] if live and live.pieces and row.state == "running" else None
     calling = call is not None and call.kind == "tool_call"
     if call is not None and calling:
         name = visible(call.name, newlines=False)
-        facts.append(f"{fit(name, min(cell_len(name), 16))} {figures.clock(now - call.at)}")
+        facts.append((7, f"{fit(name, min(cell_len(name), 16))} {figures.clock(now - call.at)}"))
     output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
     if output and (not calling or width >= 50):
-        facts.append(f"{output:,} tok" if row.output_tokens else f"~{output:,} tok")
+        facts.append((3, f"{output:,} tok" if row.output_tokens else f"~{output:,} tok"))
     if row.state == "done":
-        facts.append(figures.duration(row.duration_ms))
+        facts.append((5, figures.duration(row.duration_ms)))
     elif row.started_at:
-        facts += _times(row, now, width)
+        times = _times(row, now, width)
+        facts += [(4 if len(times) > 1 else 5, times[0]), *((8, left) for left in times[1:])]
     if pinned:
-        facts.append("pinned")
+        facts.append((6, "pinned"))
     if not pane.follow:
-        facts.append("t follows")
-    tail = symbols.dot.join(facts)
+        facts.append((9, "t follows"))
+    tail = _that_fit(facts, symbols.dot, width - 12)
     name = visible(full_name(case.name, case.variant), newlines=False) if case else ""
     if row.attempt > 1 or (case and case.attempts > 1):
         name = f"{name} #{row.attempt}"
@@ -182,6 +184,14 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
         tail = set_cell_size(tail, max(0, min(cell_len(tail), width - 12)))
         room = width - 4 - cell_len(tail)
     return f"{symbols.glyphs.get(status, ' ')} {fit(name, room)}  {tail}"
+
+
+def _that_fit(facts: list[tuple[int, str]], dot: str, width: int) -> str:
+    """The facts in a row; what matters least is left out until they fit, and the last one is cut."""
+    left = list(facts)
+    while len(left) > 1 and cell_len(dot.join(words for _, words in left)) > width:
+        left.remove(min(left))
+    return dot.join(words for _, words in left)
 
 
 def _times(row: AttemptRow, now: float, width: int) -> list[str]:
