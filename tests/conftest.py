@@ -6,11 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
-"""A busy machine says nothing about what is tested."""
+import tests.examples  # noqa: F401 - its profile is the one of all tests
 
 WORKERS = 4
 """Many tests wait for a process, a terminal or a time limit: more workers than cores on a small machine."""

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server that wants a certificate and answers with the name in it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=FILES / "ca.pem")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval.assertions import Evidence, Reports, judge
 from tui_eval.model import Assertion, Case, Entry, Reply, Turn, Usage
 
@@ -81,7 +82,7 @@ metadatas = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(expected=expectations, text=st.text(max_size=30) | words, metadata=metadatas, reference=st.booleans())
 async def test_failure_texts_are_the_guides(
     expected: dict[str, Any], text: str, metadata: dict[str, Any], reference: bool

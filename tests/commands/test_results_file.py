@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -41,9 +42,22 @@ BY_MODEL = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Any]:
+    """What the first test found."""
+    return {}
+
+
 @pytest.fixture
-def document(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def document(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: dict[str, Any]
+) -> dict[str, Any]:
     """The results of the sample suites, run without waiting."""
+    kept["document"] = kept.get("document") or _run(cli, tmp_path, monkeypatch)
+    return copy.deepcopy(kept["document"])
+
+
+def _run(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     samples = fast_samples(tmp_path)
     monkeypatch.chdir(tmp_path)
     result = cli("run", "sample_suites", "-o", "results.json", "-o", "results.jsonl", "--display", "none")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval import config
 from tui_eval.config import AgentSpec, ConfigError, SuiteRule
 
@@ -208,7 +209,7 @@ TREES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(KEYS, TREES, max_size=6))
 def test_nothing_in_a_document_raises(tmp_path: Path, tree: dict[str, object]) -> None:
     import yaml
@@ -221,7 +222,7 @@ def test_nothing_in_a_document_raises(tmp_path: Path, tree: dict[str, object]) -
         assert problem.message
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60) | st.text("{}[]:-&*!|>'\"% \n\tab#?,<", max_size=60).map(str.encode))
 def test_nothing_in_a_file_raises(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "tui_eval.yaml").write_bytes(data)

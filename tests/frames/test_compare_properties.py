@@ -8,9 +8,10 @@ from itertools import permutations
 from typing import Any
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval.frames.compare import compare
 from tui_eval.frames.difference import align
 from tui_eval.frames.settings import ComparisonSettings
@@ -45,7 +46,7 @@ def oracle(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> bool
     return any(all(map(alike, expected, chosen)) for chosen in permutations(actual))
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.data())
 def test_verdict_is_that_of_every_pairing_tried(data: st.DataObject) -> None:
     expected = data.draw(tables())
@@ -61,7 +62,7 @@ def test_verdict_is_that_of_every_pairing_tried(data: st.DataObject) -> None:
         assert len(difference.different_rows)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_permuted_rows_and_columns_pass_exactly(data: st.DataObject) -> None:
     expected = data.draw(tables(most=30))
@@ -71,7 +72,7 @@ def test_permuted_rows_and_columns_pass_exactly(data: st.DataObject) -> None:
     assert (result.passed, result.message) == (True, "match")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=20), st.data())
 def test_twins_of_other_number_types_pass(numbers: list[int], data: st.DataObject) -> None:
     def twin(number: int) -> Any:
@@ -88,7 +89,7 @@ def test_twins_of_other_number_types_pass(numbers: list[int], data: st.DataObjec
     assert compare([{"x": number} for number in shuffled], frame).message == "match"
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.integers(), min_size=1, max_size=20), st.data())
 def test_a_changed_integer_never_passes(numbers: list[int], data: st.DataObject) -> None:
     changed = list(numbers)
@@ -103,7 +104,7 @@ CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 ) | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(st.fixed_dictionaries({"a": CELLS, "b": CELLS}), min_size=1, max_size=4),
     st.lists(st.fixed_dictionaries({"a": CELLS, "b": CELLS}), max_size=4),

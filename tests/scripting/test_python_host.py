@@ -202,12 +202,14 @@ async def test_killing_one_call_harms_no_other(host: PythonHost, script: Write) 
         "def endless():\n"
         "    while True: time.sleep(0.01)\n"
         "def slow(gate):\n"
+        "    open(gate + '.reached', 'w').close()\n"
         "    while not os.path.exists(gate): time.sleep(0.01)\n"
         "    return os.getpid()\n"
         "def pid(): return os.getpid()\n"
     )
     gate = file.parent / "gate"
     slow = asyncio.create_task(host.call(file, "slow", [str(gate)]))
+    await until((file.parent / "gate.reached").exists)
     first = (await host.call(file, "pid")).value
     with pytest.raises(ScriptTimeout):
         await host.call(file, "endless", timeout=0.2)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.scripting.nunjucks_values import FileList, FileValue, number_text
 from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
@@ -246,7 +247,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(PIECES, max_size=14).map("".join), st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),

@@ -6,9 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval.guard.trust import Trust
 from tui_eval.suites import hocon
 
@@ -187,7 +188,7 @@ def test_pyhocon_itself_is_left_as_it_was():
     assert ConfigFactory.parse_string("a = 1") == {"a": 1}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.one_of(st.text(), st.text(alphabet='{}[]=:,"#/\\$+ \nab1.includeurl()?')))
 def test_any_text_gives_a_document(text):
     document = load(text)
@@ -195,7 +196,7 @@ def test_any_text_gives_a_document(text):
     assert all("\n" not in str(p) for p in document.problems)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.dictionaries(
         st.text(min_size=1),

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.suites.support import messages, read, structures
 from tui_eval.suites import nao
 
@@ -123,7 +124,7 @@ def test_which_files_are_nao_tests(path, text, yes):
     assert nao.recognises(Path(path), text) is yes
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(structures([*nao.KEYS, *nao.TOOL_CALL_KEYS, *nao.COMPARISON_KEYS]))
 def test_no_structure_raises(data):
     for value in (data, {"prompt": "x", "assertions": [data], "comparison": data, "sql": data}):
@@ -131,7 +132,7 @@ def test_no_structure_raises(data):
             messages(read(nao, text))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.text())
 def test_no_text_raises(text):
     messages(read(nao, text))

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from tests.examples import examples
 from tests.suites.support import messages, read, structures
 from tui_eval.suites import neuro_san
 
@@ -234,7 +235,7 @@ KEYS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(structures(KEYS))
 def test_no_structure_raises(data):
     for value in (
@@ -245,7 +246,7 @@ def test_no_structure_raises(data):
         messages(read(neuro_san, json.dumps(value), "t.hocon"))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.text())
 def test_no_text_raises(text):
     messages(read(neuro_san, "agent = a\ninteractions = [ { text = " + text, "t.hocon"))

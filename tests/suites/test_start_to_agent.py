@@ -5,9 +5,10 @@ import time
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.suites.support import messages, read, structures
 from tui_eval.suites import start_to_agent
 from tui_eval.suites.start_to_agent import CASE_KEYS, KNOWN, SUITE_KEYS
@@ -169,7 +170,7 @@ def test_a_case_that_expects_nothing_has_no_assertions():
 KEYS = [*SUITE_KEYS, *CASE_KEYS, *KNOWN, "should_contian", "mood"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(structures(KEYS))
 def test_no_structure_raises(data):
     for value in (data, {"test_cases": data}, {"test_cases": [data, {"input": "x", "expected": data}]}):
@@ -177,7 +178,7 @@ def test_no_structure_raises(data):
             messages(read(start_to_agent, text))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.text())
 def test_no_text_raises(text):
     messages(read(start_to_agent, text))

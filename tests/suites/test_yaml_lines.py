@@ -5,9 +5,10 @@ import time
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval.suites.yaml_lines import load, load_all
 
 
@@ -113,7 +114,7 @@ def test_several_documents():
     assert [d.value for d in load_all("a: 1\n---\nb: 2\n", "f")] == [{"a": 1}, {"b": 2}]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.one_of(st.text(), st.text(alphabet="{}[]-?:&*!|>'\"#<\n \tab01.,")), st.booleans())
 def test_any_text_gives_a_document(text, core):
     document = load(text, "f", core=core)
@@ -121,7 +122,7 @@ def test_any_text_gives_a_document(text, core):
     assert all(problem.path == "f" for problem in document.problems)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

@@ -7,9 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tui_eval.config import Config
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Suite
@@ -57,13 +58,13 @@ def exercised(text: str) -> Suite:
     return suite
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(SUITES)
 def test_any_structure(value: dict[str, Any]) -> None:
     exercised(json.dumps(value))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60) | st.lists(
     st.sampled_from(["tests:", "\n", "- ", "  ", "vars", ": ", "&a ", "*a", "<<: ", "{", "}", "[", "]", "|", "'", '"', "!x ", "---", "#", "a"]),
     max_size=25,
@@ -72,7 +73,7 @@ def test_any_text(text: str) -> None:
     exercised(text)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(
     ["q", ",", "\n", '"', '""', "\r\n", "__expected", "__expected1", "contains: a", "contains-any: ", "__metadata:t[]",
      "__metadata", "__config:__expected:threshold", "__config:x", "__threshold", "0.5", " ", "\ufeff", "\x00", "\\,", "é"]
