@@ -18,6 +18,7 @@ from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.beginning import Beginning
+from tui_eval.tui.collecting import QUIET, Collecting
 from tui_eval.tui.disk_trouble import DiskTrouble
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.keys import remap
@@ -59,6 +60,7 @@ class EvalApp(
         super().__init__(paths, **options)
         self.loader = Loader(self, self.paths, self.config_file)
         self.desk = RunDesk(self)
+        self._collecting = Collecting(lambda: self._key_number)
         # Before anything is styled: a theme set later styles everything a second time.
         remembered = self.settings.theme or str(self._memory.get("theme", ""))
         self._take_theme(remembered)
@@ -97,9 +99,15 @@ class EvalApp(
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
         on_signals(self._leave_by_signal)
+        self._collecting.begin()
+        self.set_interval(QUIET, self._collecting.look)
         self.set_keymap(self.settings.keymap)
         remap(self.settings.keymap)
         self.call_after_refresh(self._begin)
+
+    async def on_unmount(self) -> None:
+        """The process collects as it did."""
+        self._collecting.end()
 
     def get_default_screen(self) -> SuitesScreen:
         """The suites, as they were looked at the last time; the one screen that is never closed."""

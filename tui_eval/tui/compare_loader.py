@@ -18,6 +18,7 @@ from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import AttemptRow
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.sides_view import Pair, pairs
 
 RUNS = 40
 """Runs of a case whose attempts can be chosen, the newest ones."""
@@ -180,6 +181,8 @@ class Sides:
     right: int = 0
     before: Attempt | None = None
     after: Attempt | None = None
+    pairs: Sequence[Pair] = ()
+    """Both against each other."""
 
 
 def choices_of(root: Path, case_id: str, *more: str) -> list[Choice]:
@@ -254,13 +257,15 @@ def _telling(choices: list[Choice], runs: Sequence[str], summary: CaseSummary | 
 
 
 def load_sides(root: Path, sides: Sides) -> Sides:
-    """Read both attempts.
+    """Read both attempts and compare them word by word.
 
     Raises:
         StoreError: one of them cannot be read.
     """
     sides.before = _body(root, sides.choices[sides.left])
     sides.after = _body(root, sides.choices[sides.right])
+    if sides.before is not None and sides.after is not None:
+        sides.pairs = pairs(sides.before, sides.after)
     return sides
 
 

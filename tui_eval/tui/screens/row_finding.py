@@ -19,6 +19,8 @@ class RowFinding(Place, inherit_bindings=False):
         super().__init__()
         self.found = ""
         self._start = 0
+        self._said: tuple[list[Any], list[str]] = ([], [])
+        """The rows looked through last, and what they say: each letter typed looks through all of them."""
 
     @property
     def found_table(self) -> RowTable:
@@ -48,9 +50,12 @@ class RowFinding(Place, inherit_bindings=False):
         wanted, rows = self.found.casefold(), self.found_table.rows
         if not wanted:
             return False
+        if self._said[0] is not rows:
+            self._said = (rows, [self.words_of(row).casefold() for row in rows])
+        said = self._said[1]
         for distance in range(len(rows)):
             at = (start + step * distance) % len(rows)
-            if wanted in self.words_of(rows[at]).casefold():
+            if wanted in said[at]:
                 self.found_table.move_to(at)
                 return True
         return False

@@ -18,7 +18,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
-from tui_eval.tui.state.sides_view import STACKED, as_text, pairs
+from tui_eval.tui.state.sides_view import STACKED, as_text
 from tui_eval.tui.state.verdict_lines import GLYPHS
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -85,9 +85,8 @@ class SidesScreen(Place, inherit_bindings=False):
         self._head()
 
     def _show(self) -> None:
-        before, after = self.sides.before, self.sides.after
-        if before is not None and after is not None:
-            self._pane.set_pairs(pairs(before, after))
+        if self.sides.before is not None and self.sides.after is not None:
+            self._pane.set_pairs(self.sides.pairs)
         self._head()
 
     def _head(self) -> None:

@@ -11,6 +11,8 @@ from tui_eval.tui.state.value_difference import differing_fields
 
 QUOTED = 60
 """Characters from which on a reply quoted in a reason is left out."""
+LONG = 20_000
+"""Characters of a reply from which on it is not written out in all ways that a reason may quote it."""
 BARE = 24
 """A reason of one word shorter than this does not tell what it is about."""
 _GISTS = {
@@ -30,10 +32,18 @@ COMPARED = {
 """neuro-san's tests of one value, in words."""
 
 
+def _may_quote(words: str, text: str) -> bool:
+    """Whether a reason may quote a text; of megabytes only the beginning is looked at."""
+    if len(text) < LONG:
+        return True
+    head = text[:QUOTED]
+    return any(shape[: QUOTED // 2] in words for shape in (head, repr(head), repr(head)[1:-1], quoted(head)))
+
+
 def without_reply(words: str, said: Iterable[object]) -> str:
     """A reason without the replies that it quotes whole: they stand elsewhere on the screen, marked."""
     for text in said:
-        if not isinstance(text, str) or len(text) < QUOTED:
+        if not isinstance(text, str) or len(text) < QUOTED or not _may_quote(words, text):
             continue
         for shape in (text, repr(text), repr(text)[1:-1], quoted(text)):
             at = words.find(shape[:QUOTED])
