@@ -30,11 +30,23 @@ async def listener() -> AsyncIterator[Listener]:
     await listeners().release(running)
 
 
-async def post(
-    listener: Listener, content: bytes, headers: dict[str, str], path: str = "/v1/traces"
-) -> httpx.Response:
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(timeout=60, verify=False) as client:  # certificates take long to read
-        return await client.post(f"http://127.0.0.1:{listener.port}{path}", content=content, headers=headers)
+        yield client
+
+
+async def post(
+    listener: Listener,
+    content: bytes,
+    headers: dict[str, str],
+    path: str = "/v1/traces",
+    client: httpx.AsyncClient | None = None,
+) -> httpx.Response:
+    if client is None:
+        async with httpx.AsyncClient(timeout=60, verify=False) as client:
+            return await post(listener, content, headers, path, client)
+    return await client.post(f"http://127.0.0.1:{listener.port}{path}", content=content, headers=headers)
 
 
 async def works(listener: Listener) -> None:
@@ -160,9 +172,11 @@ def test_one_trace_takes_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(long.spans), long.left_out) == (1, 4)
 
 
-async def test_what_arrives_at_once_is_all_kept(listener: Listener) -> None:
+async def test_what_arrives_at_once_is_all_kept(listener: Listener, client: httpx.AsyncClient) -> None:
     ids = [f"{number:032x}" for number in range(1, 41)]
     arriving = {trace_id: listener.expect(trace_id) for trace_id in ids}
-    await asyncio.gather(*(post(listener, body(traceId=one, name=one), JSON) for one in ids * 3))
+    await asyncio.gather(
+        *(post(listener, body(traceId=one, name=one), JSON, client=client) for one in ids * 3)
+    )
     for trace_id in ids:
         assert [span.name for span in arriving[trace_id].spans] == [trace_id] * 3

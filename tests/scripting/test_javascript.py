@@ -204,6 +204,7 @@ async def test_files(host: JavaScriptHost) -> None:
         await host.call(source, "g", [])
 
 
+@pytest.mark.benchmark
 async def test_warm_evaluation_is_quick(host: JavaScriptHost) -> None:
     await host.evaluate("1", {})
     times = []

@@ -316,6 +316,7 @@ def test_readers_call_from_threads(host: PythonHost, script: Write) -> None:
         host.call_sync(file, "none")
 
 
+@pytest.mark.benchmark
 async def test_a_warm_call_is_quick(host: PythonHost, script: Write) -> None:
     file = script("def f(n): return n\n")
     await host.call(file, "f", [0])

@@ -185,6 +185,7 @@ def test_no_text_raises(text):
     messages(read(start_to_agent, "test_cases:\n  - input: " + text))
 
 
+@pytest.mark.benchmark
 def test_a_thousand_cases_are_read_well_under_half_a_second():
     case = GUIDE[GUIDE.index("  - name") :]
     text = "test_cases:\n" + case * 500
