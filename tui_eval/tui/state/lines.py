@@ -8,7 +8,7 @@ is made safe to show.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
@@ -108,19 +108,43 @@ def wrap(line: Line, width: int, most: int = 0) -> list[tuple[int, int, Line]]:
     indent = min(hanging, width // 3)
     rows: list[tuple[int, int, Line]] = []
     start = 0
+    piece = _cutter(line)
     while start < len(text) and not 0 < most <= len(rows):
         room = width if not rows else width - indent
         end = _fits(text, start, room)
         if end < len(text) and text[end] != " ":
             blank = text.rfind(" ", start + (end - start) // 2, end)
             end = blank + 1 if blank >= 0 else end
-        row = cut(line, start, end)
+        row = piece(start, end)
         before = indent if rows else 0
         rows.append((start, before, (Span(" " * before), *row) if before else row))
         start = end
         if start < len(text) and text[start] == " " and text[start : start + 2] != "  ":
             start += 1
     return rows
+
+
+def _cutter(line: Line) -> Callable[[int, int], Line]:
+    """`cut` of one line, for pieces one after the other: each span is looked at for its own pieces only."""
+    first = at = 0
+
+    def piece(start: int, end: int) -> Line:
+        nonlocal first, at
+        while first < len(line) and at + len(line[first].text) <= start:
+            at += len(line[first].text)
+            first += 1
+        pieces: list[Span] = []
+        here = at
+        for index in range(first, len(line)):
+            span = line[index]
+            if here >= end:
+                break
+            if here + len(span.text) > start:
+                pieces.append(Span(span.text[max(start - here, 0) : end - here], span.style))
+            here += len(span.text)
+        return tuple(pieces)
+
+    return piece
 
 
 def _fits(text: str, start: int, width: int) -> int:
