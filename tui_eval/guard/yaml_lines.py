@@ -17,6 +17,7 @@ from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
+from tui_eval.guard.yaml_escapes import MOST_MENDED, joined_pairs
 from tui_eval.guard.yaml_scalars import core_scalar, safe_scalar
 from tui_eval.model import Problem
 
@@ -96,7 +97,7 @@ def load_all(text: str, path: str, *, core: bool = False) -> list[Document]:
     return _parse(text.removeprefix("\ufeff"), path, core, several=True)
 
 
-def _parse(text: str, path: str, core: bool, several: bool) -> list[Document]:
+def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> list[Document]:
     documents: list[Document] = []
     try:
         composer = _Composer(text)
@@ -113,6 +114,9 @@ def _parse(text: str, path: str, core: bool, several: bool) -> list[Document]:
             if node is not None:
                 documents.append(_construct(node, path, core))
     except yaml.MarkedYAMLError as error:
+        joined = joined_pairs(text, error) if core and mended < MOST_MENDED else None
+        if joined is not None:
+            return _parse(joined, path, core, several, mended + 1)
         documents.append(Document(None, Lines(None), [_syntax_problem(error, path, text)]))
     except (yaml.YAMLError, UnicodeError) as error:
         documents.append(

@@ -66,7 +66,7 @@ def combined(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
         result["description"] = ", ".join(map(str, described))
     providers: list[Any] = []
     for document in documents:
-        value = document.get("providers", document.get("targets"))
+        value = document.get("targets") or document.get("providers")
         entries = value if isinstance(value, list) else [] if value is None else [value]
         providers += (entry for entry in entries if entry not in providers)
     result["providers"] = providers

@@ -247,7 +247,14 @@ class ConfigReader:
 
     def _cases(self, data: dict[str, Any]) -> Sequence[Case]:
         reading = self.reading
-        named = "providers" if data.get("providers") is not None else "targets"
+        # Where both are given, the tool takes the targets.
+        named = "targets" if data.get("targets") is not None else "providers"
+        if named == "targets" and data.get("providers") is not None:
+            cure = "keep one of the two"
+            at = self.line_of("providers")
+            reading.problem(
+                reading.name, at, "providers", "is ignored: there are targets", cure, level="note"
+            )
         found = providers.read(reading, data.get(named), (named,), self.line_of)
         around = Environment(reading.env, reading.trust)
         parts = [(reading, data, self.line_of)]

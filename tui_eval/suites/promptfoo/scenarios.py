@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, is_pattern
+from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.sources import Sources
 from tui_eval.suites.promptfoo.tests import Test, TestReader, joined
 
@@ -33,7 +33,10 @@ def read(
             own = scenario.get("config")
             reader = TestReader(reading, reading.name, line_of)
             configs = own if isinstance(own, list) else [own if own is not None else {}]
-            tests = sources.read(scenario.get("tests"), (*at, "tests")) or [Test(reading.name, line_of(*at))]
+            tests = sources.read(scenario.get("tests"), (*at, "tests"))
+            if scenario.get("tests") in (None, []):
+                cure = "give it tests; each is run with each entry of its config"
+                reading.problem(reading.name, line_of(*at), dotted_key(at), "a scenario without tests", cure)
             for place, entry in enumerate(configs):
                 config = reader.test(entry, (*at, "config", place), needs_some=False)
                 if config is None:

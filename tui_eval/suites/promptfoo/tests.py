@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from tui_eval import extensions
 from tui_eval.model import Assertion, Problem
+from tui_eval.scripting.nunjucks_values import text
 from tui_eval.suites.promptfoo import types
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key
 from tui_eval.suites.spelling import close_to
@@ -142,7 +143,7 @@ class TestReader:
         if value is None:
             return {}
         if isinstance(value, dict):
-            return {str(k): v for k, v in value.items()}
+            return {_name(k): v for k, v in value.items()}
         if isinstance(value, str):
             value = [value]
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
@@ -155,7 +156,7 @@ class TestReader:
                 for path in self.reading.glob(pattern, folder):
                     found = self.reading.parsed(path)[0]
                     if isinstance(found, dict):
-                        merged.update((str(k), v) for k, v in found.items())
+                        merged.update((_name(k), v) for k, v in found.items())
                     else:
                         self._error(at, f"{path.name} must hold a mapping of vars")
             except Missing as error:
@@ -262,6 +263,11 @@ class TestReader:
             return
         meant = close_to(kind, types.ALL_TYPES)
         self._error(at, f"unknown assertion type {brief(kind)}", f"did you mean {meant}?" if meant else "")
+
+
+def _name(key: Any) -> str:
+    """The name of a var as JavaScript has it: `true`, `null`, `1.5`."""
+    return key if isinstance(key, str) else "null" if key is None else text(key)
 
 
 def merged(test: Test, default: Test | None) -> Test:
