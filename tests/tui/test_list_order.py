@@ -97,7 +97,7 @@ async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts
         await until(lambda: isinstance(app.screen, RunScreen) and len(names(app)) == 4, pilot)
         for number in range(4):
             run.start(number)
-        await until(lambda: screen_text(app).count(" running ") >= 4, pilot)
+        await until(lambda: screen_text(app).count("●") >= 4, pilot)
         run.done(2, "failed", "no")
         run.done(0, "passed")
         await until(lambda: names(app)[0] == "case 2", pilot)

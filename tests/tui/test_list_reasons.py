@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from rich.cells import cell_len
+from rich.style import Style
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.model import Assertion
+from tui_eval.model import Assertion, Case
 from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import Line
+from tui_eval.tui.state.case_entry import Entry, extent_of
+from tui_eval.tui.state.case_tree import Line, Tree
 from tui_eval.tui.state.describing import assertion_text, describe, describe_entry
 from tui_eval.tui.state.figures import Symbols
-from tui_eval.tui.state.reasons import short_reason
+from tui_eval.tui.state.reasons import line_reason, short_reason
+from tui_eval.tui.widgets.case_columns import WORDS_FROM, columns_for
+from tui_eval.tui.widgets.case_line import CaseLines
 
 REPLY = "You must try it's these:\n\n1. Pad thai, at Thip Samai." + " more" * 60
 QUOTED = repr(REPLY)[:200] + "…"
@@ -108,8 +112,8 @@ async def test_reasons_stand_in_one_column(tmp_path, size):
             lines = [line[:width] for line in screen_text(app).splitlines()[2:]]
             return [line.index("case ") for line in lines if "case " in line]
 
-        await until(lambda: all(name in screen_text(app) for name in names), pilot)
-        await until(lambda: len(reasons()) >= 2, pilot)
+        await until(lambda: all(name[:20] in screen_text(app) for name in names), pilot)
+        await until(lambda: len(reasons()) == 3, pilot)
         assert len(set(reasons())) == 1
 
 
@@ -126,3 +130,69 @@ def test_assertions_of_starttoagent_in_words():
     assert said == [
         'uses the tool "search"', "calls of tools at most 2", "output tokens at most 500", 'contains "x"',
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("should_contain: '3 years' not found in response; max_tool_calls: 6 > 2", "must contain '3 years'; max_tool_calls: 6 > 2"),
+        ("should_not_contain: 'it is' was found in response", "must not contain 'it is'"),
+        ('Expected output to not contain "!"', 'must not contain "!"'),
+        ("Cost 0.02 is greater than threshold 0.01; Expected output to contain \"x\"", 'Cost 0.02 > 0.01; must contain "x"'),
+        ("Aggregate score 0.50 < 1 threshold; other", "score 0.50 < 1; other"),
+        ("a reason\n of  its own", "a reason of its own"),
+        (f"'two' != {REPLY[:90]!r}", "'two' != the reply"),
+        ("x" * 9_000, "x" * 600),
+    ],
+)  # fmt: skip
+def test_a_reason_in_one_line_says_what_was_expected_first(reason, shown):
+    assert line_reason(reason) == shown
+
+
+KETTLE = Entry(
+    "k1", "s::k1", "Kettle text names the capacity of it in litres", "s", "promptfoo", "failed", attempts="f", duration_ms=4_800.0,
+    message='Expected output to not contain "!"', variant="friendly",
+)  # fmt: skip
+LAMP = Entry(
+    "k2", "s::k2", "lamp", "s", "promptfoo", "passed", attempts="p", duration_ms=430.0, variant="terse"
+)
+SHAKY = Entry(
+    "k3", "s::k3", "warranty", "s", "promptfoo", "failed", flaky=True, attempts="pfp", duration_ms=1_000.0,
+    message="should_contain: '3 years' not found in response",
+)  # fmt: skip
+
+
+def drawn(width: int, *entries: Entry) -> list[str]:
+    """The lines of these cases in the list of a run, without an app."""
+    lines = CaseLines("run", Symbols())
+    lines._style = lambda name: Style()
+    shown = [Line("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
+    lines.cases = Tree(shown, list(entries), len(entries), {}, {}, extent_of(entries))
+    return [
+        "".join(text for text, _ in lines._case(line, line.entry, "", width, Style()))
+        for line in shown
+        if line.entry is not None
+    ]
+
+
+@pytest.mark.parametrize("width", [46, 54, 64, 79, 119])
+def test_a_line_of_a_run_gives_its_room_to_name_and_reason(width):
+    kettle, lamp, shaky = drawn(width, KETTLE, LAMP, SHAKY)
+    assert all(cell_len(line) == width for line in (kettle, lamp, shaky))
+    assert "friendly" in kettle and "must not" in kettle and kettle.endswith(" 4.8s")
+    assert lamp.startswith("✓ lamp · terse ") and lamp.endswith(" 430ms")
+    assert "must con" in shaky and "✓✗✓" in shaky
+    worded = width + 1 >= WORDS_FROM
+    assert ("failed" in kettle, "passed" in lamp, "flaky" in shaky) == (worded, worded, worded)
+    # one attempt: the glyph in front says it all
+    assert kettle.count("✗") == 1 and lamp.count("✓") == 1
+
+
+def test_outcomes_take_the_cells_of_the_longest():
+    assert columns_for("run", 80, extent_of([KETTLE, LAMP])).word == len("failed")
+    assert columns_for("run", 80, extent_of([Entry("a", "a", "a", "s", "nao", "cancelled")])).word == 9
+    assert columns_for("suites", 80, extent_of([KETTLE])).word == len("failed")
+    assert columns_for("suites", 80, extent_of([SHAKY])).word == len("flaky 2/3")
+    assert columns_for("suites", 80, extent_of([Entry("a", "a", "a", "s", "nao")])).word == 0
+    extent = extent_of([LAMP])
+    assert extent.widen(Entry("a", "a", "a", "s", "nao", "retrying")) and extent.word == len("retrying")

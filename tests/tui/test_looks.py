@@ -95,7 +95,7 @@ async def test_wide_characters_keep_the_columns(tmp_path, size):
         for number in range(2):
             ref = run.start(number)
             run.writer.live(ref, "assistant", WIDE * 20)
-        await until(lambda: screen_text(app).count("running") >= 3, pilot)
+        await until(lambda: screen_text(app).count("●") >= 2, pilot)
         for keys in ([], ["tab"], ["z"], ["escape"], ["U"]):
             await pilot.press(*keys)
             await pilot.pause()

@@ -63,10 +63,15 @@ class Extent:
     age: bool = False
     limit: bool = False
     """Whether anything runs that a time limit may end."""
+    word: int = 0
+    """Cells of the longest outcome."""
+    flaky: bool = False
 
     def widen(self, entry: Entry) -> bool:
         """Take an entry in; says whether that changed anything."""
         changed = False
+        if len(entry.status) > self.word:
+            self.word, changed = len(entry.status), True
         if len(entry.attempts) > self.attempts:
             self.attempts, changed = len(entry.attempts), True
         for name, has in (
@@ -76,6 +81,7 @@ class Extent:
             ("duration", entry.duration_ms is not None or entry.started_at),
             ("age", entry.finished_at),
             ("limit", entry.ends_at),
+            ("flaky", entry.flaky),
         ):
             if has and not getattr(self, name):
                 setattr(self, name, True)
@@ -93,6 +99,12 @@ def extent_of(entries: Iterable[Entry]) -> Extent:
         if wide > extent.name:
             extent.name = wide
         # Most cases of a large list have nothing yet, or nothing new.
-        if entry.attempts or entry.finished_at or entry.started_at or entry.trend:
+        if (
+            len(entry.status) > extent.word
+            or entry.attempts
+            or entry.finished_at
+            or entry.started_at
+            or entry.trend
+        ):
             extent.widen(entry)
     return extent

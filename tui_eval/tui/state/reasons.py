@@ -33,3 +33,24 @@ def short_reason(words: str) -> str:
         for pattern in _QUOTING:
             words = pattern.sub("the reply", words)
     return words
+
+
+_SHORTER = (
+    (re.compile(r"should_contain: (.+?) not found in response(?=$|; )"), r"must contain \1"),
+    (re.compile(r"should_not_contain: (.+?) was found in response(?=$|; )"), r"must not contain \1"),
+    (re.compile(r"Expected output to "), "must "),
+    (re.compile(r" is greater than (?:threshold|maximum) "), " > "),
+    (re.compile(r" is less than (?:threshold|minimum) "), " < "),
+    (re.compile(r"^Aggregate score ([\d.]+) < ([\d.]+) threshold(?=$|; )"), r"score \1 < \2"),
+    (re.compile(r"JSON does not conform to the provided schema\. Errors: "), "schema: "),
+)
+"""What the tools' own words say at length; a line has room for what was looked for only."""
+_IN_A_LINE = 600
+
+
+def line_reason(words: str) -> str:
+    """A reason for one line of a list: shorter still, what was expected in front."""
+    words = " ".join(short_reason(words)[:_IN_A_LINE].split())
+    for pattern, shorter in _SHORTER:
+        words = pattern.sub(shorter, words)
+    return words

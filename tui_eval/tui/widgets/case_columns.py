@@ -8,9 +8,13 @@ from typing import Literal
 from tui_eval.tui.state.case_entry import Extent
 
 WORD = 9
-"""Cells of the outcome's word; the one column that is never dropped."""
+"""Cells of an outcome's word with how often a flaky case passed, `flaky 2/3`."""
 
-NAME = 34
+WORDS_FROM = 76
+"""Columns from which a line of a run says its outcome as a word too; with fewer, the glyph in front does,
+and the room is for the name and the reason."""
+
+NAME = 22
 """Cells that a case's name has before a message beside it gets any."""
 
 ASIDE = 12
@@ -22,7 +26,7 @@ class Columns:
     """The widths of the columns right of the name; 0: not shown. Each is preceded by a space. `name` is
     where what is said beside a name begins at the latest."""
 
-    word: int = WORD
+    word: int = 0
     trend: int = 0
     attempts: int = 0
     tokens: int = 0
@@ -41,8 +45,10 @@ class Columns:
 def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> Columns:
     """Which columns a list of this width has: those that fit, and that any of its cases fills."""
     many = extent.attempts if extent.attempts > 1 else 0
+    word = max(extent.word, len("flaky") if extent.flaky else 0)
     if kind == "run":
         return Columns(
+            word=word if width >= WORDS_FROM else 0,
             attempts=min(10 if width >= 60 else 5, many),
             duration=((9 if width >= 60 else 8) if extent.limit and width >= 44 else 6) if width >= 34 else 0,
             tokens=8 if width >= 100 and extent.tokens else 0,
@@ -50,6 +56,7 @@ def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> C
             name=extent.name,
         )
     return Columns(
+        word=WORD if extent.flaky else word,
         attempts=min(5, many) if width >= 84 else 0,
         trend=(12 if width >= 100 else 6 if width >= 44 else 0) if extent.trend else 0,
         age=4 if width >= 38 and extent.age else 0,

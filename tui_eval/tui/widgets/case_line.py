@@ -18,9 +18,9 @@ from tui_eval.tui.state.case_tree import Line, Tree
 from tui_eval.tui.state.describing import FORMAT_NAMES
 from tui_eval.tui.state.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.noting import note_sign
-from tui_eval.tui.state.reasons import short_detail, short_reason
+from tui_eval.tui.state.reasons import line_reason, short_detail
 from tui_eval.tui.state.stream_text import wrap
-from tui_eval.tui.widgets.case_columns import ASIDE, NAME, Columns, columns_for
+from tui_eval.tui.widgets.case_columns import ASIDE, NAME, WORD, Columns, columns_for
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line, tail
 
@@ -150,7 +150,7 @@ class CaseLines(LineView):
             passed, of = (
                 (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
             )
-            if 0 < of < 10:
+            if 0 < of < 10 and columns.word >= WORD:
                 word = f"flaky {passed}/{of}"
         glyph = self.symbols.glyphs.get(status, " ")
         room = width - columns.total - len(indent) - 2
@@ -161,16 +161,21 @@ class CaseLines(LineView):
             said = [self._note(entry.note, room - min(cell_len(name), 24))]
             room -= cell_len(said[0][0])
         aside, message = self._aside(shown, entry)
-        variant = visible(clip(entry.variant.partition(":")[0], 14), newlines=False) if entry.variant else ""
+        variant = visible(clip(entry.variant, 100), newlines=False) if entry.variant else ""
         variant = f"{self.symbols.dot}{variant}" if variant else ""
         wide = cell_len(name) + cell_len(variant)
-        # What stands beside the name begins in one column, and gets more of the name's only where it is short.
+        # A reason begins in one column, later only where that shows a whole name and all of it; where a case
+        # comes from is said in what its name leaves.
         least = max(NAME, room * 3 // 5)
-        beside = max(least, room - 2 - cell_len(aside))
+        spare = (
+            columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 and not columns.word else 0
+        )
+        room += spare
+        beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
         if aside and room - min(wide, beside) - 2 >= ASIDE:
             wide = min(wide, beside)
             if message:
-                wide = max(wide, min(columns.name, least, room - 2 - ASIDE))
+                wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
@@ -178,13 +183,14 @@ class CaseLines(LineView):
         else:
             parts += self._named(name, variant, room)
         parts += said
-        parts.append((" " + fit(word, columns.word), style))
+        if columns.word:
+            parts.append((" " + fit(word, columns.word), style))
         dim = self._style("dim")
         if columns.trend:
             parts.append(
                 (" " + fit(self.symbols.trend(entry.trend, columns.trend), columns.trend, right=True), dim)
             )
-        if columns.attempts:
+        if columns.attempts and not spare:
             parts.append((" ", base))
             parts += self._attempts(entry.attempts, columns.attempts)
         if columns.tokens:
@@ -205,7 +211,7 @@ class CaseLines(LineView):
         case comes from, unless the tree says it."""
         words = ""
         if self.kind == "run" and entry.status in ("failed", "error"):
-            words = short_reason(entry.message)
+            words = line_reason(entry.message)
         elif self.kind == "run" and entry.status == "retrying":
             words = short_detail(entry.detail)
         message = bool(words)
@@ -215,6 +221,8 @@ class CaseLines(LineView):
 
     def _named(self, name: str, variant: str, width: int) -> list[tuple[str, Style]]:
         """A name and what tells it from others, in so many cells; what is looked for is marked in it."""
+        if cell_len(name) + cell_len(variant) > width:
+            variant = fit(variant, min(cell_len(variant), max(width // 2, width - cell_len(name))))
         name = fit(name, min(cell_len(name), max(0, width - cell_len(variant))))
         left = width - cell_len(name)
         rest = [(fit(variant, left), self._style("dim"))]
@@ -251,6 +259,8 @@ class CaseLines(LineView):
 
     def _attempts(self, attempts: str, width: int) -> list[tuple[str, Style]]:
         """`✓✓✗`, or `7/10 ✓` where they do not fit."""
+        if len(attempts) < 2:  # the glyph in front says it
+            return [(" " * width, Style())]
         if len(attempts) > width:
             passed = attempts.count("p")
             return [(fit(f"{passed}/{len(attempts)}", width), self._style("dim"))]
