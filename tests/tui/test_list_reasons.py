@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.model import Assertion, Case
+from tui_eval.model import Assertion
 from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.state.case_entry import Entry, extent_of
 from tui_eval.tui.state.case_tree import Line, Tree
