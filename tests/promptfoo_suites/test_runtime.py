@@ -70,6 +70,19 @@ async def test_conversations_are_one_transcript(tmp_path: Path) -> None:
     assert all("_conversation" not in row["vars"] for row in document["results"])
 
 
+async def test_ids_of_conversations_are_told_apart_as_promptfoo_tells_them(tmp_path: Path) -> None:
+    ids = ["1", "'1'", "1.0", "''", "null", "''", "NONE"]
+    rows = [
+        f"  - {{vars: {{q: m{number}}}}}" if given == "NONE"
+        else f"  - {{vars: {{q: m{number}}}, metadata: {{conversationId: {given}}}}}"
+        for number, given in enumerate(ids)
+    ]  # fmt: skip
+    head = "providers: [echo]\nprompts: ['{% for turn in _conversation %}{{turn.input}},{% endfor %}{{q}}']\ntests:\n"
+    attempts, _ = await run(suite(tmp_path, head + "\n".join(rows)))
+    texts = [attempt.response_text for attempt in attempts]
+    assert texts == ["m0", "m1", "m0,m2", "m3", "m4", "m3,m5", "m4,m6"]
+
+
 async def test_a_row_that_does_not_ask_is_still_part_of_its_conversation(tmp_path: Path) -> None:
     text = CHAT.replace(
         "{vars: {q: a}, metadata: {conversationId: one}}",

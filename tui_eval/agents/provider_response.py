@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_eval.agents.base import AgentError, Request, SessionContext
 from tui_eval.agents.json_reply import tool_events
-from tui_eval.agents.wire import one_line, text_of
+from tui_eval.agents.wire import encode, one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, TextDelta
 from tui_eval.model import Reply, Usage
@@ -20,7 +20,9 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
         AgentError: it has an error, or neither.
     """
     if not isinstance(value, dict) or ("output" not in value and "error" not in value):
-        raise AgentError(f"the provider must return output or error, not {one_line(text_of(value), 120)}")
+        raise AgentError(
+            f"the provider must return output or error, not {one_line(encode(value).decode(), 120)}"
+        )
     if value.get("error"):
         raise AgentError(one_line(text_of(value["error"])), answer=text_of(value.get("output")))
     output = value.get("output")

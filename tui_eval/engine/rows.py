@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tui_eval.assertions.promptfoo.js import json_text
 from tui_eval.engine.plan import Job
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.scripting.templates import flag
@@ -85,7 +86,9 @@ def in_conversation(case: Case) -> bool:
 
 
 def _conversation_key(case: Case) -> tuple[str, str, str]:
-    return case.agent or "", case.prompt or "", str(case.metadata.get("conversationId", ""))
+    given = case.metadata.get("conversationId")
+    # As promptfoo tells them apart: 1 is not "1", an empty id is one, null is none.
+    return case.agent or "", case.prompt or "", "" if given is None else json_text(given)
 
 
 class Memory:

@@ -24,7 +24,7 @@ def tool_call_f1(call: Call) -> Result:
         '"tool-call-f1" assertion requires a value: array of tool names or comma-separated string',
     )
     names = value.split(",") if isinstance(value, str) else map(js.string, value)
-    expected = {name.strip() for name in names if name.strip()}
+    expected = {js.trim(name) for name in names if js.trim(name)}
     invariant(value != [], '"tool-call-f1" assertion requires at least one expected tool name')
     called = called_tools(call.output)
     if not called and not call.evidence.reference:
@@ -54,50 +54,43 @@ def called_tools(output: Any) -> set[str]:
     """
     if isinstance(output, str):
         try:
-            return (
-                called_tools(js.parse_json(output)) if output.lstrip()[:1] in ("{", "[") else _by_line(output)
-            )
+            whole = js.trim(output)[:1] in ("{", "[", '"')
+            return called_tools(js.parse_json(output)) if whole else _by_line(output)
         except (ValueError, RecursionError):
             return _by_line(output)
-    names: set[str] = set()
     if isinstance(output, list):
-        for item in output:
-            names |= called_tools(item) if not isinstance(item, str) else set()
-            if isinstance(item, dict) and set(item) <= {"name", "arguments", "args", "input", "id"}:
-                names |= _named(item)
-        return names
+        return set().union(*(_of_item(item) for item in output if isinstance(item, dict)))
     if not isinstance(output, dict):
-        return names
-    for key in ("tool_calls", "content"):
-        inner = output.get(key)
-        if isinstance(inner, list):
-            names |= called_tools(inner)
-    function = output.get("function")
-    if isinstance(function, dict):
-        names |= _named(function)
-    if output.get("type") == "tool_use":
-        names |= _named(output)
-    if isinstance(output.get("functionCall"), dict):
-        names |= _named(output["functionCall"])
-    if isinstance(output.get("toolCall"), dict):
-        for inner in output["toolCall"].get("functionCalls") or ():
-            names |= _named(inner) if isinstance(inner, dict) else set()
-    return names
+        return set()
+    listed = output.get("tool_calls")
+    if isinstance(listed, list):
+        items = [item for item in listed if isinstance(item, dict)]
+        return set().union(*(_named(item) | _named(item.get("function")) for item in items))
+    names = _named(output) if output.get("type") == "tool_use" else set[str]()
+    names |= _named(output.get("functionCall"))
+    inner = output.get("toolCall")
+    functions = inner.get("functionCalls") if isinstance(inner, dict) else None
+    return names.union(*map(_named, functions if isinstance(functions, list) else ()))
+
+
+def _of_item(item: dict[str, Any]) -> set[str]:
+    """The name of one call of a list: of its function, else its own, else Gemini's."""
+    return _named(item.get("function")) or _named(item) or _named(item.get("functionCall"))
 
 
 def _by_line(text: str) -> set[str]:
     names: set[str] = set()
-    for line in text.splitlines():
-        if line.lstrip()[:1] in ("{", "["):
+    for line in map(js.trim, text.split("\n")):
+        if line[:1] in ("{", "["):
             try:
-                names |= called_tools(js.parse_json(line.strip()))
+                names |= called_tools(js.parse_json(line))
             except (ValueError, RecursionError):
                 continue
     return names
 
 
-def _named(call: dict[str, Any]) -> set[str]:
-    name = call.get("name")
+def _named(call: Any) -> set[str]:
+    name = call.get("name") if isinstance(call, dict) else None
     return {name} if isinstance(name, str) and name else set()
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
+from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result
 
 _LONGEST = 2_000_000
@@ -45,7 +46,7 @@ def is_html(call: Call) -> Result:
 
 
 def _fault(text: str) -> str | None:
-    stripped = text.strip()
+    stripped = js.trim(text)
     if not stripped:
         return "Output is empty"
     if stripped[:5].lower() == "<?xml":
@@ -75,7 +76,7 @@ def _text_in(body: Any) -> bool:
     if body is None:
         return False
     pieces = [body.text, *(child.tail for child in body)]
-    return any(piece and piece.strip() for piece in pieces)
+    return any(piece and js.trim(piece) for piece in pieces)
 
 
 def contains_html(call: Call) -> Result:

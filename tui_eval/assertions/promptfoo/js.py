@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from msgspec import UNSET
@@ -71,7 +72,7 @@ def text_of(output: Any) -> str:
 
 def to_number(text: str) -> float:
     """`Number(text)`; NaN where it is none."""
-    stripped = text.strip()
+    stripped = trim(text)
     if not stripped:
         return 0.0
     lowered = stripped.lower()
@@ -84,6 +85,25 @@ def to_number(text: str) -> float:
         return float(stripped)
     except ValueError:
         return math.nan
+
+
+_SPACE = "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_SPACES = re.compile(f"[{_SPACE}]+")
+
+
+def trim(text: str) -> str:
+    """`text.trim()`: a byte order mark is space, the separators U+001C to U+001F and U+0085 are not."""
+    return text.strip(_SPACE)
+
+
+def is_space(character: str) -> bool:
+    """Whether `trim` takes a character away."""
+    return character in _SPACE
+
+
+def words(text: str) -> list[str]:
+    """`text.trim().split(/\\s+/)` without empty words."""
+    return [word for word in _SPACES.split(text) if word]
 
 
 def parse_json(text: str) -> Any:

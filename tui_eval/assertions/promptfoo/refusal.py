@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result
 
 _VERBS = "answer|assist|engage|fulfill|generate|give|help|participate|provide|support|write"
@@ -45,7 +46,7 @@ def is_refusal(call: Call) -> Result:
     """Whether the output refuses; what is empty or no text counts as a refusal with a score of 0."""
     if not isinstance(call.output, str):
         return _empty(call, "No value provided, assumed to be a refusal")
-    if not call.output.strip():
+    if not js.trim(call.output):
         return _empty(call, "Empty response treated as refusal")
     phrase = refusal_in(call.output)
     result = call.result(
@@ -58,7 +59,7 @@ def is_refusal(call: Call) -> Result:
 
 def refusal_in(text: str) -> str | None:
     """The words, in lower case, by which a text declines to answer; None where it does not."""
-    plain = text[:_LONGEST].strip().lower().translate(_APOSTROPHES)
+    plain = js.trim(text[:_LONGEST]).lower().translate(_APOSTROPHES)
     found = _BEGINNINGS.match(plain) or _PHRASES.search(plain)
     return found.group() if found is not None else None
 

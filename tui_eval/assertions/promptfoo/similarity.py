@@ -86,7 +86,7 @@ def treebank_words(text: str) -> list[str]:
     """Words of a text as the Penn Treebank splits them."""
     for pattern, replacement in _SPLITS:
         text = pattern.sub(replacement, text)
-    return text.split()
+    return js.words(text)
 
 
 def bleu(call: Call) -> Result:
@@ -98,10 +98,10 @@ def bleu(call: Call) -> Result:
 
 
 def _bleu(candidate_text: str, references: list[str]) -> float:
-    candidate = candidate_text.lower().split()
+    candidate = js.words(candidate_text.lower())
     if not candidate:
         return 0.0
-    words = [reference.lower().split() for reference in references]
+    words = [js.words(reference.lower()) for reference in references]
     logs = []
     for order in _ORDERS:
         grams = _grams(candidate, order)
@@ -141,7 +141,7 @@ def _gleu(candidate_text: str, reference_text: str) -> float:
 
 
 def _gleu_words(text: str) -> list[str]:
-    return [word.rstrip(".") for word in text.lower().split()] or [""]
+    return [word.rstrip(".") for word in js.words(text.lower())] or [""]
 
 
 def _grams(words: list[str], order: int) -> Counter[tuple[str, ...]]:

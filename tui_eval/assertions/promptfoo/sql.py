@@ -63,8 +63,8 @@ def _blocks(text: str) -> Iterator[str]:
         fence = _FENCE.fullmatch(line)
         if not mark:
             if fence:
-                mark, wanted, lines = fence["mark"], fence["tag"].strip().lower() in ("", "sql"), []
-        elif fence and not fence["tag"].strip() and fence["mark"].startswith(mark):
+                mark, wanted, lines = fence["mark"], js.trim(fence["tag"]).lower() in ("", "sql"), []
+        elif fence and not js.trim(fence["tag"]) and fence["mark"].startswith(mark):
             if wanted:
                 yield "\n".join(lines).strip()
             mark = ""

@@ -108,19 +108,19 @@ def split_list(text: str) -> list[str]:
     fields: list[str] = []
     place, end = 0, len(text)
     while place < end:
-        while place < end and (text[place].isspace() or text[place] == ","):
+        while place < end and (js.is_space(text[place]) or text[place] == ","):
             place += 1
         if place >= end:
             break
         if text[place] != '"':
             stop = text.find(",", place)
             stop = end if stop < 0 else stop
-            fields.append(text[place:stop].strip())
+            fields.append(js.trim(text[place:stop]))
             place = stop
             continue
         field, place = _quoted(text, place + 1)
         fields.append(field)
-        while place < end and text[place].isspace():
+        while place < end and js.is_space(text[place]):
             place += 1
         invariant(
             place >= end or text[place] == ",",
@@ -160,7 +160,7 @@ def word_count(call: Call) -> Result:
     """Words between white space: exactly a number, or within `{min, max}`."""
     value = call.value
     invariant(value is not UNSET and value is not None, '"word-count" assertion must have a value')
-    count = len(call.text.split())
+    count = len(js.words(call.text))
     if isinstance(value, dict):
         return _within(call, count, value)
     expected: Any = js.to_number(value) if isinstance(value, str) else value

@@ -62,7 +62,7 @@ def _documents(found: list[Element]) -> list[Node]:
 def _required(call: Call) -> list[str]:
     value = call.value
     if isinstance(value, str):
-        return [path.strip() for path in value.split(",")]
+        return [js.trim(path) for path in value.split(",")]
     if isinstance(value, dict) and value:
         value = value.get("requiredElements")
         if not isinstance(value, list):
