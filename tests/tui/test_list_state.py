@@ -13,6 +13,7 @@ from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.case_tree import View, build
 from tui_eval.tui.state.completing import completed, values_of
+from tui_eval.tui.state.describing import describe_entry
 from tui_eval.tui.state.entries import failing, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.run_group import RunGroup
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece, RunView, case_outcome
@@ -192,6 +193,11 @@ class TestStreamText:
         assert stream.feed(live)
         assert [line for _, line in stream.lines] == ['▸ find({"q": 1})', "◂ 500ms []", "→ billing"]
         assert not stream.feed(live)
+
+    def test_a_call_does_not_leave_its_sign_alone_in_a_line(self):
+        stream = StreamText(20)
+        stream.feed(LiveAttempt([self.piece(0, '{"query":"subscription"}', "tool_call", name="look_up")]))
+        assert [line for _, line in stream.lines] == ['▸ look_up({"query":"', '  subscription"})']
 
     def test_control_characters_are_shown(self):
         stream = StreamText(40)
@@ -395,3 +401,9 @@ class TestCompleting:
     )
     def test_the_last_word_is_completed(self, typed, whole):
         assert completed(typed, self.values()) == whole
+
+
+def test_a_line_is_said_with_the_file_it_counts_in():
+    case = Case("s.yaml::a", "a", "s.yaml", "promptfoo", line=7, file="cases.csv")
+    entry = Entry("k", "s.yaml::a", "a", "s.yaml", "promptfoo", case=case)
+    assert ("dim", "s.yaml · cases.csv:7 · promptfoo") in describe_entry(entry, figures.Symbols(), 0.0)

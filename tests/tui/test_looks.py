@@ -68,7 +68,7 @@ async def test_the_run_dialog_says_what_it_comes_to(tmp_path, size):
 @SIZES
 async def test_questions_fit(tmp_path, size):
     async with running_app(project(tmp_path), size) as (app, pilot):
-        wanted = [f"read /etc/{WIDE}/{number}" for number in range(14)]
+        wanted = [f"read /etc/{WIDE * 3}/{number}" for number in range(14)]
         app.call_later(app._ask_trust, wanted)
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "no: cases that need it will be errors" in screen_text(app), pilot)

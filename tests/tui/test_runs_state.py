@@ -309,6 +309,7 @@ def test_columns_are_told_apart_and_no_time_is_cut(width):
     found = grid(entries)
     heads = plain(title_line(found, width, 0, 0))
     assert "· terse" in heads and "· frien" in heads
+    assert ("→" in heads) == (width < 120)
     row = plain(grid_row(found, found.tests[0], width, 0))
     assert "684 ms" in row and "684…" not in row
     assert all(

@@ -55,6 +55,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; height: 1; padding: 0 1; }
     CommandPalette CommandList { border: none; text-wrap: nowrap; text-overflow: ellipsis; }
     CommandPalette CommandList > .option-list--option { text-style: none; }
+    Input > .input--placeholder { color: $text-muted; }
     CommandPalette CommandList:ansi { border-bottom: solid ansi_default; }
     CommandPalette CommandList:ansi > .option-list--option-highlighted { text-style: bold underline; }
     Input:ansi > .input--cursor, TextArea:ansi:focus .text-area--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }

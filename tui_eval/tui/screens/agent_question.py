@@ -26,6 +26,7 @@ class AgentLine(ModalScreen[Any]):
     AgentLine Static { height: auto; }
     AgentLine Input { height: 1; border: none; padding: 0; margin: 1 0; background: $surface-lighten-2; }
     AgentLine .keys { color: $text-muted; }
+    AgentLine .said.-wrong { color: $text-error; text-style: bold; }
     AgentLine.-short > Vertical { padding: 0 1; }
     AgentLine.-short Input { margin: 0; }
     """
@@ -58,7 +59,9 @@ class AgentLine(ModalScreen[Any]):
         try:
             self.dismiss(self.taken(event.value.strip()))
         except AgentEntryError as error:
-            self.query_one(".said", Static).update(Text(visible(str(error))))
+            said = self.query_one(".said", Static)
+            said.set_class(True, "-wrong")
+            said.update(Text(visible(str(error))))
 
     def taken(self, text: str) -> Any:
         """What the line means.

@@ -70,12 +70,13 @@ class AskScreen(ModalScreen[str | None]):
         """Items, else details give way where there is no room for them: what can be answered is always seen."""
         for part in self.query(".items" if self._items else ".details").results(Static):
             others = [other for other in self.query(Static) if other is not part]
-            width = 56 if self.has_class("-narrow") else 70
+            # The classes of the breakpoints may come later than this.
+            width = min(56 if self.size.width < 80 else 70, max(self.size.width - 4, 10))
             rest = sum(
                 max(1, other.get_content_height(self.query_one(Vertical).size, self.size, width))
                 for other in others
             )
-            room = max(1, self.size.height - rest - (2 if self.has_class("-short") else 4))
+            room = max(1, self.size.height - rest - (2 if self.size.height < 24 else 4))
             if self._items:
                 part.update(Text("\n".join(self._listed(min(room, MOST_ITEMS), width))))
             else:

@@ -181,6 +181,8 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
     shown: list[Paragraph] = [("title", visible(name, newlines=False))]
     case = entry.case
     place = f"{entry.suite}:{case.line}" if case and case.line else entry.suite
+    if case and case.line and case.file:  # the line is one of a table, say
+        place = f"{entry.suite}{symbols.dot}{case.file}:{case.line}"
     parts = [place, FORMAT_NAMES.get(entry.format, entry.format)]
     parts += [part for part in (entry.agent, entry.model) if part]
     shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))

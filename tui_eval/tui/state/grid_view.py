@@ -108,7 +108,7 @@ def heading(column: Column, common: Column, prompts: Mapping[str, str], width: i
             shares[index] = min(cell_len(parts[index]), room // (len(parts) - number))
             room -= shares[index]
         parts = [plain(fit((Span(part),), max(shares[i], 1))) for i, part in enumerate(parts)]
-    return " · ".join(parts) or "case"
+    return " · ".join(parts) or one_line(column[0]) or "case"
 
 
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
@@ -116,8 +116,9 @@ def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     column `first`. Names get what is left over where every column is in sight."""
     left = max(min(width // 3, 40), 12)
     many = max(len(found.columns) - first, 1)
-    fits = max(min((width - left) // CELL, many), 1)
-    each = max(min((width - left) // fits, 30), 2)
+    room = width - left - 2  # the arrow to columns out of sight
+    fits = max(min(room // CELL, many), 1)
+    each = max(min(room // fits, 30), 2)
     if fits == len(found.columns):
         left = max(left, min(width - each * fits - 1, 60))
     return left, each, fits

@@ -119,7 +119,10 @@ class StreamText:
                 self.add("user", f"> {text}")
             case "tool_call":
                 self._started[piece.call_id] = (name, piece.at)
-                self.add("tool", f"{self._call} {name}({text})")
+                # A name and arguments without a space do not leave their sign alone in a line.
+                first, *rest = wrap(f"{name}({text})", self.width - 2)
+                self.lines.append(("tool", f"{self._call} {first}"))
+                self.lines.extend(("tool", f"  {line}") for line in rest)
             case "tool_result":
                 _, since = self._started.pop(piece.call_id, (name, piece.at))
                 took = duration(max(0.0, piece.at - since) * 1000)
