@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
-from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+import pytest
+
+from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tests.tui.test_runs_screen import NAMES, SIZES, sees, to_runs, write_runs
 from tui_eval.model import Attempt, Case, Entry, Turn, Usage
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.compare_loader import Choice, Sides, newest_right
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
@@ -227,3 +231,74 @@ async def test_help_says_what_enter_does_here(tmp_path):
         await sees(
             app, pilot, "Help: Compare", "both transcripts side by side", "fold the cases of this change"
         )
+
+
+def standing(app) -> list[str]:
+    """The runs whose attempts stand at the left and at the right."""
+    sides = app.screen.sides
+    return [sides.choices[at].run_id for at in (sides.left, sides.right)]
+
+
+@pytest.mark.parametrize("key", ["r", "full_stop"])
+async def test_a_case_run_or_judged_anew_beside_its_old_attempt_stands_at_the_right(tmp_path, key):
+    root = project(tmp_path)
+    old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
+    engine = FakeEngine(root)
+    async with running_app(root, (120, 40), engine=engine) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("space", "space", "c")
+        await compared(app, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        assert standing(app) == [old.name, new.name]
+        await pilot.press(key)
+        await sees(app, pilot, "● a new attempt runs")
+        assert standing(app) == [old.name, new.name]
+        live = engine.live
+        assert live is not None
+        live.start(0)
+        live.done(0, "passed", said="quite another answer")
+        live.finish()
+        await until(lambda: standing(app) == [new.name, live.info.id], pilot)
+        await sees(app, pilot, "quite another answer")
+        assert "a new attempt runs" not in screen_text(app)
+        await pilot.press("less_than_sign")
+        await until(lambda: standing(app) == [old.name, live.info.id], pilot)
+        # the list says it too, and opens the newest against what the second run had
+        await pilot.press("escape")
+        await sees(app, pilot, "since passed")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        assert standing(app) == [new.name, live.info.id]
+
+
+async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(tmp_path):
+    root = project(tmp_path)
+    _, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("space", "space", "c")
+        await compared(app, pilot)
+        await sees(app, pilot, "1 case regressed", "0/1")
+        again = LiveRun(root, NAMES[:1], linked_to=new.name)
+        app.follow(again.folder)
+        await sees(app, pilot, "runs anew")
+        again.all_done(["passed"])
+        await sees(app, pilot, "0 cases regressed, 0 fixed", "+1 linked")
+        assert "runs anew" not in screen_text(app) and "since passed" not in screen_text(app)
+
+
+def test_only_attempts_of_new_runs_take_the_right_side():
+    row = SimpleNamespace(id=1)
+    choices = [
+        Choice(run, row, agent, None) for run, agent in [("a", "x"), ("b", "x"), ("c", "x"), ("c", "y")]
+    ]
+    sides = Sides("s::a", choices, 0, 1)
+    assert newest_right(sides, {"a", "b", "c"}) is None
+    found = newest_right(sides, {"a", "b"})
+    assert found is not None and (found.left, found.right) == (1, 2)
+    assert found.choices[found.right].agent == "x"
+    # another attempt of the same new run: what was looked at stays at the left
+    more = Sides("s::a", [*choices, Choice("c", SimpleNamespace(id=2), "x", None)], 1, 2)
+    found = newest_right(more, {"a", "b"})
+    assert found is not None and (found.left, found.right) == (1, 4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -15,7 +15,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
-from tui_eval.store.schema import AttemptRow
+from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.sides_view import Pair, pairs
@@ -157,12 +157,13 @@ def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None
 
 @dataclass(slots=True)
 class Choice:
-    """An attempt that can stand on a side."""
+    """An attempt that can stand on a side; `how` says how it came about, where it was not run as a whole."""
 
     run_id: str
     row: AttemptRow
     agent: str
     model: str | None
+    how: str = ""
 
     @property
     def pointer(self) -> tuple[str, int]:
@@ -193,15 +194,51 @@ def choices_of(root: Path, case_id: str, *more: str) -> list[Choice]:
     for run_id in sorted({*runs, *more}):
         try:
             with closing(RunReader(store.folder_of(run_id))) as reader:
+                how = _how(reader.info())
                 for case in reader.cases_of(case_id):
                     found += [
-                        Choice(run_id, row, case.agent, case.model)
+                        Choice(run_id, row, case.agent, case.model, how)
                         for row in reader.attempts(case.id)
                         if row.state == "done" and row.outcome not in ("cancelled", "skipped", None)
                     ]
         except (StoreError, OSError):
             continue
     return found
+
+
+def _how(info: RunInfo) -> str:
+    """What a run did to the attempt whose place its own takes; empty of other runs."""
+    given = info.options.get("continue_from")
+    if not isinstance(given, dict):
+        return ""
+    turn = given.get("turn")
+    return f"from turn {turn}" if isinstance(turn, int) else "judged again"
+
+
+def with_new(root: Path, sides: Sides, *more: str) -> Sides:
+    """The same two attempts among all that there are now, those of the runs `more` too."""
+    left, right = (sides.choices[at] for at in (sides.left, sides.right))
+    choices = choices_of(root, sides.case_id, *more, *(one.run_id for one in sides.choices))
+    places = {one.pointer: at for at, one in enumerate(choices)}
+    if left.pointer not in places or right.pointer not in places:
+        return sides
+    return Sides(sides.case_id, choices, places[left.pointer], places[right.pointer])
+
+
+def newest_right(sides: Sides, old: Collection[str]) -> Sides | None:
+    """What stands where after attempts have ended of other runs than those of `old`: the newest of them (of
+    the same agent, where one is) at the right, what was looked at at the left; None where there is none."""
+    new = [at for at, one in enumerate(sides.choices) if one.run_id not in old]
+    if not new:
+        return None
+    before = sides.choices[sides.right]
+    own = [
+        at for at in new if (sides.choices[at].agent, sides.choices[at].model) == (before.agent, before.model)
+    ]
+    right = (own or new)[-1]
+    # Of several attempts of one run, the first to end puts what was looked at at the left.
+    left = sides.left if before.run_id == sides.choices[right].run_id else sides.right
+    return Sides(sides.case_id, sides.choices, left, right)
 
 
 def first_sides(root: Path, pointer: CasePointer) -> Sides | None:
@@ -237,6 +274,16 @@ def changed_sides(root: Path, before: Half, after: Half, change: CaseChange) -> 
     choices = choices_of(root, change.case_id, *before.runs, *after.runs)
     left = _telling(choices, before.runs, change.before)
     right = _telling(choices, after.runs, change.after)
+    if left is None or right is None or left == right:
+        return None
+    return load_sides(root, Sides(change.case_id, choices, left, right))
+
+
+def newest_sides(root: Path, after: Half, change: CaseChange, newest: tuple[str, int]) -> Sides | None:
+    """An attempt that was run since (run and attempt) at the right, what the second run had at the left."""
+    choices = choices_of(root, change.case_id, *after.runs, newest[0])
+    left = _telling(choices, after.runs, change.after)
+    right = next((at for at, one in enumerate(choices) if one.pointer == newest), None)
     if left is None or right is None or left == right:
         return None
     return load_sides(root, Sides(change.case_id, choices, left, right))

@@ -8,16 +8,27 @@ from typing import ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
+from textual.events import ScreenResume
 
 from tui_eval.reports.comparison import CHANGES, Change, Comparison
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.compare_loader import Compared, Half, Sides, changed_sides, load_comparison, other_half
+from tui_eval.tui.compare_loader import (
+    Compared,
+    Half,
+    Sides,
+    changed_sides,
+    load_comparison,
+    newest_sides,
+    other_half,
+)
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS
+from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.row_finding import RowFinding
 from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.compare_news import News, news_since
 from tui_eval.tui.state.compare_view import Row, folded, row_line, rows, summary_lines
 from tui_eval.tui.state.lines import one_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -54,6 +65,9 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         self.folded: set[Change] = set()
         """Changes whose cases are not shown."""
         self._rows: list[Row] = []
+        self._news: dict[str, News] = {}
+        self._counted: set[str] = set()
+        """Runs that have ended since, and may count with those compared."""
         self._generation = 0
         self._table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
 
@@ -94,7 +108,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     # -- what is shown
 
-    def _load(self) -> None:
+    def _load(self, *, keep: bool = False) -> None:
         self._generation += 1
         generation = self._generation
 
@@ -102,8 +116,8 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             compared = load_comparison(self.eval_app.state.root, self.before, self.after)
             return compared, rows(compared.comparison, agents=self.agents)
 
-        take, failed = partial(self._take, generation), partial(self._failed, generation)
-        run_in_thread(self.app, read, take, failed, name="compare", opens=True)
+        take, failed = partial(self._take, generation, keep), partial(self._failed, generation)
+        run_in_thread(self.app, read, take, failed, name="compare", opens=not keep)
 
     def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation and stands(self):
@@ -112,10 +126,35 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             self._table.relayout()
         self.eval_app.problem(str(error))
 
-    def _take(self, generation: int, found: tuple[Compared, list[Row]]) -> None:
+    def _take(self, generation: int, keep: bool, found: tuple[Compared, list[Row]]) -> None:
         if generation == self._generation and stands(self):
+            here = self.current() if keep else None
             (self.before, self.after, self.comparison), self._rows = found
-            self._show(keep=False)
+            self._news = self._news_now()
+            self._show(keep=keep)
+            if here is not None:
+                self.go_to(here)
+
+    def _news_now(self) -> dict[str, News]:
+        return news_since(self.eval_app.state.group, {*self.before.runs, *self.after.runs})
+
+    @on(RunChanged)
+    @on(ScreenResume)
+    def _look(self) -> None:
+        """Say which cases run anew, and what came of those that have; a run that counts with those compared
+        is counted when it has ended."""
+        group = self.eval_app.state.group
+        if self.comparison is None or group is None:
+            return
+        compared = {*self.before.runs, *self.after.runs}
+        ended = {run.info.id for run in group.runs if not run.active and run.info.linked_to in compared}
+        if ended - compared - self._counted:
+            self._counted |= ended
+            self._load(keep=True)
+        news = self._news_now()
+        if news != self._news:
+            self._news = news
+            self._show()
 
     def _show(self, *, keep: bool = True) -> None:
         comparison = self.comparison
@@ -132,6 +171,13 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             for row in shown
             if row.case is None or row.change not in self.folded
         ]
+        if self._news:
+            shown = [
+                row._replace(news=self._news[row.case.case_id])
+                if row.case is not None and row.case.case_id in self._news
+                else row
+                for row in shown
+            ]
         self._table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
         self._table.set_rows(shown, keep=keep)
         if not shown:
@@ -202,7 +248,10 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             elif pointer is not None:
                 self.eval_app.open_case(pointer)
 
-        work = partial(changed_sides, self.eval_app.state.root, self.before, self.after, row.case)
+        root = self.eval_app.state.root
+        work = partial(changed_sides, root, self.before, self.after, row.case)
+        if row.news is not None and row.news.ended:
+            work = partial(newest_sides, root, self.after, row.case, row.news.ended[-1])
         run_in_thread(self.app, work, take, name="sides", opens=True)
 
     def action_column(self, step: int) -> None:

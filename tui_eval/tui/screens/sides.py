@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
+from textual.events import ScreenResume
 
 from tui_eval.tui import pager
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.compare_loader import Choice, Sides, load_sides
+from tui_eval.tui.compare_loader import Choice, Sides, load_sides, newest_right, with_new
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import SIDES_KEYS
+from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.amounts import duration
+from tui_eval.tui.state.compare_news import News, news_of
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.sides_view import STACKED, as_text
 from tui_eval.tui.state.verdict_lines import GLYPHS
@@ -48,6 +52,13 @@ class SidesScreen(Place, inherit_bindings=False):
         self._way = 0
         self._wide: bool | None = None
         self._generation = 0
+        self._aim = sides
+        """The sides that are shown or being read."""
+        self._old = {one.run_id for one in sides.choices}
+        """Runs that had the case when this was opened: their attempts change no side by themselves."""
+        self._news = News()
+        self._sought: tuple[tuple[str, int], ...] = ()
+        """Attempts that were looked for since they had ended."""
 
     def compose(self) -> ComposeResult:
         """Names, both texts, keys."""
@@ -95,6 +106,7 @@ class SidesScreen(Place, inherit_bindings=False):
         name = one_line(self.sides.case_id.partition("::")[2] or self.sides.case_id)
         side = self._pane.side
         told: list[Line]
+        anew = "  ● a new attempt runs" if self._news.working else ""
         if side is None:
             half = (width - 4) // 2
             first = fit(left, half)
@@ -106,10 +118,12 @@ class SidesScreen(Place, inherit_bindings=False):
             told = [(Span(word, "label"), *(left, right)[side])]
         differing = sum(pair.differs for pair in self._pane.pairs)
         words = f"  {differing:,} of {len(self._pane.pairs):,} entries differ"
-        short = fit((Span(name, "strong"),), max(width - width_of((Span(words),)), 8))
+        short = fit((Span(name, "strong"),), max(width - width_of((Span(words + anew),)), 8))
         label = self.query_one(LineLabel)
         label.styles.height = 1 + len(told)
-        label.set_lines([fit(line, width) for line in ((*short, Span(words, "muted")), *told)])
+        label.set_lines(
+            [fit(line, width) for line in ((*short, Span(words, "muted"), Span(anew, "running")), *told)]
+        )
 
     # -- keys
 
@@ -129,22 +143,56 @@ class SidesScreen(Place, inherit_bindings=False):
 
     def action_attempt(self, step: int) -> None:
         """Another attempt at the left: of this run or another, of this agent or another."""
-        sides = self.sides
+        sides = self._aim
         at = sides.left + step
         if at == sides.right:
             at += step
         if not 0 <= at < len(sides.choices):
             self.eval_app.say("no later attempt" if step > 0 else "no earlier attempt")
             return
+        self._go(Sides(sides.case_id, sides.choices, at, sides.right))
+
+    def _go(self, aim: Sides) -> None:
         self._generation += 1
-        fresh = Sides(sides.case_id, sides.choices, at, sides.right)
-        work = partial(load_sides, self.eval_app.state.root, fresh)
+        self._aim = aim
+        work = partial(load_sides, self.eval_app.state.root, aim)
         run_in_thread(self.app, work, partial(self._take, self._generation), name="sides", opens=True)
 
     def _take(self, generation: int, sides: Sides) -> None:
         if generation == self._generation and self.has(LineLabel):
             self.sides = sides
             self._show()
+
+    # -- an attempt that was started meanwhile (`r`, `+`, `.`)
+
+    @on(RunChanged)
+    @on(ScreenResume)
+    def _look(self) -> None:
+        """Say that one runs; when it has ended, look for it."""
+        if not self.has(LineLabel):
+            return
+        known = {one.pointer for one in self._aim.choices}
+        self._news, before = news_of(self.eval_app.state.group, self.sides.case_id, known), self._news
+        if bool(self._news.working) != bool(before.working):
+            self._head()
+        if self._news.ended and self._news.ended != self._sought:
+            self._sought = self._news.ended
+            aim = self._aim
+            seen = Sides(aim.case_id, aim.choices, aim.left, aim.right)
+            work = partial(with_new, self.eval_app.state.root, seen, *{run for run, _ in self._sought})
+            run_in_thread(self.app, work, self._found, name="new sides", queue="new sides")
+
+    def _found(self, sides: Sides) -> None:
+        """All attempts, the new ones too; of the sides those that are looked at now stay."""
+        if not self.has(LineLabel):
+            return
+        places = {one.pointer: at for at, one in enumerate(sides.choices)}
+        shown = [places.get(self._aim.choices[at].pointer) for at in (self._aim.left, self._aim.right)]
+        if None in shown or not len(sides.choices) > len(self._aim.choices):
+            return
+        left, right = (at for at in shown if at is not None)
+        aim = Sides(sides.case_id, sides.choices, left, right)
+        self._go(newest_right(aim, self._old) or aim)
 
     def action_pager(self) -> None:
         """Everything in the pager."""
@@ -160,5 +208,6 @@ def _facts(one: Choice) -> Line:
     who = ", ".join(one_line(part) for part in (one.agent, one.model) if part)
     return (
         Span(f"{GLYPHS.get(outcome, ' ')} {outcome}", outcome),
+        Span(f" {one.how}" if one.how else "", "note"),
         Span(f"  {when} · attempt {one.row.attempt} · {duration(one.row.duration_ms)} · {who}", "muted"),
     )

@@ -17,6 +17,7 @@ from tui_eval.reports.comparison import (
 )
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.amounts import cost, count, duration
+from tui_eval.tui.state.compare_news import News
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.reasons import short_reason
 from tui_eval.tui.state.trends import share
@@ -32,12 +33,13 @@ OTHER_ANSWER = "≠"
 
 
 class Row(NamedTuple):
-    """A heading of a change (`case` None) or one case."""
+    """A heading of a change (`case` None) or one case; `news` is what was run of it since."""
 
     change: Change
     case: CaseChange | None
     number: int = 0
     words: str = ""
+    news: News | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -144,6 +146,8 @@ def row_line(row: Row, width: int) -> Line:
     room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
     mark: Line = (Span(f" {one_line(case.mark, 60)}", "label"),) if case.mark else ()
     mark = fit(mark, room // 2)
+    if row.news is not None:
+        mark = (*mark, Span(f" {row.news.words}", row.news.style))
     name = fit((Span(one_line(case.name)),), room - width_of(mark))
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
