@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.tui.screens.prompt import GRAMMAR, FilterPrompt
+from tui_eval.tui.screens.prompt import GRAMMAR, FilterPrompt, Prompt
 from tui_eval.tui.state.filtering import FilterError, parse
 
 TAGS = """\
@@ -92,3 +92,22 @@ async def test_marks_are_counted_at_the_top(tmp_path, place):
         await until(lambda: "2 marked" in screen_text(app), pilot)
         await pilot.press("escape")
         await until(lambda: "marked" not in screen_text(app), pilot)
+
+
+@pytest.mark.parametrize("key", ["slash", "f"])
+async def test_what_is_typed_takes_the_place_of_what_was_asked_before(tmp_path, key):
+    root = project(tmp_path, {"suites/a.yaml": TAGS})
+    async with running_app(root) as (app, pilot):
+        await pilot.press(key, *"refund", "enter")
+        await until(lambda: not app.screen.query(Prompt), pilot)
+        await pilot.press(key)
+        await until(lambda: "refund" in told(app).splitlines()[-1], pilot)
+        await pilot.press("enter")  # kept as it is
+        await until(lambda: not app.screen.query(Prompt), pilot)
+        assert (app.screen.found if key == "slash" else app.screen.expression) == "refund"
+        await pilot.press(key, *"greet", "enter")
+        await until(lambda: not app.screen.query(Prompt), pilot)
+        assert (app.screen.found if key == "slash" else app.screen.expression) == "greet"
+        await pilot.press(key, "right", *"ing", "enter")  # or it is gone on with
+        await until(lambda: not app.screen.query(Prompt), pilot)
+        assert (app.screen.found if key == "slash" else app.screen.expression) == "greeting"

@@ -45,7 +45,7 @@ class CaseNoting(CasePart, inherit_bindings=False):
         if note is None:
             return
         if event.choice == "n":
-            self.mount(Prompt("note", note.text, "a word on this attempt"))
+            self.mount(Prompt("note", note.text, "a word on this attempt", replaces=False))
         elif event.choice == "s":
             self._keep(msgspec.structs.replace(note, star=not note.star))
         elif event.choice == "x":

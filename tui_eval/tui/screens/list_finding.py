@@ -154,7 +154,8 @@ class ListFinding(Place, inherit_bindings=False):
     def ask_note(self, note: HumanNote) -> None:
         """Ask for a note's text."""
         self._note = note
-        self.call_later(self._ask, Prompt("note", note.text, "a word on this answer; enter keeps it"))
+        hint = "a word on this answer; enter keeps it"
+        self.call_later(self._ask, Prompt("note", note.text, hint, replaces=False))
 
     # -- the prompt
 

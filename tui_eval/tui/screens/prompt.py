@@ -50,6 +50,7 @@ class Prompt(Vertical):
     Prompt Horizontal { height: 1; width: 1fr; }
     Prompt .label { width: auto; padding: 0 1; color: $accent; text-style: bold; }
     Prompt Input { width: 1fr; background: $panel; border: none; padding: 0; height: 1; }
+    Prompt Input:ansi > .input--selection { text-style: reverse; }
     """
 
     class Typed(Message):
@@ -75,13 +76,17 @@ class Prompt(Vertical):
         text: str = "",
         hint: str = "",
         complete: Callable[[str], str | None] | None = None,
+        *,
+        replaces: bool = True,
     ) -> None:
-        """`complete` gives the text with its last word completed, or None."""
+        """`complete` gives the text with its last word completed, or None. `replaces`: what is typed takes the
+        text's place, as in a browser's find; else it goes on from there."""
         super().__init__()
         self._complete = complete
         self.purpose = purpose
         self._text = text
         self._hint = hint
+        self._replaces = replaces
 
     def compose(self) -> ComposeResult:
         """The label and the input."""
@@ -96,7 +101,10 @@ class Prompt(Vertical):
 
     def on_mount(self) -> None:
         """Keys go to the input."""
-        self.query_one(Input).focus()
+        entry = self.query_one(Input)
+        entry.focus()
+        if self._replaces:
+            entry.select_all()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell the list."""
