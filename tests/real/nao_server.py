@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.engine.ports import free_port
 from tests.real.processes import (
     CACHE,
     NotHere,
     ended_after,
     environment,
-    free_port,
     until_healthy,
     virtual_environment,
 )

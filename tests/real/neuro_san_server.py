@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.engine.ports import free_port
 from tests.real.processes import (
     NotHere,
     ended_after,
     environment,
-    free_port,
     until_healthy,
     virtual_environment,
 )

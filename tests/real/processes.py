@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -74,7 +73,7 @@ def ended_after(*processes: subprocess.Popen[Any], by: signal.Signals = signal.S
 
 def until_healthy(url: str, process: subprocess.Popen[Any], log: Path | None = None) -> None:
     """Wait until a server answers; fails with the end of its log where it ended instead."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + 240
     while time.monotonic() < end:
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
@@ -89,10 +88,3 @@ def until_healthy(url: str, process: subprocess.Popen[Any], log: Path | None = N
 
 def _end_of(log: Path | None) -> str:
     return log.read_text(errors="replace")[-3000:] if log else ""
-
-
-def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]

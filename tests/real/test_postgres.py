@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.real.processes import ended_after, free_port
+from tests.engine.ports import free_port
+from tests.real.processes import ended_after
 from tui_eval.config import DatabaseSpec
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 

@@ -6,7 +6,6 @@ import getpass
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.ports import free_port
 from tests.tui.terminal import LEFT, Terminal
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
@@ -55,9 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("sshd")
     for name in ("host", "person"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\nUsePAM no\n"
         f"AuthorizedKeysFile {folder}/person.pub\nStrictModes no\nPasswordAuthentication no\n"
@@ -69,7 +67,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         process = subprocess.Popen([program, "-D", "-e", "-f", folder / "config"], stdout=log, stderr=log)
         running = Server(port, folder / "person")
         try:
-            end = time.monotonic() + 10
+            end = time.monotonic() + 60
             while True:
                 probe = Terminal(
                     ["ssh", "-F", "none", "-p", str(port), "-i", str(running.key), "-o", "BatchMode=yes",
@@ -77,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
                      f"{getpass.getuser()}@127.0.0.1", "true"],
                     folder,
                 )  # fmt: skip
-                code = probe.wait(10)
+                code = probe.wait(60)
                 probe.close()
                 if code == 0:
                     break
@@ -86,7 +84,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             yield running
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 @pytest.fixture
