@@ -240,6 +240,19 @@ async def test_max_score_takes_the_highest_and_the_first_of_equals() -> None:
     assert attempts[1].named_scores == {"best": 1.0}
 
 
+async def test_the_reason_of_a_lost_row_in_promptfoos_words() -> None:
+    case, attempts = columns(0.5, 0.4, 0.9, extra={"type": "max-score", "value": {"threshold": 0.95}})
+    for attempt in attempts:
+        attempt.message = "All assertions passed"
+    attempts[1].outcome, attempts[1].message = "failed", "no x"
+    await compare(case, attempts, JudgeServices(), "reference")
+    assert [attempt.message for attempt in attempts] == [
+        "Not selected (score: 0.500, max: 0.900)",
+        "no x",
+        "Not selected - score 0.900 below threshold 0.95",
+    ]
+
+
 async def test_max_score_below_its_threshold_and_alone() -> None:
     case, attempts = columns(0.5, 0.6, extra={"type": "max-score", "value": {"threshold": 0.7}})
     await compare(case, attempts, JudgeServices(), "documented")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.assertions.promptfoo_cases import case_with, evidence_for
+from tests.assertions.promptfoo_cases import assertion_from, case_with, evidence_for
 from tui_eval.agents.provider_response import read_response
 from tui_eval.assertions import Evidence, Reports, judge
 from tui_eval.model import Assertion, Reply
@@ -185,6 +185,15 @@ async def test_what_promptfoo_said(
     verdict = judgement.verdicts[0]
     assert verdict.passed is passed, verdict
     assert verdict.score == score, verdict
+
+
+async def test_a_blocked_reply_of_a_red_team_says_why_it_passed(services: Any) -> None:
+    blocked = assertion_from({"type": "guardrails", "config": {"purpose": "redteam"}})
+    other = assertion_from({"type": "contains", "value": "zzz"})
+    evidence = case_evidence([blocked, other], services, Reply(1, "x", guardrails={"flagged": True}))
+    evidence.compat = "reference"
+    judgement = await judge(evidence)
+    assert (judgement.outcome, judgement.message) == ("passed", "Content failed guardrail safety checks")
 
 
 @pytest.mark.parametrize(

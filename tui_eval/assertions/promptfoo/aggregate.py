@@ -98,6 +98,8 @@ class Tally:
     @property
     def text(self) -> str:
         """Why, in promptfoo's words."""
+        if self.forced and not self.error:
+            return "Content failed guardrail safety checks"
         if self.threshold is not None and not self.error:
             sign = "≥" if self.mean >= self.threshold else "<"
             mean = f"{self.mean:.2f}" if math.isfinite(self.mean) else js.number_text(self.mean)

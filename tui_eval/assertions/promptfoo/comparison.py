@@ -58,23 +58,27 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                 verdict.passed, verdict.score = None, 0.0
                 verdict.reason = f"{assertion.type}: {type(error).__name__}: {error}"
         for attempt in columns:
-            _counted(attempt, attempt.verdicts[index])
+            _counted(attempt, attempt.verdicts[index], compat == "reference")
 
 
-def _counted(attempt: Attempt, verdict: Verdict) -> None:
+def _counted(attempt: Attempt, verdict: Verdict, reference: bool) -> None:
     """A lost comparison fails the column with a score of 0; a won one leaves it as it was."""
     if verdict.metric and verdict.passed is not None:
         attempt.named_scores[verdict.metric] = verdict.score
         attempt.named_weights[verdict.metric] = verdict.weight
     if verdict.passed is True:
         return
+    before = attempt.outcome
     if verdict.passed is None:
         attempt.outcome = "error"
     else:
         attempt.score = 0.0
-        if attempt.outcome == "passed":
+        if before == "passed":
             attempt.outcome = "failed"
-    reasons = [verdict.reason] if attempt.message in ("", "passed") else [attempt.message, verdict.reason]
+    if reference and before == "failed" and verdict.passed is False:
+        return  # there what failed first is the row's reason
+    nothing_wrong = ("", "passed") if not reference else (attempt.message,)
+    reasons = [verdict.reason] if attempt.message in nothing_wrong else [attempt.message, verdict.reason]
     attempt.message = "; ".join(dict.fromkeys(reasons)) or message_of(attempt.verdicts)
 
 
@@ -116,7 +120,7 @@ def _highest(assertion: Assertion, columns: list[Attempt], index: int) -> None:
             _settle(verdict, False, f"Not selected (score: {total:.3f}, max: {most:.3f})")
         elif threshold is not None and total < threshold:
             limit = js.number_text(threshold)
-            _settle(verdict, False, f"Not selected: score {total:.3f} is below the threshold of {limit}")
+            _settle(verdict, False, f"Not selected - score {total:.3f} below threshold {limit}")
         else:
             _settle(verdict, True, f"Selected as highest scoring output (score: {total:.3f})")
 
