@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,18 +70,21 @@ def test_format_agent_assertion_and_report_of_another_package(extended: Path) ->
     assert shown.returncode == 0 and "hello, Ada" in shown.stdout
 
 
-@pytest.mark.parametrize("suite", ["guide.yaml", "promptfooconfig.yaml", "tests/n.yml", "net.hocon"])
-def test_an_added_assertion_judges_in_every_format(extended: Path, suite: str) -> None:
-    agent = [] if suite.startswith("promptfoo") else ["--agent", "friend"]
-    done = tui_eval(extended, "run", suite, *agent, "-o", "out.json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = json.loads((extended / "out.json").read_text())["results"]
-    assert [a["type"].removeprefix("not-") for r in results for a in r["assertions"]] == ["greets"] * len(
-        results
-    )
-    if agent:
-        failed = tui_eval(extended, "run", suite, "--agent", "cold")
-        assert failed.returncode == 1, failed.stdout
+def test_an_added_assertion_judges_in_every_format(extended: Path) -> None:
+    suites = ("guide.yaml", "net.hocon", "tests/n.yml")
+
+    def results(*words: str) -> tuple[int, list[dict[str, Any]]]:
+        done = tui_eval(extended, "run", *words, "-o", "out.json")
+        found = json.loads((extended / "out.json").read_text())["results"]
+        assert all([a["type"].removeprefix("not-") for a in r["assertions"]] == ["greets"] for r in found)
+        return done.returncode, found
+
+    code, passed = results(*suites, "--agent", "friend")
+    assert code == 0 and [(r["suite"], r["outcome"]) for r in passed] == [(s, "passed") for s in suites]
+    code, failed = results(*suites, "--agent", "cold")
+    assert code == 1 and [(r["suite"], r["outcome"]) for r in failed] == [(s, "failed") for s in suites]
+    code, rows = results("promptfooconfig.yaml")
+    assert code == 0 and [r["outcome"] for r in rows] == ["passed", "passed"]
 
 
 def test_problems_of_an_added_format_have_their_place(extended: Path) -> None:
