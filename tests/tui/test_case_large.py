@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from tests.tui.attempts import START, text_failure
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tui_eval.model import Attempt, Entry, Exchange, Verdict
+from tui_eval.tui.inspector import raw
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state import block_layout, blocks, json_head, json_lines
+from tui_eval.tui.state import block_layout, blocks, json_head, json_lines, lines
 from tui_eval.tui.state.blocks import ABOVE, CLIP, Block
 from tui_eval.tui.state.json_lines import value_lines
-from tui_eval.tui.state.lines import pattern, plain, text_lines
+from tui_eval.tui.state.lines import Span, pattern, plain, text_lines
 from tui_eval.tui.state.transcript_view import prepared
 from tui_eval.tui.widgets import text_pane
 from tui_eval.tui.widgets.text_pane import TextPane
@@ -192,7 +193,9 @@ def test_a_place_far_down_is_shown_with_what_stands_about_it(
             shown = {block.number_of(index): plain(line) for index, line in enumerate(block.lines())}
             assert shown[number] == texts[number] and block.shows(number)
             assert all(texts[at].startswith(text[:900]) for at, text in shown.items())
-            assert len(shown) == len(block.lines()) and block.clipped == (max(shown) < len(texts) - 1)
+            assert len(shown) == len(block.lines())
+            last = max(shown)
+            assert block.clipped == (last < len(texts) - 1 or shown[last] != texts[last])
             missing = [at for at in range(max(shown)) if at not in shown]
             assert missing == [*range(*block.gap)]
 
@@ -263,3 +266,45 @@ async def test_assertions_open_at_the_first_that_failed_with_all_of_it_in_view(
         await pilot.press("3")
         await until(pilot, lambda: _verdict_in_front(screen) == "v31")
         await sees(pilot, "should_contain", "'Refund policy' not found", "wanted  Refund policy")
+
+
+async def test_what_is_long_is_unfolded_and_made_ready_in_threads(tmp_path: Path, monkeypatch: Any) -> None:
+    made_in: dict[str, str] = {}
+
+    def told(name: str, function: Any) -> Any:
+        def called(*given: Any, **more: Any) -> Any:
+            if name != "lines" or given[0]._lines is None:
+                made_in[name] = threading.current_thread().name
+            return function(*given, **more)
+
+        return called
+
+    monkeypatch.setattr(raw, "LARGE", 10)
+    monkeypatch.setattr(raw, "build", told("raw", raw.build))
+    monkeypatch.setattr(Block, "lines", told("lines", Block.lines))
+    attempt = large(2)
+    attempt.exchanges = [Exchange(1, "POST /chat\n\n{}", json.dumps(rows_of(5000)), 200, START, 12.0)]
+    app = host(tmp_path, attempt)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        pane = screen.query_one(TextPane)
+        await until(pilot, lambda: pane.row_count > 10)
+        pane.jump_to(next(i for i, block in enumerate(pane.blocks) if block.kind == "tool_result"))
+        rows, made_in["lines"] = pane.row_count, ""
+        await pilot.press("right")
+        await until(pilot, lambda: pane.row_count > rows + 500)
+        assert made_in["lines"] == "tui-unfold"
+        await pilot.press("left")
+        await until(pilot, lambda: pane.row_count == rows)
+        await pilot.press("5")
+        await sees(pilot, "exchange 1 · turn 1", '"id": 0')
+        assert made_in["raw"] == "tui-raw"
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_the_lines_of_a_long_text_are_those_of_a_short_one(monkeypatch: Any, ends: str) -> None:
+    text = ends.join(["a\tb", "", "\x1b[31mred\r", "x\ry", "日本", "\r", ""])
+    at_once = list(text_lines(text, "muted"))
+    monkeypatch.setattr(lines, "AT_ONCE", 3)
+    assert list(text_lines(text, "muted")) == at_once
+    assert list(text_lines("", "muted")) == [(Span("", "muted"),)]

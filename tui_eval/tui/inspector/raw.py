@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.text_tab import TextTab
 from tui_eval.tui.state import prompt_view
+from tui_eval.tui.state.blocks import Block, with_heads
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.raw_view import build
+from tui_eval.tui.state.transcript_view import LARGE
 
 
 class RawTab(TextTab):
@@ -18,17 +22,28 @@ class RawTab(TextTab):
 
     _content: CaseContent | None = None
     _width = 0
+    _generation = 0
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
-        """Show what was sent and received; the prompt's columns depend on the width."""
+        """Show what was sent and received, much of it made ready in a thread; the prompt's columns depend on the
+        width."""
         self._content, self._width = content, self.size.width
         case, attempt = content.case, content.attempt
         prompt = []
         if prompt_view.has_prompt(case, attempt):
             room = self.text.text_width - self.text.gutter_width
             prompt = prompt_view.build(case, attempt, room, rendered=self.rendered)
-        blocks = build(attempt, rendered=self.rendered, prompt=prompt) if attempt else prompt
-        self.text.set_blocks(blocks, keep=keep)
+        self._generation += 1
+        make = partial(build, attempt, rendered=self.rendered, prompt=prompt) if attempt else lambda: prompt
+        if attempt is None or sum(len(e.request) + len(e.response) for e in attempt.exchanges) <= LARGE:
+            self._made(self._generation, keep, make())
+        else:
+            made = partial(self._made, self._generation, keep)
+            run_in_thread(self.app, partial(with_heads, make), made, name="raw", opens=not keep)
+
+    def _made(self, generation: int, keep: bool, blocks: list[Block]) -> None:
+        if generation == self._generation and stands(self):
+            self.text.set_blocks(blocks, keep=keep)
 
     def on_resize(self) -> None:
         """Lay the columns out anew."""

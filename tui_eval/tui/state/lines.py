@@ -16,6 +16,8 @@ from rich.cells import cell_len, get_character_cell_size
 from tui_eval.guard.text import clip, visible
 
 TAB = "    "
+AT_ONCE = 100_000
+"""Characters of a text of which all lines are made at once."""
 
 
 class Span(NamedTuple):
@@ -53,9 +55,21 @@ def dotted(text: str) -> str:
 
 
 def text_lines(text: str, style: str = "") -> Iterator[Line]:
-    """The lines of foreign text, controls made visible, tabs as four blanks."""
-    for line in visible(text.replace("\r\n", "\n")).split("\n"):
+    """The lines of foreign text, controls made visible, tabs as four blanks; of a long text each is made when it
+    is asked for."""
+    for line in _visible_lines(text):
         yield (Span(line.replace("\t", TAB), style),)
+
+
+def _visible_lines(text: str) -> Iterator[str]:
+    if len(text) <= AT_ONCE:
+        yield from visible(text.replace("\r\n", "\n")).split("\n")
+        return
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield visible(text[at : end - (text[at:end].endswith("\r"))])
+        at = end + 1
+    yield visible(text[at:])
 
 
 def plain(line: Line) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,6 +14,10 @@ from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.json_head import LONG
 from tui_eval.tui.state.json_lines import value_lines
 from tui_eval.tui.state.lines import Line, Span, text_lines
+
+_BLANK_LINE = re.compile(r"\r?\n\r?\n")
+LONGEST_HEAD = 100_000
+"""Characters within which what stands over a body ends."""
 
 
 def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = ()) -> list[Block]:
@@ -92,8 +97,9 @@ def _lines(value: Any, rendered: bool) -> Iterator[Line]:
         yield (Span("empty", "muted"),)
         return
     if rendered and isinstance(value, str):
-        head, blank, body = value.replace("\r\n", "\n").partition("\n\n")
-        if blank and not head.lstrip().startswith(("{", "[")) and body.lstrip().startswith(("{", "[")):
+        found = _BLANK_LINE.search(value, 0, LONGEST_HEAD)
+        head, body = (value[: found.start()], value[found.end() :]) if found else ("", "")
+        if found and not head.lstrip().startswith(("{", "[")) and body[:99].lstrip().startswith(("{", "[")):
             yield from text_lines(head, "muted")
             yield ()
             yield from value_lines(body)

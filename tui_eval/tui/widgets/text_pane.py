@@ -191,6 +191,22 @@ class TextPane(BlockPane):
             word = "hit-here" if number == self._hit else "hit"
             self._marks.setdefault((hit.block, hit.line), []).append(Mark(hit.start, hit.end, word))
 
+    # -- unfolding
+
+    def _fold(self, folded: bool | None) -> bool:
+        """As of any pane; the lines of a long block are made in a thread first."""
+        block = self.block
+        made = block is None or block._lines is not None or weight((block,)) <= AT_ONCE
+        if made or folded is True or not block or not self._layouter.is_folded(block):
+            return super()._fold(folded)
+
+        def unfold(_: object) -> None:
+            if stands(self) and self.block is block and self._layouter.is_folded(block):
+                BlockPane._fold(self, False)
+
+        run_in_thread(self.app, block.lines, unfold, name="unfold", opens=True)
+        return True
+
     # -- all of it
 
     def rows_text(self) -> str:
