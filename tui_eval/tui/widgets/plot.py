@@ -109,6 +109,7 @@ def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at
     known = [(number, value) for number, value in enumerate(one.values, 1) if value is not None]
     plotext.clear_figure()
     plotext.theme("clear")
+    plotext.limit_size(False, False)  # the pane is given, whatever size of terminal is guessed
     plotext.plot_size(width, height)
     plotext.plot([x for x, _ in known], [y for _, y in known], marker="braille")
     if at is not None:
