@@ -11,8 +11,7 @@ from typing import Any
 
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.client import EngineError, runtime_folder
-from tui_eval.engine.process import ENGINE_FILE, EngineServer
-from tui_eval.store.encoding import encode_json
+from tui_eval.engine.process import EngineServer, tell_where
 
 _OPERATIONS = frozenset({"hello", "cancel", "pause", "step", "state"})
 
@@ -45,8 +44,7 @@ async def reachable(run: ActiveRun) -> AsyncIterator[None]:
         with contextlib.suppress(OSError):
             os.chmod(socket, 0o600)
             if writer is not None:
-                facts = {"pid": os.getpid(), "socket": str(socket)}
-                (writer.folder / ENGINE_FILE).write_bytes(encode_json(facts))
+                tell_where(writer.folder, socket)
         yield
     finally:
         server.close()

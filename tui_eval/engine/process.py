@@ -186,8 +186,7 @@ class EngineServer:
 
     def _launch(self, run: ActiveRun) -> dict[str, Any]:
         assert run.writer is not None
-        facts = {"pid": os.getpid(), "socket": str(self.socket)}
-        (run.writer.folder / ENGINE_FILE).write_bytes(encode_json(facts))
+        tell_where(run.writer.folder, self.socket)
         self.runs[run.run_id] = run
         run.environment.tell = lambda text: None  # the app shows it: it is a note of the attempt
         task = asyncio.create_task(run.execute(), name=run.run_id)
@@ -208,6 +207,17 @@ class EngineServer:
             traceback.print_exception(task.exception())
             sys.stderr.flush()
         self._consider_ending(_GRACE_SECONDS)
+
+
+def tell_where(folder: Path, socket: Path) -> None:
+    """Write into a run's folder where its engine is reached; who reads it finds all of it or nothing.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = folder / f".{ENGINE_FILE}-{os.getpid()}"
+    part.write_bytes(encode_json({"pid": os.getpid(), "socket": str(socket)}))
+    part.replace(folder / ENGINE_FILE)
 
 
 def _warm() -> None:
