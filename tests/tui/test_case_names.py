@@ -21,6 +21,7 @@ from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.summary import summarise_run
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.compare_loader import choices_of
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.entries import run_entries, suite_entries
 from tui_eval.tui.state.grid_view import grid, heading, shared
@@ -107,6 +108,8 @@ def test_a_row_has_the_same_name_everywhere(tmp_path):
             assert all(row.variant == listed[row.case_id] for row in rows)
             printed = table(rows, reader.attempts(), summarise_run(rows, reader.attempts()), 200)
             assert all(f"[{row.variant}]" in printed for row in rows)
+    titles = {one.title for one in choices_of(tmp_path, cases[3].case_id, "r1", "r2")}
+    assert titles == {"kettle · gpt-large warm tone=dry"}
     found = grid(suite_entries(state))
     common = shared(found.columns)
     assert [heading(column, common, found.prompts) for column in found.columns[:2]] == [

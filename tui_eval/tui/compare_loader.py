@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from tui_eval.case_names import full_name
 from tui_eval.model import Attempt
 from tui_eval.reports.comparison import CaseChange, Comparison, compare
 from tui_eval.store.index import Index
@@ -164,6 +165,8 @@ class Choice:
     agent: str
     model: str | None
     how: str = ""
+    title: str = ""
+    """What lists call the case."""
 
     @property
     def pointer(self) -> tuple[str, int]:
@@ -197,7 +200,7 @@ def choices_of(root: Path, case_id: str, *more: str) -> list[Choice]:
                 how = _how(reader.info())
                 for case in reader.cases_of(case_id):
                     found += [
-                        Choice(run_id, row, case.agent, case.model, how)
+                        Choice(run_id, row, case.agent, case.model, how, full_name(case.name, case.variant))
                         for row in reader.attempts(case.id)
                         if row.state == "done" and row.outcome not in ("cancelled", "skipped", None)
                     ]

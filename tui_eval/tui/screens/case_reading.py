@@ -6,6 +6,7 @@ from functools import partial
 
 from textual import on
 
+from tui_eval.case_names import full_name, variant_of
 from tui_eval.store.linked import replaced_by
 from tui_eval.store.runs import Store
 from tui_eval.tui.background import run_in_thread, stands
@@ -49,7 +50,9 @@ class CaseReading(CasePart, inherit_bindings=False):
         """What the lists know, for the first frame: over a slow line the reason comes with it."""
         app, pointer = self.eval_app, self.pointer
         item = app.state.by_id.get(pointer.case_id)
-        return foreseen(pointer, app.attempts_of(pointer), item.last if item is not None else None)
+        case = item.case if item is not None else None
+        name = full_name(case.name, variant_of(case, pointer.agent)) if case is not None else ""
+        return foreseen(pointer, app.attempts_of(pointer), item.last if item is not None else None, name)
 
     def _where(self) -> Where:
         state = self.eval_app.state

@@ -103,7 +103,7 @@ class SidesScreen(Place, inherit_bindings=False):
     def _head(self) -> None:
         width = self.size.width or 80
         left, right = (_facts(self.sides.choices[i]) for i in (self.sides.left, self.sides.right))
-        name = one_line(self.sides.case_id.partition("::")[2] or self.sides.case_id)
+        name = one_line(self.sides.choices[self.sides.right].title or self.sides.case_id)
         side = self._pane.side
         told: list[Line]
         anew = "  ● a new attempt runs" if self._news.working else ""

@@ -126,15 +126,19 @@ class CaseContent:
         return self._place() + 1 or (self.row.attempt if self.row is not None else 0)
 
 
-def foreseen(pointer: CasePointer, rows: Sequence[AttemptRow], known: CaseHistory | None) -> CaseContent:
+def foreseen(
+    pointer: CasePointer, rows: Sequence[AttemptRow], known: CaseHistory | None, name: str = ""
+) -> CaseContent:
     """What lists know of a case already: it stands at the head while the attempt is read.
 
     Args:
         rows: The case's attempts in the run in front; empty where that is another one.
         known: Its newest result, where the pointer names no other run.
+        name: What they call it.
     """
     content = CaseContent(pointer, rows=list(rows), row=choose(rows, pointer.attempt_ref))
     content.suite, _, content.name = pointer.case_id.partition("::")
+    content.name = name or content.name
     content.run_id = pointer.run_id or ""
     if content.row is None and known is not None and pointer.run_id in (None, known.run_id):
         content.known = known

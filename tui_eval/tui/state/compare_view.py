@@ -19,7 +19,7 @@ from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.amounts import cost, count, duration
 from tui_eval.tui.state.compare_news import News
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
-from tui_eval.tui.state.reasons import short_reason
+from tui_eval.tui.state.reasons import line_reason
 from tui_eval.tui.state.trends import share
 from tui_eval.tui.state.verdict_lines import GLYPHS as OUTCOME_GLYPHS
 
@@ -153,7 +153,7 @@ def row_line(row: Row, width: int) -> Line:
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
     message = next((one.message for one in (after, before) if one and one.outcome != "passed"), "")
     if message and width >= 100:
-        line = (*line, Span(f" {one_line(short_reason(message), 200)}", "muted"))
+        line = (*line, Span(f" {one_line(line_reason(message), 200)}", "muted"))
     return fit(line, width)
 
 
