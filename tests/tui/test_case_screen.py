@@ -276,7 +276,7 @@ async def test_another_case_keeps_the_tab(tmp_path: Path) -> None:
         await sees(pilot, "Bonsoir")
         assert screen.current() == app.pointers[1]
         screen.go_to(app.pointers[2])
-        await sees(pilot, "Nothing was asserted")
+        await sees(pilot, "No verdicts: the attempt ended")
         await pilot.press("1")
         await sees(pilot, "HTTP 503")
 

@@ -19,7 +19,7 @@ from tests.tui.attempts import (
     wrong_cell,
 )
 from tui_eval.guard.text import CONTROL_TABLE
-from tui_eval.model import Attempt, Entry, Verdict
+from tui_eval.model import Attempt, Entry, Outcome, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state import assertions_view, copying, raw_view, tools_view
@@ -393,6 +393,17 @@ def test_the_deciding_verdict_and_the_badges() -> None:
     assert "3 Assertions" in plain(tab_line(2, judged(), 80)) and width_of(tab_line(0, judged(), 80)) <= 80
 
 
+@pytest.mark.parametrize("width", [80, 60, 47, 27])
+@pytest.mark.parametrize("tab", range(6))
+def test_the_open_tab_is_named_however_narrow_it_is(tab: int, width: int) -> None:
+    line = tab_line(tab, text_failure(), width)
+    name = ("1 Transcript", "2 Tools", "3 Assertions 2✗", "4 Data", "5 Raw", "6 History")
+    words = " ".join(plain(line).split())
+    assert name[tab] in words and "…" not in words and width_of(line) <= width
+    if width >= 47:
+        assert all(f"{number} " in f"{words} " for number in range(1, 7))
+
+
 def test_what_is_copied() -> None:
     made = content(wrong_cell())
     assert json.loads(copying.text_of(made, "e"))[0]["region"] == "north"
@@ -421,6 +432,32 @@ def test_a_running_attempt_keeps_the_blocks_that_did_not_grow() -> None:
     assert second.blocks[1] is first.blocks[1] and second.blocks[2] is not first.blocks[2]
     assert shown(second) == ["turn 1|running", "user|hello", "assistant|I think", 'call|find  {"q": 1}']
     assert [item.text for item in second.outline] == ["1 hello", "find"]
+
+
+def test_only_the_last_turn_of_a_running_attempt_runs() -> None:
+    live = LiveAttempt()
+    transcript = LiveTranscript()
+    for turn in range(1, 4):
+        live.pieces.append(LivePiece(2 * turn, "user", "", f"ask {turn}", "", "", 0.0))
+        live.pieces.append(LivePiece(2 * turn + 1, "assistant", "", "so", "", "", 0.0))
+        transcript.update(live)
+    view = transcript.update(live)
+    rules = [block for block in view.blocks if block.kind == "turn"]
+    assert [shown(Transcript(blocks=[rule])) for rule in rules] == [[], [], ["turn 3|running"]]
+    assert [(item.text, item.style) for item in view.outline] == [
+        ("1 ask 1", ""), ("2 ask 2", ""), ("3 ask 3", "running")
+    ]  # fmt: skip
+    again = transcript.update(live)
+    assert [block for block in again.blocks if block.kind == "turn"] == rules, "none is laid out again"
+
+
+def test_an_attempt_without_verdicts_says_why_there_are_none() -> None:
+    def words(outcome: Outcome) -> str:
+        block = assertions_view.build(Attempt("s::c", 1, outcome))[0]
+        return "\n".join(block.text())
+
+    assert words("error").startswith("No verdicts") and words("cancelled").startswith("No verdicts")
+    assert words("passed") == "Nothing was asserted of this case."
 
 
 def test_a_running_attempt_that_said_nothing_says_what_it_waits_for() -> None:

@@ -14,7 +14,7 @@ from tui_eval.tui.screens.case_notes import CHOICES as NOTES
 from tui_eval.tui.state.copying import CHOICES as COPIES
 from tui_eval.tui.state.data_columns import Column, laid_out, value_text
 from tui_eval.tui.state.data_view import DataView, make
-from tui_eval.tui.state.data_words import alike, common
+from tui_eval.tui.state.data_words import alike, common, shortened
 from tui_eval.tui.state.lines import plain
 from tui_eval.tui.state.sql_lines import broken, sql_lines
 from tui_eval.tui.state.two_modes import disagreement
@@ -45,6 +45,15 @@ def test_the_summary_counts_rows_and_names_columns_and_key() -> None:
     assert plain(view_of(rows, rows).summary()) == "✓ all 30 rows are the same · key: id (found)"
     given = view_of(rows, other, key=["id", "a"])
     assert plain(given.summary()).endswith("key: id, a (given)")
+
+
+def test_where_there_is_one_line_for_it_the_key_gives_way_to_the_reason() -> None:
+    rows, other = [{"month": "2024-04", "v": 10.5}], [{"month": "2024-04", "v": 12.5}]
+    lines = view_of(rows, other, key=["month"]).explain(0, 1)
+    assert plain(lines[0]).startswith("v in row 1 (month=2024-04) ≠ off by 2")
+    assert shortened(lines, 80) == lines
+    short = shortened(lines, 30)
+    assert plain(short[0]).startswith("v in row 1 ≠ off by 2") and short[1:] == lines[1:]
 
 
 def test_an_integer_off_by_one_is_a_difference_also_of_a_run_kept_by_an_earlier_version() -> None:

@@ -19,6 +19,7 @@ from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.case_content import CaseContent
 from tui_eval.tui.state.data_blocks import cell_blocks, rows_of, sql_blocks
 from tui_eval.tui.state.data_view import DataView, make
+from tui_eval.tui.state.data_words import shortened
 from tui_eval.tui.state.lines import Line, Span, fit, text_lines, wrap
 from tui_eval.tui.state.two_modes import disagreement
 from tui_eval.tui.widgets.data_grid import DataGrid
@@ -55,6 +56,11 @@ class DataTab(SearchedRows):
     """
     foot = ("case.sql", "turn.next")
     foot_words = MappingProxyType({"case.sql": "SQL", "turn.next": "next ≠"})
+
+    def foot_of(self, content: CaseContent) -> tuple[str, ...]:
+        """Without rows there is nothing to go through."""
+        details = content.attempt.data if content.attempt is not None else None
+        return super().foot_of(content) if details is not None and details.expected is not None else ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,7 +211,10 @@ class DataTab(SearchedRows):
         box = self.query_one(".explained", LineLabel)
         most = max(5 if self.size.height > _LOW else 3, self.size.height // 4)
         room = max((most - 1) // 2 * self.size.width - 40, 40)  # each side gets half of the lines
+        width = max(self.size.width, 1)
         lines = self.view.explain(self.grid.cursor, self.grid.column, room) if self.view is not None else []
+        if sum(len(wrap(line, width)) for line in lines) > most:  # both sides are worth more than their ends
+            lines = [fit(line, width) for line in shortened(lines, width)]
         box.set_lines(lines)
         box.styles.height = max(3, min(box.row_count, most))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from textual import on
@@ -41,6 +42,13 @@ class HistoryTab(InspectorTab):
     HistoryTab.-zoomed HistoryTable, HistoryTab.-zoomed TextPane, HistoryTab.-zoomed .titles { display: none; }
     HistoryTab.-empty HistoryTable, HistoryTab.-empty LineLabel { display: none; }
     """
+
+    foot = ("list.open", "case.zoom")
+    foot_words = MappingProxyType({"list.open": "show it", "case.zoom": "plots"})
+
+    def foot_of(self, content: CaseContent) -> tuple[str, ...]:
+        """Also of a case that runs again."""
+        return self.foot
 
     class Chosen(Message):
         """Enter on an attempt."""

@@ -33,6 +33,10 @@ class InspectorTab(Horizontal):
 
     _waiting: tuple[CaseContent, bool] | None = None
 
+    def foot_of(self, content: CaseContent) -> tuple[str, ...]:
+        """Those that do something with this attempt: none where there is nothing of it yet."""
+        return () if content.running else self.foot
+
     def present(self, content: CaseContent, *, keep: bool) -> None:
         """`show`, as soon as the tab has a size: rows are laid out to a width."""
         if self.size.width:

@@ -46,6 +46,12 @@ class ToolsTab(InspectorTab):
     foot = ("case.sql", "call.next")
     foot_words = MappingProxyType({"case.sql": "times", "call.next": "next call"})
 
+    def foot_of(self, content: CaseContent) -> tuple[str, ...]:
+        """Without calls there is nothing to go through."""
+        attempt = content.attempt
+        called = attempt is not None and any(entry.kind == "tool_call" for entry in attempt.transcript)
+        return super().foot_of(content) if called else ()
+
     def __init__(self) -> None:
         super().__init__()
         self._content: CaseContent | None = None
@@ -132,6 +138,7 @@ class ToolsTab(InspectorTab):
             return "times stand here when the attempt is done"
         here = self.table.call_index
         self.timed = not self.timed
+        self.foot_words = {**self.foot_words, "case.sql": "table" if self.timed else "times"}
         self.show(self._content, keep=True)
         if here >= 0:
             self.table.move_to_call(here)

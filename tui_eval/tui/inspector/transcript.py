@@ -29,6 +29,10 @@ class TranscriptTab(InspectorTab):
     TranscriptTab.-zoomed Outline { display: none; }
     """
 
+    def foot_of(self, content: CaseContent) -> tuple[str, ...]:
+        """What is said just now can be followed."""
+        return ("case.follow", "turn.next") if content.running else self.foot
+
     class VerdictOpened(Message):
         """Enter on a verdict, by its block's key: all of it stands in Assertions."""
 

@@ -108,6 +108,7 @@ class CaseLooking(CasePart, inherit_bindings=False):
             self.say(self.tab.toggle_sql())
         elif isinstance(self.tab, ToolsTab):
             self.say(self.tab.toggle_times())
+            self.show_head()
         else:
             self.say("s shows the SQL in Data: 4, times in Tools: 2")
 

@@ -31,7 +31,7 @@ from tui_eval.tui.screens.case_reading import CaseReading
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case_content import head, tab_line
-from tui_eval.tui.state.lines import Span, fit, width_of
+from tui_eval.tui.state.lines import Span, width_of
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 
@@ -97,11 +97,12 @@ class CaseScreen(
 
     def hints(self) -> Sequence[Key]:
         """Seven keys of a debugger, in the words of the tab in front."""
-        own = {key.id: key for key in CASE_KEYS}
+        own = {key.id: key for key in (*CASE_KEYS, *CASE_OPEN_KEYS)}
         words = self.tab.foot_words
-        names = (*self.tab.foot, "attempt.next")
+        names = (*self.tab.foot_of(self.content), "attempt.next")
         mine = [replace(own[name], label=words.get(name, own[name].label)) for name in names]
-        return [*mine, *keys_of("failure.next", "case.rerun", "case.edit", "help")]
+        run = "case.cancel" if self.content.running else "case.rerun"
+        return [*mine, *keys_of("failure.next", run, "case.edit", "help")]
 
     # -- what is shown
 
@@ -117,6 +118,7 @@ class CaseScreen(
 
     def show_head(self) -> None:
         """Outcome, reason and tabs; words for the person at the right of the tabs."""
+        self.query_one(CopyBar).show(self.hints())
         width = self.size.width or 80
         lines = head(self.content, width, 3 if self.size.height >= 32 else 2)
         box = self.query_one(".head", LineLabel)
@@ -126,7 +128,7 @@ class CaseScreen(
         words = Span(self._words, "note")
         if self._words:
             room = max(width - width_of((words,)) - 1, 0)
-            tabs = fit(tabs, room - 1)
+            tabs = tab_line(self._active, self.content.attempt, room - 1)
             tabs = (*tabs, Span(" " * (room - width_of(tabs))), words)
         self.query_one(".tabs", LineLabel).set_lines([tabs])
 
@@ -187,7 +189,8 @@ class CaseScreen(
                 other.remove_class("-asked")
 
     def back(self) -> bool:
-        """Close the question at the foot, or leave the zoom; False where there is neither."""
+        """Close the question at the foot, end what is being written, or leave the zoom; False where there is none
+        of them."""
         prompts = self.query(Prompt)
         if prompts:
             prompts.first().leave()

@@ -66,9 +66,16 @@ class ChangeScreen(ModalScreen[str | None]):
 
     def _paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []
+        begun = False  # a line that is taken away may begin as a head does
         for line in self._diff.removesuffix("\n").split("\n") if self._diff else ():
             text = visible(line.rstrip("\r"), newlines=False) if line else ""
-            style = "dim" if line.startswith(("---", "+++", "@@")) else "text"
+            begun = begun or line.startswith("@@")
+            if not begun and line.startswith(("--- ", "+++ ")):
+                path = text[4:].removeprefix("b/")
+                if line.startswith("+++ ") and path not in self._heading:
+                    shown.append(("dim", path))
+                continue
+            style = "dim" if line.startswith("@@") else "text"
             if style == "text" and line[:1] in "+-" and line:
                 style = "good" if line[0] == "+" else "bad"
             shown.append((style, text.replace("␉", "    ")))

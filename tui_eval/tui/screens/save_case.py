@@ -18,6 +18,8 @@ from textual.widgets import Input, Static
 from tui_eval.guard.text import visible
 from tui_eval.model import Format
 
+LOW = 20
+"""Lines of the screen below which the dialog has no empty ones at its edges."""
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
@@ -63,12 +65,14 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
         Binding("escape", "leave", "leave", show=False),
         Binding("ctrl+s", "save", "save", show=False),
     ]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (LOW, "-high")]
     DEFAULT_CSS = """
     SaveDialog { align: center middle; background: $background 60%; }
-    SaveDialog > Vertical { width: 74; max-width: 100%; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
+    SaveDialog > Vertical { width: 100%; max-width: 90; height: auto; max-height: 100%; padding: 1 2; background: $panel; border: round $primary; }
     SaveDialog Horizontal { height: 1; }
     SaveDialog .title { text-style: bold; margin-bottom: 1; }
-    SaveDialog .label { width: 10; color: $text-muted; }
+    SaveDialog .label { width: 8; color: $text-muted; }
+    SaveDialog.-low > Vertical { padding: 0 1; }
     SaveDialog FormatRow { width: 1fr; height: 1; }
     SaveDialog FormatRow:focus { background: $surface-lighten-2; }
     SaveDialog Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
@@ -96,18 +100,24 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
                     entry.cursor_blink = False
                     yield entry
             words = "a file that exists gets the case added (start_to_agent, promptfoo)\n"
-            yield Static(
-                words + "enter shows the change   ← → format   tab next   esc leaves", classes="keys"
-            )
+            yield Static(words + "enter shows the change  ← → format  tab next  esc leaves", classes="keys")
 
     def on_mount(self) -> None:
         """The file first: the format is the case's own."""
         self.query(Input).first().focus()
+        self.call_after_refresh(self._to_the_ends)
+
+    def _to_the_ends(self) -> None:
+        """Of texts longer than their lines the end is in sight, where the cursor is."""
+        for entry in self.query(Input):
+            entry.cursor_position = 0
+            entry.action_end()
 
     def format_changed(self, form: Format) -> None:
         """Another format has another kind of file."""
         self._choice.form = form
         self.query(Input).first().value = self._place_for(form)
+        self.call_after_refresh(self._to_the_ends)
 
     @on(Input.Submitted)
     def _submitted(self) -> None:

@@ -30,6 +30,9 @@ from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begins anew"
+NOTHING = "Nothing has been sent yet: below is what would be, once enter sends it."
+FACTS = 36
+"""Columns of the first line that are not the case's name."""
 SEND_EDITED = Key("step.send_edited", "ctrl+s", "send", "send what was edited", "step", "send")
 """While a message is edited enter is a line break."""
 
@@ -166,7 +169,8 @@ class StepScreen(Place, inherit_bindings=False):
         waits = view.waits if view.waits != self._decided else 0
         item = self.eval_app.state.by_id.get(self.pointer.case_id)
         asked = expected(item.case if item is not None else None, waits)
-        self.query_one(Conversation).show([*view.paragraphs, *asked])
+        said = view.paragraphs or ([("dim", NOTHING)] if waits else [])
+        self.query_one(Conversation).show([*said, *asked])
         box = self.query_one(Message)
         if waits and waits != self._shown_turn:
             self._shown_turn = waits
@@ -205,7 +209,7 @@ class StepScreen(Place, inherit_bindings=False):
     @property
     def _shown_name(self) -> str:
         return fit(
-            name := visible(self._name, newlines=False), min(cell_len(name), max(12, self.size.width - 44))
+            name := visible(self._name, newlines=False), min(cell_len(name), max(12, self.size.width - FACTS))
         )
 
     def _keys(self) -> list[Key]:

@@ -56,9 +56,12 @@ def build(
             )
         )
     if not blocks:
-        words = (
-            "Everything passed: i shows all." if attempt.verdicts else "Nothing was asserted of this case."
-        )
+        if attempt.verdicts:
+            words = "Everything passed: i shows all."
+        elif attempt.outcome in ("error", "cancelled"):
+            words = "No verdicts: the attempt ended before there was an answer to judge."
+        else:
+            words = "Nothing was asserted of this case."
         blocks.append(Block("empty", "note", "", partial(text_lines, words, "muted")))
     return blocks
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 from tui_eval.case_names import full_name, variant_of
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
-from tui_eval.tui.state.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
+from tui_eval.tui.state.lines import Line, Span, end_of, fit, one_line, text_lines, width_of, wrap
 from tui_eval.tui.state.linked import Placed, stability, together
 from tui_eval.tui.state.noting import note_sign
 from tui_eval.tui.state.past import CasePast, note_spans
@@ -171,7 +173,7 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
     tail = (*_attempts(content, width), *_note(content))
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
-    wanted = len(one_line(content.title)) + len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
+    wanted = cell_len(one_line(content.title)) + cell_len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
     if len(content.placed) == 1 and not content.fresh and width - width_of((outcome, *tail)) - 4 < wanted:
         tail = _note(content)  # the only attempt: the name says more
     room = width - width_of((outcome, *tail)) - 4
@@ -195,10 +197,11 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
 
 def _crumbs(content: CaseContent, room: int) -> Line:
     suite, name = one_line(content.suite), one_line(content.title)
-    if len(suite) + len(name) + 3 > room:
+    taken = cell_len(name) + 3
+    if cell_len(suite) + taken > room:
         suite = suite.rsplit("/", 1)[-1]
-    if len(suite) + len(name) + 3 > room:
-        suite = "…" + suite[-max(room - len(name) - 4, 6) :] if len(suite) > 8 else suite
+    if cell_len(suite) + taken > room and len(suite) > 8:
+        suite = end_of(suite, max(room - taken, 7))
     left: Line = (Span(suite, "muted"), Span(" › ", "muted"))
     if width_of(left) + 8 > room or (suite.startswith("…") and len(suite) < SHORTEST):
         left = ()
@@ -262,26 +265,32 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
 
 def tab_line(active: int, attempt: Attempt | None, width: int) -> Line:
     """The strip of tabs; the active one is reversed as well as named. Where there is little room the
-    names of the others are shortened."""
-    line: Line = ()
-    for length in (0, 6, 4):
-        line = _tab_line(active, attempt, length)
+    names of the others are shortened, then only their numbers are left, then none of them."""
+    for length in (0, 6, 4, 3):
+        line = _tab_line(active, attempt, length)[:-1]
         if width_of(line) <= width:
-            break
-    return fit(line, width)
+            return line
+    here = _tab(active, active, badges(attempt)[active], 0)
+    line = tuple(
+        span
+        for index in range(len(TABS))
+        for span in (here if index == active else (Span(f" {index + 1} ", "tab"),))
+    )
+    return line if width_of(line) <= width else fit(here, width)
 
 
 def _tab_line(active: int, attempt: Attempt | None, length: int) -> Line:
     spans: list[Span] = []
-    for index, (name, badge) in enumerate(zip(TABS, badges(attempt), strict=True)):
-        name = name[:length] if length and index != active else name
-        style = "tab-active" if index == active else "tab"
-        bad = " failed" if "✗" in badge or "!" in badge else ""
-        spans += [Span(f" {index + 1} {name} ", style)]
-        if badge:
-            spans.append(Span(f"{badge} ", style + bad))
-        spans.append(Span(" "))
+    for index, badge in enumerate(badges(attempt)):
+        spans += [*_tab(index, active, badge, length), Span(" ")]
     return tuple(spans)
+
+
+def _tab(index: int, active: int, badge: str, length: int) -> Line:
+    name = TABS[index][:length] if length and index != active else TABS[index]
+    style = "tab-active" if index == active else "tab"
+    bad = " failed" if "✗" in badge or "!" in badge else ""
+    return (Span(f" {index + 1} {name} ", style), *((Span(f"{badge} ", style + bad),) if badge else ()))
 
 
 def deciding(verdicts: Sequence[Verdict]) -> int | None:

@@ -91,7 +91,7 @@ def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most:
             continue
         found = usual(known)
         words = (f"usually {show(found.middle if found else known[-1])}", f"most {show(max(known))}")
-        for number, row in enumerate(columns(values, height)):
+        for number, row in enumerate(columns(values, height, free=1)):  # apart from the plot above
             text = (Span(row),)
             cells = marked(text, [Mark(i, i + 1, style) for i, style in enumerate(styles)])
             scale = (

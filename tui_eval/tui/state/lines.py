@@ -183,6 +183,16 @@ def fit(line: Line, width: int) -> Line:
     return (*cut(line, 0, end), Span("…", "muted"))
 
 
+def end_of(text: str, width: int) -> str:
+    """The end of a text in `width` cells, the cut marked with an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    end = text[-max(width - 1, 0) :] if width > 1 else ""
+    while cell_len(end) > max(width - 1, 0):
+        end = end[1:]
+    return f"…{end}"
+
+
 _LETTERS = {
     "✓": "P", "✗": "F", "⊘": "C", "●": "*", "◌": ".", "▎": "|", "─": "-", "│": "|", "┼": "+", "•": "*",
     "·": ".", "›": ">", "→": ">", "←": "<", "…": "~", "≠": "#", "−": "-", "↕": "^", "–": "-", "—": "-",

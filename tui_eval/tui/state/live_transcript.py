@@ -7,7 +7,7 @@ from functools import partial
 from tui_eval.model import Entry, EntryKind
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.entry_blocks import LABELS, entry_block
-from tui_eval.tui.state.lines import Span, one_line, text_lines
+from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.tool_pairing import Call
 from tui_eval.tui.state.transcript_view import OutlineItem, Transcript
@@ -31,6 +31,7 @@ class LiveTranscript:
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, Block, Block | None]] = {}
         self._turns: dict[int, int] = {}
+        self._ended: dict[int, Block] = {}
 
     def update(self, live: LiveAttempt | None, words: str = "") -> Transcript:
         """The transcript so far; `words` say what stands where nothing has been said yet."""
@@ -53,11 +54,24 @@ class LiveTranscript:
             if piece.kind in ("tool_call", "hand_off"):
                 arrow = "→ " if piece.kind == "hand_off" else ""
                 view.outline.append(OutlineItem(block.key, 1, arrow + one_line(piece.name, 80), turn=turn))
+        self._past_turns(view, turn)
         if not view.blocks:
             view.blocks.append(
                 Block("empty", "note", "", partial(text_lines, words, "muted"), 0, "role-note")
             )
         return view
+
+    def _past_turns(self, view: Transcript, last: int) -> None:
+        """Only the last turn still runs."""
+        for index, block in enumerate(view.blocks):
+            if block.kind == "turn" and block.turn != last:
+                view.blocks[index] = self._ended.setdefault(block.turn, self._rule(block.turn, ended=True))
+        view.outline[:] = [
+            OutlineItem(item.key, item.depth, item.text, turn=item.turn)
+            if item.style == "running" and item.turn != last
+            else item
+            for item in view.outline
+        ]
 
     def _block(
         self, place: int, turn: int, piece: LivePiece, before: LivePiece | None
@@ -93,7 +107,6 @@ class LiveTranscript:
         return block, rule
 
     @staticmethod
-    def _rule(turn: int) -> Block:
-        return Block(
-            f"t{turn}", "turn", f"turn {turn}", lambda: iter(((Span("running", "running"),),)), turn, "strong"
-        )
+    def _rule(turn: int, *, ended: bool = False) -> Block:
+        words: tuple[Line, ...] = () if ended else ((Span("running", "running"),),)
+        return Block(f"t{turn}", "turn", f"turn {turn}", lambda: iter(words), turn, "strong")

@@ -149,13 +149,13 @@ def agreements(judged: Iterable[tuple[Sequence[Verdict], str]]) -> dict[str, tup
 _STEPS = " ▁▂▃▄▅▆▇█"
 
 
-def columns(values: Sequence[float | None], height: int) -> list[str]:
+def columns(values: Sequence[float | None], height: int, free: int = 0) -> list[str]:
     """A plot of block characters, one column per value, the highest line first; a gap where there is
-    no value. The scale begins at 0."""
+    no value. The scale begins at 0; so many eighths of a line stay `free` above the largest value."""
     top = max((value for value in values if value is not None), default=0.0)
     lines = [""] * height
     for value in values:
-        eighths = 0 if value is None or top <= 0 else max(round(value / top * height * 8), 1)
+        eighths = 0 if value is None or top <= 0 else max(round(value / top * (height * 8 - free)), 1)
         for line in range(height):
             filled = min(max(eighths - (height - 1 - line) * 8, 0), 8)
             lines[line] += _STEPS[filled] if value is not None else " "

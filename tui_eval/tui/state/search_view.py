@@ -11,7 +11,7 @@ from tui_eval.case_names import full_name
 from tui_eval.store.schema import CaseRow
 from tui_eval.store.search import Hit
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.lines import Line, Span, fit, one_line, plain, width_of
+from tui_eval.tui.state.lines import Line, Span, end_of, fit, one_line, plain, width_of
 from tui_eval.tui.state.verdict_lines import GLYPHS
 
 
@@ -53,7 +53,8 @@ def row_line(found: Found, line: int, width: int) -> Line:
         *run,
         Span(place, "muted"),
     )
-    return fit((*head, Span(f"  {one_line(found.case.suite)}", "muted")), width)
+    room = width - width_of(head) - 2
+    return fit((*head, Span(f"  {end_of(one_line(found.case.suite), max(room, 1))}", "muted")), width)
 
 
 def when(run_id: str) -> str:

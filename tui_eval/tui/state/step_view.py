@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Attempt, Case, Verdict
+from tui_eval.model import Assertion, Attempt, Case, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.describing import assertion_text
 from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
@@ -46,6 +48,9 @@ def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt
         view.done, view.outcome = True, row.outcome or ""
     view.paragraphs = _last(pieces)
     if attempt is not None:
+        if view.paragraphs and view.paragraphs[-1][1].rstrip(" ").endswith("\n"):
+            style, said = view.paragraphs[-1]
+            view.paragraphs[-1] = (style, said.rstrip())
         view.paragraphs.append(("text", ""))
         view.paragraphs += [_final(verdict) for verdict in attempt.verdicts]
         view.paragraphs.append(("title", f"{attempt.outcome}: {_one(attempt.message)}"))
@@ -65,10 +70,16 @@ def expected(case: Case | None, turn: int) -> list[Paragraph]:
     asserted = [*case.turns[turn - 1].assertions, *(case.assertions if turn == len(case.turns) else ())]
     if not asserted:
         return []
-    shown = [("dim", f"  ◌ {assertion_text(assertion)}") for assertion in asserted[:EXPECTED]]
+    shown = [("dim", f"  ◌ {_asserted(assertion)}") for assertion in asserted[:EXPECTED]]
     if len(asserted) > EXPECTED:
         shown.append(("dim", f"  ◌ and {len(asserted) - EXPECTED} more"))
     return [("text", ""), ("dim", "what is expected of the reply:"), *shown]
+
+
+def _asserted(assertion: Assertion) -> str:
+    """In words; a value of the metadata is not named twice."""
+    target = assertion.target.rpartition(".")[2]
+    return assertion_text(msgspec.structs.replace(assertion, target="") if target == assertion.type else assertion)
 
 
 def _last(pieces: list[LivePiece]) -> list[Paragraph]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from rich.cells import cell_len
+
 from tui_eval.tui.messages import Said
 from tui_eval.tui.state.block_layout import Layout, Layouter, with_marks
 from tui_eval.tui.state.blocks import Block
@@ -122,7 +124,7 @@ class BlockPane(LinePane):
     def _rule(self, block: Block) -> Line:
         facts = next(iter(block.head() or block.lines()), ())
         text = "".join(span.text for span in facts)
-        room = self.text_width - len(block.label) - len(text) - (5 if text else 4)
+        room = self.text_width - cell_len(block.label) - cell_len(text) - (5 if text else 4)
         end = (Span(" "), *facts) if text else ()
         return fit(
             (

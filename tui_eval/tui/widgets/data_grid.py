@@ -84,6 +84,8 @@ class DataGrid(LinePane):
             side = Span(f"   {word}", "heading")
             rows_of = Span(f"  {count(view.truncated.get(word, rows), 'row')}", "muted")
             more = self._beyond(shown) if word == "expected" else ()
+            if width_of((side, *more)) > half:
+                more = self._beyond(shown, short=True)
             left: Line = (side, rows_of) if width_of((side, rows_of, *more)) < half else (side,)
             gap = Span(" " * max(half - width_of((*left, *more)), 0))
             sides.append(_padded([*left, gap, *more], half))
@@ -102,7 +104,7 @@ class DataGrid(LinePane):
         bar = Span(" │ ", "muted")
         return [(*sides[0], bar, *sides[1]), (*_padded(names[0], half), bar, *_padded(names[1], half))]
 
-    def _beyond(self, shown: Sequence[tuple[int, Column, int]]) -> Line:
+    def _beyond(self, shown: Sequence[tuple[int, Column, int]], *, short: bool = False) -> Line:
         """How many columns there are at the left and right of those shown, and whether they differ."""
         assert self.view is not None
         here = {index for index, _, _ in shown}
@@ -110,7 +112,8 @@ class DataGrid(LinePane):
         left = [i for i in self.view.visible if i not in here and i < last]
         right = [i for i in self.view.visible if i > last]
         spans: list[Span] = []
-        for columns, words in ((left, "← {} more"), (right, "{} more →")):
+        more = "" if short else " more"
+        for columns, words in ((left, f"← {{}}{more}"), (right, f"{{}}{more} →")):
             if columns:
                 bad = any(self.view.columns[i].apart for i in columns)
                 spans += [

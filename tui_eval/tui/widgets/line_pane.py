@@ -189,6 +189,11 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
             target = row - height // 2
         self.scroll_to(y=max(target, 0), animate=False, immediate=True, force=True)
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """A bar that appears after the first move stands where the view is."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def on_resize(self, event: Resize) -> None:
         """Rows depend on the width; a pane that comes back as wide as it was is not painted twice."""
         if self.text_width != self._laid_out_to:
