@@ -74,9 +74,13 @@ async def test_questions_fit(tmp_path, size):
         await until(lambda: "no: cases that need it will be errors" in screen_text(app), pilot)
         text = screen_text(app)
         assert "Do you trust" in text and "yes, this time" in text
-        more = re.search(r"and (\d+) more \(l lists them\)", text)  # nobody trusts what is not counted
+        more = re.search(r"and (\d+) more \(j k: 0 above\)", text)  # nobody trusts what is not counted
         assert more and text.count("read /etc/") + int(more[1]) == 14
         assert len(re.findall(r"/\d+ *│", text)) == text.count("read /etc/")  # the file's name is not cut
+        for _ in range(14):
+            await pilot.press("j")
+        await until(lambda: f"j k: {more[1]} above" in screen_text(app), pilot)
+        assert re.search(r"/13 *│", screen_text(app))
         await pilot.press("n")
         app.call_later(app.push_screen, AgentQuestion("support", "tui_eval.yaml", 3))
         await until(lambda: isinstance(app.screen, AgentQuestion), pilot)

@@ -42,13 +42,15 @@ class AskScreen(ModalScreen[str | None]):
         details: Sequence[str] = (),
         items: Sequence[str] = (),
     ) -> None:
-        """`answers` are (key, value, words); `items` stand each on a line of its own, and are counted where
-        there is no room for them."""
+        """`answers` are (key, value, words); `items` stand each on a line of its own; where there is no room for
+        all of them they are counted, and moved through."""
         super().__init__()
         self._question = question
         self._answers = list(answers)
         self._details = list(details)
         self._items = [visible(item, newlines=False) for item in items]
+        self._first = 0
+        """The first item in sight."""
 
     def compose(self) -> ComposeResult:
         """The question, details, answers."""
@@ -84,10 +86,11 @@ class AskScreen(ModalScreen[str | None]):
 
     def _listed(self, lines: int, width: int) -> list[str]:
         """The items in so many lines; the last says how many more there are."""
-        many = len(self._items) if len(self._items) <= lines else max(lines - 1, 0)
-        shown = [middle(f"  {item}", width) for item in self._items[:many]]
+        many = len(self._items) if len(self._items) <= lines else max(lines - 1, 1)
         left = len(self._items) - many
-        return [*shown, f"  and {left:,} more (l lists them)"] if left else shown
+        self._first = min(max(self._first, 0), left)
+        shown = [middle(f"  {item}", width) for item in self._items[self._first : self._first + many]]
+        return [*shown, f"  and {left:,} more (j k: {self._first:,} above)"] if left else shown
 
     def action_leave(self) -> None:
         """No answer."""
@@ -101,6 +104,10 @@ class AskScreen(ModalScreen[str | None]):
                 event.prevent_default()
                 self.dismiss(value)
                 return
+        step = {"j": 1, "down": 1, "k": -1, "up": -1}.get(event.key, 0)
+        if step and self._items:
+            self._first += step
+            self.on_resize()
         if event.key != "escape":
             event.stop()
             event.prevent_default()
