@@ -62,3 +62,48 @@ def test_a_scenario_without_tests_is_an_error_and_runs_nothing(tmp_path: Path) -
         "promptfooconfig.yaml:4: scenarios[0]: a scenario without tests; "
         "give it tests; each is run with each entry of its config"
     ]
+
+
+def test_options_of_a_wrong_kind_are_errors(tmp_path: Path) -> None:
+    text = (
+        "providers: [echo]\nprompts: ['{{q}}']\n"
+        "evaluateOptions: {maxConcurrency: x, delay: -1, timeoutMs: true}\n"
+        "derivedMetrics: [5, {name: a, value: 1}]\n"
+        "tests:\n"
+        "- {vars: {q: 1}, options: {transform: 5, prefix: [1], disableVarExpansion: maybe, suffix: 5}}\n"
+        "- {vars: {q: 2}, assertScoringFunction: 5}\n"
+    )
+    assert told(suite_of(tmp_path, text)) == [
+        f"promptfooconfig.yaml:{line}"
+        for line in (
+            '3: evaluateOptions.maxConcurrency: must be a number from 0, not "x"',
+            "3: evaluateOptions.delay: must be a number from 0, not -1",
+            "3: evaluateOptions.timeoutMs: must be a number from 0, not true",
+            "4: derivedMetrics[0]: must be a name and a value, not 5",
+            "4: derivedMetrics[1].value: must be text, not 1",
+            "6: tests[0].options.transform: must be text, not 5",
+            "6: tests[0].options.prefix: must be text, not [1]",
+            '6: tests[0].options.disableVarExpansion: must be true or false, not "maybe"',
+            "7: tests[1].assertScoringFunction: must be text, not 5",
+        )
+    ]
+    metrics = suite_of(tmp_path, HEAD + "derivedMetrics: 5\ntests: [{vars: {q: 1}}]\n")
+    assert told(metrics) == ["promptfooconfig.yaml:3: derivedMetrics: must be a list of metrics, not 5"]
+
+
+def test_columns_and_cells_that_mean_nothing_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        'q,__expcted,__metdata:x,__other,__threshold\n1,a,b,c,high\n2,,,," "\n3,,,,0.5\n4,,,,1/2\n'
+    )
+    suite = suite_of(tmp_path, HEAD + "tests: file://t.csv\n")
+    assert told(suite) == [
+        "t.csv:1: __expcted: kept as a variable; did you mean __expected?",
+        "t.csv:1: __metdata:x: kept as a variable; did you mean __metadata?",
+        't.csv:2: __threshold: is no number and is ignored: "high" (and 1 more)',
+    ]
+    assert [case.threshold for case in suite.cases] == [None, None, 0.5, None]
+
+
+def test_keys_that_are_no_texts_are_named_as_the_file_has_them(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, "null: 1\ntrue: 2\n" + HEAD + "tests: [{vars: {q: 1}}]\n")
+    assert [problem.key for problem in suites.problems_of(suite)] == ["null", "true"]

@@ -11,7 +11,7 @@ from typing import Any
 from tui_eval.config import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
-from tui_eval.suites.promptfoo import narrowing, prompts, providers, scenarios, tracing, types
+from tui_eval.suites.promptfoo import narrowing, option_types, prompts, providers, scenarios, tracing, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
 from tui_eval.suites.promptfoo.combined import combined
 from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
@@ -175,6 +175,10 @@ class ConfigReader:
             given = typed.get("vars")
             values = {**(given if isinstance(given, dict) else {}), **asked.get("vars", {})}
             typed = {**typed, **asked, **({"vars": values} if values else {})}
+        self._wrong("evaluateOptions", option_types.of_evaluation(evaluate))
+        self._wrong("commandLineOptions", option_types.of_evaluation(typed))
+        if data.get("derivedMetrics") is not None:
+            self._wrong("derivedMetrics", option_types.of_derived(data["derivedMetrics"]))
         for key in ("repeat", "maxConcurrency", "delay", "cache"):
             if typed.get(key) is not None:
                 evaluate = {**evaluate, key: typed[key]}
@@ -195,6 +199,11 @@ class ConfigReader:
         for key, message in IGNORED.items():
             if data.get(key):
                 reading.problem(reading.name, self.line_of(key), key, f"is ignored: {message}", level="note")
+
+    def _wrong(self, key: str, found: option_types.Wrong) -> None:
+        for at, message in found:
+            line = self.line_of(key, *at)
+            self.reading.problem(self.reading.name, line, dotted_key((key, *at)), message)
 
     def _filters(self, value: Any) -> None:
         """`nunjucksFilters`: names and JavaScript files."""

@@ -12,9 +12,10 @@ from typing import Any, overload
 
 from tui_eval.model import Assertion, Problem
 from tui_eval.suites.promptfoo import shorthand
-from tui_eval.suites.promptfoo.reading import Reading
+from tui_eval.suites.promptfoo.reading import Reading, brief
 from tui_eval.suites.promptfoo.rows import CsvError, records
 from tui_eval.suites.promptfoo.tests import Test
+from tui_eval.suites.spelling import close_to
 
 SPECIAL = (
     "expected",
@@ -27,6 +28,7 @@ SPECIAL = (
     "metadata",
     "config",
 )
+SLIPS = frozenset(f"__{name}" for name in SPECIAL)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _TARGET = re.compile(r"__expected(\d{0,9})\Z", re.ASCII)
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
@@ -83,6 +85,9 @@ class Plan:
         elif name.startswith("__config:"):
             self._config(name, index)
         else:
+            meant = close_to(name.partition(":")[0], SLIPS)
+            if meant:
+                self._note(name, "kept as a variable", f"did you mean {meant}?")
             self.vars.append((name, index))
 
     def _config(self, name: str, index: int) -> None:
@@ -221,6 +226,16 @@ class Rows(Sequence[Test]):
             suspects.update(i for i, row in enumerate(self.cells) if _number(row[index]) is None)
         return [problem for i in sorted(suspects) for problem in self[i].problems]
 
+    def tell_thresholds(self) -> None:
+        """Cells of `__threshold` that are no numbers, which the tool drops without a word: one note."""
+        at = self.plan.threshold
+        wrong = [i for i, row in enumerate(self.cells) if row[at].strip() and _number(row[at]) is None]
+        if wrong:
+            many = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            message = f"is no number and is ignored: {brief(self.cells[wrong[0]][at])}{many}"
+            line = self.line(wrong[0])
+            self.plan.reading.problem(self.plan.path, line, "__threshold", message, level="note")
+
     def mentions_files(self) -> bool:
         """Whether a variable may be a file, which can stand for several."""
         return any("file://" in row[index] for _, index in self.plan.vars for row in self.cells)
@@ -247,7 +262,10 @@ def table(
                     f"Invalid Record Length: columns length is {plan.width}, got {len(row)} on line {line}",
                     line,
                 )
-    return Rows(plan, cells, lines[1:] if lines else None, 2)
+    rows = Rows(plan, cells, lines[1:] if lines else None, 2)
+    if plan.threshold >= 0:
+        rows.tell_thresholds()
+    return rows
 
 
 def read(reading: Reading, path: str, text: str) -> Sequence[Test]:

@@ -7,6 +7,7 @@ import glob as globbing
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 512 * 1024 * 1024
 MOST_GLOBBED = 100_000
+GLOB_TIME = 20.0
+"""Seconds that looking for the files of one pattern may take."""
+
 MOST_ALTERNATIVES = 1_000
 _BRACES = re.compile(r"(?<!\{)\{([^{}]*,[^{}]*)\}")
 
@@ -163,7 +167,11 @@ class Reading:
             confine(self.root, fixed, self.trust, start)
             patterns = _alternatives(plain)
             found = (f for p in patterns for f in globbing.iglob(p, root_dir=start, recursive=True))
-            matches = [p for p, _ in zip(found, range(MOST_GLOBBED), strict=False)]
+            until, matches = time.monotonic() + GLOB_TIME, list[str]()
+            for match in found:
+                matches.append(match)
+                if len(matches) > MOST_GLOBBED or time.monotonic() > until:
+                    raise Missing(f"{plain} matches too much; name a folder")
             paths = sorted({confine(self.root, p, self.trust, start) for p in matches})
             return [p for p in paths if p.is_file()]
         except NeedsTrust as error:
@@ -251,7 +259,11 @@ def dotted_key(path: Iterable[Any]) -> str:
     """`tests[0].assert[1].type` of a key path."""
     result = ""
     for part in path:
-        result += f"[{part}]" if isinstance(part, int) else f".{part}" if result else str(part)
+        if isinstance(part, int) and not isinstance(part, bool):
+            result += f"[{part}]"
+            continue
+        name = part if isinstance(part, str) else brief(part)
+        result += f".{name}" if result else name
     return result
 
 

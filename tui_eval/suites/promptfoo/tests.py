@@ -10,7 +10,7 @@ from msgspec import UNSET
 from tui_eval import extensions
 from tui_eval.model import Assertion, Problem
 from tui_eval.scripting.nunjucks_values import text
-from tui_eval.suites.promptfoo import types
+from tui_eval.suites.promptfoo import option_types, types
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key
 from tui_eval.suites.spelling import close_to
 
@@ -87,13 +87,18 @@ class TestReader:
         test.vars = self._vars(data.get("vars"), (*at, "vars"))
         test.metadata = self._mapping(data.get("metadata"), (*at, "metadata"))
         test.options = self._mapping(data.get("options"), (*at, "options"))
+        for key, wrong in option_types.of_test(test.options or {}):
+            self._error((*at, "options", *key), wrong)
+        for key, wrong in option_types.switches(test.options or {}):
+            place = (*at, "options", *key)
+            self.reading.problem(self.path, self.line_of(*place), dotted_key(place), wrong, level="note")
         test.threshold = self._number(data.get("threshold"), (*at, "threshold"))
         test.assertions = self.assertions(data.get("assert"), (*at, "assert"))
         test.provider = self._loaded(data.get("provider"), (*at, "provider"))
         test.provider_output = data.get("providerOutput")
         test.providers = self._names(data.get("providers"), (*at, "providers"))
         test.prompts = self._names(data.get("prompts"), (*at, "prompts"))
-        test.scoring = data.get("assertScoringFunction")
+        test.scoring = self._text(data.get("assertScoringFunction"), (*at, "assertScoringFunction"))
 
     def _error(self, at: Path_, message: str, cure: str = "") -> None:
         self.reading.problem(self.path, self.line_of(*at), dotted_key(at), message, cure)
