@@ -151,6 +151,9 @@ ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
     ("a b", {"type": "contains-all", "value": "\ufeffa,b\ufeff"}, True, 1),
     ("a b", {"type": "contains-all", "value": "a\x1d,b"}, False, 0),
     ("a\ufeffb", {"type": "bleu", "value": "a b"}, True, 1),
+    # A body that begins before its tag is not written as one.
+    ("<html><head></head>'<body><p>x</p></body></html>", {"type": "is-html"}, False, 0),
+    ("<html><head></head> <body>x<p>x</p></body></html>", {"type": "is-html"}, True, 1),
     # Similarity without anything to compare with.
     ("x", {"type": "gleu", "value": []}, THROWS, 0),
     ("x", {"type": "bleu", "value": []}, THROWS, 0),

@@ -11,6 +11,7 @@ import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with
 from tui_eval.assertions import Evidence, JudgeAnswer, Judgement, JudgeServices, Reports, judge
+from tui_eval.assertions.promptfoo.similarity import treebank_words
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply
 from tui_eval.scripting.javascript import JavaScriptHost
@@ -327,11 +328,32 @@ async def test_hostile_output_takes_no_minutes(piece: str) -> None:
     ]
     asserts = [{"type": kind, **({"value": "x"} if kind == "rouge-n" else {})} for kind in kinds]
     started = time.process_time()
-    judgement = await judged(asserts, piece * (20_000 // len(piece)))
+    judgement = await judged(asserts, piece * (10_000 // len(piece)))
     assert len(judgement.verdicts) == len(kinds)
-    assert time.process_time() - started < 20
+    assert (
+        time.process_time() - started < 5
+    )  # where time grows with the square of the length, this is the worst
 
 
 async def test_long_outputs_are_cut_in_reasons() -> None:
     judgement = await judged([{"type": "equals", "value": "x"}], "a" * 100_000)
     assert len(judgement.message) < 2_200
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('"quoted," he said (twice)...', ["``", "quoted", ",", "''", "he", "said", "(", "twice", ")", "..."]),
+        ("e.g. the u.s.a.", ["e.g.", "the", "u.s.a."]),
+        ("a b.", ["a", "b", "."]),
+        ('the end."', ["the", "end", ".", "''"]),
+        ("a,5 5,b a:5", ["a,5", "5", ",", "b", "a:5"]),
+        ("it's' 'a'", ["it", "'s", "'", "'a", "'"]),
+        ('x:"don\'t"', ["x", ":", "``", "do", "n't", "''"]),
+        ('""a a"b', ["``", "''", "a", "a", "''", "b"]),
+        ("”gotta cannot”", ["”", "got", "ta", "can", "not", "”"]),
+        ("a``b''c", ["a", "``", "b", "''", "c"]),
+    ],
+)
+async def test_words_of_rouge_are_split_as_promptfoo_splits_them(text: str, words: list[str]) -> None:
+    assert treebank_words(text) == words

@@ -56,11 +56,23 @@ def _fault(text: str) -> str | None:
     import html5lib
 
     document: Any = html5lib.parse(stripped, treebuilder="etree", namespaceHTMLElements=False, scripting=True)
-    if not _WRAPPERS["body"].search(stripped) and _text_in(document.find("body")):
+    if _text_in(document.find("body")) and not _body_is_written(stripped):
         return "Output must be wrapped in HTML tags"
     if not any(_counts(element.tag, stripped) for element in document.iter() if isinstance(element.tag, str)):
         return "Output does not contain recognized HTML elements"
     return None
+
+
+def _body_is_written(text: str) -> bool:
+    """Whether the body begins with its tag, not with something that stands before it and belongs into it."""
+    import html5lib
+
+    tag = _WRAPPERS["body"].search(text)
+    if tag is None:
+        return False
+    before: Any = html5lib.parse(text[: tag.start()], treebuilder="etree", namespaceHTMLElements=False)
+    body = before.find("body")
+    return body is None or not (len(body) or js.trim(body.text or ""))
 
 
 def _counts(tag: str, text: str) -> bool:

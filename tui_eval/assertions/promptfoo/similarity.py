@@ -61,32 +61,48 @@ def _rouge(candidate: list[str], reference: list[str]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-# The Penn Treebank conventions: punctuation apart, the last full stop apart, clitics split off.
+# The Penn Treebank conventions: punctuation apart, the last full stop apart save an acronym's, clitics split off.
+# A quote opens after a space or one of these, unless one is open.
+_BEFORE_A_QUOTE = r"""#%&'()*,\-/:;<@\[\\\]_{}“”‘’«»‹›„–—…¿¡、。「」"""
+_OPENS_AFTER = re.compile(rf"[\s{_BEFORE_A_QUOTE}]?")
+_QUOTE = re.compile('``|"')
+_LAST_STOP = re.compile(r"(?<!\b[^\W\d_]\.[^\W\d_])(?<=[^.])(\.)([\])}>\"']*)\s*$")
 _SPLITS = (
-    (re.compile(r'^"'), " `` "),
-    (re.compile(r'([ (\[{<])"'), r"\1 `` "),
     (re.compile(r"\.\.\."), " ... "),
     (re.compile(r"[;@#$%&]"), r" \g<0> "),
-    (re.compile(r",(?!\d)|(?<!\d),|:(?!\d)"), r" \g<0> "),
-    (re.compile(r"([^.])(\.)([\])}>\"']*)\s*$"), r"\1 \2\3 "),
+    (re.compile(r"[,:](?![0-9])"), r" \g<0> "),
     (re.compile(r"[?!]"), r" \g<0> "),
     (re.compile(r"[\]\[(){}<>]"), r" \g<0> "),
     (re.compile(r"--"), " -- "),
-    (re.compile(r'"'), " '' "),
-    (re.compile(r"([^' ])('s|'m|'d|'ll|'re|'ve|n't)(?=\W|$)", re.IGNORECASE), r"\1 \2 "),
-    (re.compile(r"([^' ])' "), r"\1 ' "),
-    (re.compile(r"\b(can)(not)\b", re.IGNORECASE), r"\1 \2"),
-    (re.compile(r"\b(gim|lem)(me)\b", re.IGNORECASE), r"\1 \2"),
-    (re.compile(r"\b(gon|wan)(na)\b", re.IGNORECASE), r"\1 \2"),
-    (re.compile(r"\b(got)(ta)\b", re.IGNORECASE), r"\1 \2"),
+    (re.compile(r"``|''"), r" \g<0> "),
+    (re.compile(r"([^' ])'(?=\s|$)"), r"\1 ' "),
+    (re.compile(r"([^' ])('s|'m|'d|'ll|'re|'ve|n't)(?=\s|$)", re.IGNORECASE), r"\1 \2 "),
+    (re.compile(r"\b(can)(not)\b", re.IGNORECASE), r" \1 \2 "),
+    (re.compile(r"\b(gim|lem)(me)\b", re.IGNORECASE), r" \1 \2 "),
+    (re.compile(r"\b(gon|wan)(na)\b", re.IGNORECASE), r" \1 \2 "),
+    (re.compile(r"\b(got)(ta)\b", re.IGNORECASE), r" \1 \2 "),
 )
 
 
 def treebank_words(text: str) -> list[str]:
     """Words of a text as the Penn Treebank splits them."""
+    text = _with_quotes_told_apart(_LAST_STOP.sub(r" \1\2 ", text))
     for pattern, replacement in _SPLITS:
         text = pattern.sub(replacement, text)
     return js.words(text)
+
+
+def _with_quotes_told_apart(text: str) -> str:
+    opened, end = False, len(text.rstrip())
+
+    def told(found: re.Match[str]) -> str:
+        nonlocal opened
+        before = text[found.start() - 1 : found.start()]
+        opens = _OPENS_AFTER.fullmatch(before) and (not before.strip() or found.end() < end)
+        opened = found[0] == "``" or bool(opens and not opened)
+        return " `` " if opened else " '' "
+
+    return _QUOTE.sub(told, text)
 
 
 def bleu(call: Call) -> Result:
