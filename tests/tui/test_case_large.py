@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.tui.attempts import START, text_failure
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tui_eval.model import Attempt, Entry, Exchange, Verdict
-from tui_eval.tui.inspector import raw
+from tui_eval.tui.inspector import raw, transcript
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.prompt import Prompt
@@ -308,3 +308,20 @@ def test_the_lines_of_a_long_text_are_those_of_a_short_one(monkeypatch: Any, end
     monkeypatch.setattr(lines, "AT_ONCE", 3)
     assert list(text_lines(text, "muted")) == at_once
     assert list(text_lines("", "muted")) == [(Span("", "muted"),)]
+
+
+async def test_the_rows_of_many_parts_are_made_in_a_thread(tmp_path: Path, monkeypatch: Any) -> None:
+    made_in: list[str] = []
+    prepare = TextPane.prepare
+    monkeypatch.setattr(transcript, "MANY", 3)
+    monkeypatch.setattr(
+        TextPane,
+        "prepare",
+        lambda pane, of: made_in.append(threading.current_thread().name) or prepare(pane, of),
+    )
+    app = host(tmp_path, text_failure())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        await until(pilot, lambda: screen.query_one(TextPane).row_count > 10)
+        assert made_in == ["tui-transcript"]
+        await sees(pilot, "should_contain")

@@ -19,6 +19,9 @@ from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import TextPane
 
+MANY = 1_000
+"""Parts from which on a transcript's rows are made in a thread."""
+
 
 class TranscriptTab(InspectorTab):
     """Outline and text. The text's cursor leads; the outline shows where it is, and the other way
@@ -83,7 +86,12 @@ class TranscriptTab(InspectorTab):
             make = partial(prepared, content.attempt, rendered=self.rendered, only_failing=self.only)
             run_in_thread(self.app, make, partial(self._made, self._generation, keep), name="transcript")
             return
-        self.view = made or build(content.attempt, rendered=self.rendered, only_failing=self.only)
+        view = made or build(content.attempt, rendered=self.rendered, only_failing=self.only)
+        if len(view.blocks) > MANY and not keep:
+            laid_out = partial(self._made, self._generation, keep)
+            run_in_thread(self.app, partial(_laid_out, self.text, view), laid_out, name="transcript")
+            return
+        self.view = view
         self._draw(keep=keep)
 
     def _made(self, generation: int, keep: bool, view: Transcript) -> None:
@@ -149,3 +157,9 @@ class TranscriptTab(InspectorTab):
         if self.text.jump(step, ("tool_call", "hand_off")):
             return ""
         return "no later tool call" if step > 0 else "no earlier tool call"
+
+
+def _laid_out(text: TextPane, view: Transcript) -> Transcript:
+    """The same, its rows made at the pane's width."""
+    text.prepare(view.blocks)
+    return view

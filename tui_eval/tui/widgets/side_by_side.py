@@ -27,9 +27,6 @@ class SideBySide(LinePane):
         self.cursor = 0
         self._rows, self._made_for = [], ()
         self.relayout()
-        self.scroll_to(y=0, animate=False, immediate=True, force=True)
-        first = next((i for i, row in enumerate(self._rows) if row.pair >= 0 and pairs[row.pair].differs), 0)
-        self.move_to(first, top=True)
 
     def show_side(self, side: int | None) -> None:
         """Both, or one; the cursor stays on its entry."""
@@ -49,16 +46,25 @@ class SideBySide(LinePane):
         self.relayout()
 
     def relayout(self) -> None:
-        """The width, the side or the pairs changed."""
+        """The width, the side or the pairs changed; before there is a width nothing is laid out."""
+        if not self.size.width:
+            return
         made_for = (self.text_width, self.side, self.only_differing, len(self.pairs))
         if made_for == self._made_for:
             return
+        fresh = not self._made_for and bool(self.pairs)
         here = self._rows[self.cursor].pair if self._made_for and self.cursor < len(self._rows) else -1
         self._made_for = made_for
         self._rows = layout(self.pairs, self.text_width, side=self.side, only_differing=self.only_differing)
         self.set_row_count(max(len(self._rows), 1))
         at = next((i for i, row in enumerate(self._rows) if row.pair == here), None)
-        if here >= 0 and at is not None:
+        if fresh:
+            self.scroll_to(y=0, animate=False, immediate=True, force=True)
+            at = next(
+                (i for i, row in enumerate(self._rows) if row.pair >= 0 and self.pairs[row.pair].differs), 0
+            )
+            self.move_to(at, top=True)
+        elif here >= 0 and at is not None:
             self.move_to(at, top=True)
 
     def row_line(self, row: int) -> Line:

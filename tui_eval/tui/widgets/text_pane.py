@@ -60,6 +60,10 @@ class TextPane(BlockPane):
         if self._query is not None:
             self._search(self._asked_at if self._looking else None)
 
+    def prepare(self, blocks: Sequence[Block]) -> None:
+        """Make the rows of blocks that are shown soon, at the present width; of many blocks call it in a thread."""
+        self._layouter.layout(blocks)
+
     def find(self, query: str) -> int:
         """Look for a text, mark it everywhere and go to the first place from the cursor on.
 
