@@ -110,7 +110,12 @@ async def test_the_footer_of_runs_without_one_and_in_the_figures(tmp_path, size)
     async with running_app(root, size) as (app, pilot):
         await pilot.press("H")
         await until(lambda: "No run yet" in screen_text(app), pilot)
-        await until(lambda: footer(app, size[0]).split() == ["a", "run", "all", "U", "suites", "?", "help", "q", "quit"], pilot)
+        await until(
+            lambda: (
+                footer(app, size[0]).split() == ["a", "run", "all", "U", "suites", "?", "help", "q", "quit"]
+            ),
+            pilot,
+        )
         assert "passed" not in screen_text(app)  # no headings over nothing
         LiveRun(root, ["refund is approved"]).all_done(["failed"])
         app.screen.load()
