@@ -79,7 +79,9 @@ def expected(case: Case | None, turn: int) -> list[Paragraph]:
 def _asserted(assertion: Assertion) -> str:
     """In words; a value of the metadata is not named twice."""
     target = assertion.target.rpartition(".")[2]
-    return assertion_text(msgspec.structs.replace(assertion, target="") if target == assertion.type else assertion)
+    return assertion_text(
+        msgspec.structs.replace(assertion, target="") if target == assertion.type else assertion
+    )
 
 
 def _last(pieces: list[LivePiece]) -> list[Paragraph]:
