@@ -235,7 +235,7 @@ KEYS = [
 ]
 
 
-@examples(150)
+@examples(100)
 @given(structures(KEYS))
 def test_no_structure_raises(data):
     for value in (

@@ -58,7 +58,7 @@ def exercised(text: str) -> Suite:
     return suite
 
 
-@examples(400)
+@examples(200)
 @given(SUITES)
 def test_any_structure(value: dict[str, Any]) -> None:
     exercised(json.dumps(value))
