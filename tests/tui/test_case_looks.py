@@ -15,7 +15,7 @@ from tui_eval.store.schema import CaseRow
 from tui_eval.store.search import Hit
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
+from tui_eval.tui.screens.save_case import FormatRow, SaveChoice, SaveDialog
 from tui_eval.tui.state.lines import end_of, plain, width_of
 from tui_eval.tui.state.search_view import Found, row_line
 from tui_eval.tui.state.step_view import expected
@@ -113,3 +113,13 @@ def test_a_result_of_a_search_shows_the_end_of_its_suite() -> None:
 def test_the_end_of_a_text_by_cells() -> None:
     assert end_of("abc", 3) == "abc" and end_of("abcdef", 3) == "…ef" and end_of("日本語", 4) == "…語"
     assert end_of("abc", 1) == "…"
+
+
+async def test_without_colours_the_format_that_has_the_keys_is_seen() -> None:
+    app: App[None] = App()
+    async with app.run_test(size=(60, 16)) as pilot:
+        app.theme = "ansi-dark"
+        dialog = SaveDialog(SaveChoice("nao", "a.yaml", "short"), lambda form: "a.yaml")
+        await app.push_screen(dialog)
+        await pilot.press("up")
+        await until(pilot, lambda: bool(dialog.query_one(FormatRow).rich_style.reverse))

@@ -75,6 +75,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     SaveDialog.-low > Vertical { padding: 0 1; }
     SaveDialog FormatRow { width: 1fr; height: 1; }
     SaveDialog FormatRow:focus { background: $surface-lighten-2; }
+    SaveDialog FormatRow:ansi:focus { text-style: reverse; }
     SaveDialog Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
     SaveDialog Input:focus { background: $surface-lighten-2; }
     SaveDialog .keys { color: $text-muted; margin-top: 1; height: auto; }
