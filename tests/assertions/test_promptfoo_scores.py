@@ -328,11 +328,9 @@ async def test_hostile_output_takes_no_minutes(piece: str) -> None:
     ]
     asserts = [{"type": kind, **({"value": "x"} if kind == "rouge-n" else {})} for kind in kinds]
     started = time.process_time()
-    judgement = await judged(asserts, piece * (10_000 // len(piece)))
+    judgement = await judged(asserts, piece * (20_000 // len(piece)))
     assert len(judgement.verdicts) == len(kinds)
-    assert (
-        time.process_time() - started < 5
-    )  # where time grows with the square of the length, this is the worst
+    assert time.process_time() - started < 20
 
 
 async def test_long_outputs_are_cut_in_reasons() -> None:
