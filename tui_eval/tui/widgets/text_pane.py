@@ -62,6 +62,7 @@ class TextPane(BlockPane):
 
     def prepare(self, blocks: Sequence[Block]) -> None:
         """Make the rows of blocks that are shown soon, at the present width; of many blocks call it in a thread."""
+        self._layouter.width = max(self.text_width - self.gutter_width, 8)
         self._layouter.layout(blocks)
 
     def find(self, query: str) -> int:
