@@ -10,11 +10,15 @@ from tui_eval.tui.state.case_entry import Extent
 WORD = 9
 """Cells of an outcome's word with how often a flaky case passed, `flaky 2/3`."""
 
-WORDS_FROM = 76
-"""Columns from which a line of a run says its outcome as a word too; with fewer, the glyph in front does,
-and the room is for the name and the reason."""
+WORDS_FROM = 44
+"""Columns from which a line of a run says its outcome as a word too (ux.md: glyph, word, colour); with fewer
+there is no room for anything beside a name."""
 
-NAME = 22
+TIMES_FROM = 56
+"""Columns from which it says how long it took: with fewer the reason has the room, unless
+a time limit is near, which must be seen before it strikes."""
+
+NAME = 18
 """Cells that a case's name has before a message beside it gets any."""
 
 ASIDE = 12
@@ -47,10 +51,11 @@ def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> C
     many = extent.attempts if extent.attempts > 1 else 0
     word = max(extent.word, len("flaky") if extent.flaky else 0)
     if kind == "run":
+        time = (9 if width >= 60 else 8) if extent.limit else 6
         return Columns(
             word=word if width >= WORDS_FROM else 0,
             attempts=min(10 if width >= 60 else 5, many),
-            duration=((9 if width >= 60 else 8) if extent.limit and width >= 44 else 6) if width >= 34 else 0,
+            duration=time if width >= (WORDS_FROM if extent.limit else TIMES_FROM) else 0,
             tokens=8 if width >= 100 and extent.tokens else 0,
             cost=8 if width >= 110 and extent.cost else 0,
             name=extent.name,

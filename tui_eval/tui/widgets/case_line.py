@@ -174,7 +174,9 @@ class CaseLines(LineView):
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
         if aside and room - min(wide, beside) - 2 >= ASIDE:
             wide = min(wide, beside)
-            if message:
+            if entry.status == "retrying":  # its end, when it goes on, is what one looks for
+                wide = max(NAME // 2, min(wide, room - 2 - cell_len(aside)))
+            elif message:
                 wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
@@ -222,7 +224,7 @@ class CaseLines(LineView):
     def _named(self, name: str, variant: str, width: int) -> list[tuple[str, Style]]:
         """A name and what tells it from others, in so many cells; what is looked for is marked in it."""
         if cell_len(name) + cell_len(variant) > width:
-            variant = fit(variant, min(cell_len(variant), max(width // 2, width - cell_len(name))))
+            variant = fit(variant, min(cell_len(variant), max(width * 3 // 5, width - cell_len(name))))
         name = fit(name, min(cell_len(name), max(0, width - cell_len(variant))))
         left = width - cell_len(name)
         rest = [(fit(variant, left), self._style("dim"))]
