@@ -189,6 +189,7 @@ VISITS: tuple[tuple[str, list[str], str], ...] = (
 )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", [(60, 16), (120, 40)], ids=["60x16", "120x40"])
 def test_every_screen_tab_and_dialog(tmp_path: Path, size: tuple[int, int]) -> None:
     root = tmp_path / "evil\x1b]52;c;eA==\x07\u202e"

@@ -477,6 +477,21 @@ async def test_a_reading_begun_before_a_deletion_does_not_bring_the_run_back(tmp
         assert len(screen.lines) == 1
 
 
+async def test_figures_that_cannot_be_read_are_said_to_be_so(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+
+    def broken(folder):
+        raise RuntimeError("no figures today")
+
+    monkeypatch.setattr(runs_screen, "load_facts", broken)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "no figures today")
+        await until(lambda: "Reading its figures" not in screen_text(app), pilot)
+        assert any("no figures today" in line[2] for line in app.log_lines)
+
+
 def write_suite_run(root, run_id, suite, outcome="passed"):
     """A finished run of one case of another suite."""
     folder = Store(root).create_folder(run_id)

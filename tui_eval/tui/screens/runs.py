@@ -235,7 +235,11 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
             if self.has(".titles"):
                 self._show_detail()
 
-        run_in_thread(self.app, partial(load_facts, self.folder_of(run_id)), take, name="facts")
+        def failed(error: Exception) -> None:
+            take(RunFacts(problem=str(error)))
+            self.eval_app.background_failed(error)
+
+        run_in_thread(self.app, partial(load_facts, self.folder_of(run_id)), take, failed, name="facts")
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run is kept."""
