@@ -70,7 +70,7 @@ async def test_a_rerun_keeps_the_other_cases_and_plus_adds_an_attempt(tmp_path):
         app.engine.live.start(0)
         app.engine.live.done(0, "failed", "no refund in it")
         app.engine.live.finish()
-        await until(lambda: "flaky  ✓✗" in line_of(app, "refund is"), pilot)
+        await until(lambda: "✓✗ flaky" in line_of(app, "refund is"), pilot)
         pointer = app.screen.current()
         assert pointer.run_id == app.engine.live.info.id and app.attempts_of(pointer)[0].outcome == "failed"
         await pilot.press("U")

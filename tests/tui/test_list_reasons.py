@@ -183,7 +183,7 @@ def test_a_line_of_a_run_gives_its_room_to_name_and_reason(width):
     assert lamp.startswith("✓ lamp · terse ")
     assert "must con" in shaky and "✓✗✓" in shaky
     # ux.md: an outcome is glyph, word and colour, the times of a narrow list stand beside it
-    assert " failed " in kettle and " passed " in lamp and " flaky " in shaky
+    assert " failed" in kettle and " passed" in lamp and " flaky" in shaky
     assert (kettle.endswith(" 4.8s"), lamp.endswith(" 430ms")) == (width + 1 >= TIMES_FROM,) * 2
     # one attempt: the glyph in front says it all
     assert kettle.count("✗") == 1 and lamp.count("✓") == 1

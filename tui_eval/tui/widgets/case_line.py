@@ -167,9 +167,7 @@ class CaseLines(LineView):
         # A reason begins in one column, later only where that shows a whole name and all of it; where a case
         # comes from is said in what its name leaves.
         least = max(NAME, room * 3 // 5)
-        spare = (
-            columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 and not columns.word else 0
-        )
+        spare = columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 else 0
         room += spare
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
         if aside and room - min(wide, beside) - 2 >= ASIDE:
@@ -185,6 +183,9 @@ class CaseLines(LineView):
         else:
             parts += self._named(name, variant, room)
         parts += said
+        if columns.attempts and not spare:
+            parts.append((" ", base))
+            parts += self._attempts(entry.attempts, columns.attempts)
         if columns.word:
             parts.append((" " + fit(word, columns.word), style))
         dim = self._style("dim")
@@ -192,9 +193,6 @@ class CaseLines(LineView):
             parts.append(
                 (" " + fit(self.symbols.trend(entry.trend, columns.trend), columns.trend, right=True), dim)
             )
-        if columns.attempts and not spare:
-            parts.append((" ", base))
-            parts += self._attempts(entry.attempts, columns.attempts)
         if columns.tokens:
             parts.append((" " + fit(figures.count(entry.tokens), columns.tokens, right=True), dim))
         if columns.cost:
