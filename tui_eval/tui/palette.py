@@ -98,7 +98,7 @@ def _listed() -> Iterator[Key]:
 
 def _shown(key: Key, words: Content) -> Content:
     """An action on one line: its key in a column, then its words."""
-    return Content.assemble((f"{key.shown:<{KEY_WIDTH}}", "$accent"), words)
+    return Content.assemble((f"{key.shown:<{KEY_WIDTH}}", "$text-accent"), words)
 
 
 def _title(key: Key) -> str:

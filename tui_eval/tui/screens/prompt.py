@@ -48,7 +48,7 @@ class Prompt(Vertical):
     DEFAULT_CSS = """
     Prompt { height: auto; width: 1fr; dock: bottom; background: $panel; }
     Prompt Horizontal { height: 1; width: 1fr; }
-    Prompt .label { width: auto; padding: 0 1; color: $accent; text-style: bold; }
+    Prompt .label { width: auto; padding: 0 1; color: $text-accent; text-style: bold; }
     Prompt Input { width: 1fr; background: $panel; border: none; padding: 0; height: 1; }
     Prompt Input:ansi > .input--selection { text-style: reverse; }
     """

@@ -32,7 +32,7 @@ class FactsBar(Widget):
     FactsBar .bar--warn { color: $text-warning; }
     FactsBar .bar--running { color: $text-primary; }
     FactsBar .bar--bar { color: $primary; }
-    FactsBar .bar--key { color: $accent; }
+    FactsBar .bar--key { color: $text-accent; }
     """
 
     def __init__(self, lines: int = 1, *, classes: str | None = None) -> None:
@@ -72,7 +72,7 @@ class KeyHints(Widget):
     COMPONENT_CLASSES = {"hints--key", "hints--label"}
     DEFAULT_CSS = """
     KeyHints { height: 1; width: 1fr; dock: bottom; background: $panel; padding: 0 1; }
-    KeyHints .hints--key { color: $accent; text-style: bold; }
+    KeyHints .hints--key { color: $text-accent; text-style: bold; }
     KeyHints .hints--label { color: $text-muted; }
     """
 

@@ -59,7 +59,7 @@ class CaseLines(LineView):
     CaseLines .cases--folder { text-style: bold; }
     CaseLines .cases--problem { color: $text-error; }
     CaseLines .cases--note { color: $text-warning; }
-    CaseLines .cases--mark { color: $accent; text-style: bold; }
+    CaseLines .cases--mark { color: $text-accent; text-style: bold; }
     CaseLines .cases--found { text-style: underline; }
     CaseLines .cases--cursor { background: $surface-lighten-2; text-style: bold; }
     CaseLines .cases--cursor-blurred { background: $surface; }

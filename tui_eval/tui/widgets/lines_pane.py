@@ -32,8 +32,8 @@ class LinesPane(LineView):
     LinesPane .lines--dim { color: $text-muted; }
     LinesPane:ansi .lines--dim { text-style: dim; }
     LinesPane:ansi .lines--label, LinesPane:ansi .lines--key { text-style: bold; }
-    LinesPane .lines--label { color: $accent; }
-    LinesPane .lines--key { color: $accent; }
+    LinesPane .lines--label { color: $text-accent; }
+    LinesPane .lines--key { color: $text-accent; }
     LinesPane .lines--code { color: $secondary; }
     LinesPane .lines--good { color: $text-success; }
     LinesPane .lines--bad { color: $text-error; }
