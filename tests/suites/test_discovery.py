@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import Config, SuiteRule
+from tui_eval.config import AgentSpec, Config, SuiteRule
 from tui_eval.guard.trust import Trust
 from tui_eval.suites import discover, load, load_all, problems_of
 
@@ -223,11 +223,14 @@ def test_a_folder_that_cannot_be_read_is_told(project, monkeypatch):
 def test_what_nao_refuses_below_its_tests_is_not_passed_over(tmp_path, text, said):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "a.yml").write_text(text)
-    assert discover([tmp_path], tmp_path) == ([], [])
+    found, problems = discover([tmp_path], tmp_path)
+    assert not found and [p.level for p in problems] == ["note"]
     (tmp_path / "nao_config.yaml").write_text("project_name: shop\n")
     found, problems = discover([tmp_path], tmp_path)
-    assert not found and len(problems) == (said is not None)
-    assert said is None or (problems[0].path == "tests/a.yml" and said in problems[0].message)
+    (problem,) = problems
+    assert not found and problem.path == "tests/a.yml"
+    assert problem.level == ("note" if said is None else "error")
+    assert (said or "not taken") in problem.message
 
 
 def test_a_prompt_in_capitals_is_a_slip(tmp_path):
@@ -235,3 +238,54 @@ def test_a_prompt_in_capitals_is_a_slip(tmp_path):
     (tmp_path / "tests" / "a.yml").write_text("Prompt: x\n")
     (suite,) = load_all([tmp_path], Config(root=tmp_path), Trust(False))
     assert not suite.cases and suite.problems[0].cure == "did you mean 'prompt'?"
+
+
+FOREIGN = [
+    "tests: [revenue]",
+    "providers: [warehouse]",
+    "prompts: 2",
+    "test_cases: [a, b]",
+    "prompts: [a]\nproviders: [b]\ntests: [{vars: {}}]",
+]
+
+
+@pytest.mark.parametrize("further", FOREIGN)
+@pytest.mark.parametrize("data", ["sql: SELECT 1 AS n", "assertions: [{type: tool_call, tool: run_sql}]"])
+def test_a_nao_test_with_words_of_other_formats_is_one_case(tmp_path, further, data):
+    file = tmp_path / "tests/revenue/total.yml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{further}\nname: total\nprompt: How much?\n{data}\n")
+    (suite,) = load_all([tmp_path], Config(root=tmp_path), Trust())
+    assert (suite.format, [case.name for case in suite.cases]) == ("nao", ["total"])
+    assert all(problem.level == "note" for problem in suite.problems)
+    assert discover([file], tmp_path) == ([file], [])
+
+
+def test_outside_of_tests_a_prompt_with_sql_is_a_nao_test_too(tmp_path):
+    (tmp_path / "a.yml").write_text(NAO + "tests: [x]\nproviders: [y]\n")
+    assert names(discover([tmp_path], tmp_path)[0], tmp_path) == ["a.yml"]
+
+
+def test_yaml_below_tests_that_is_not_taken_is_a_note(tmp_path):
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    write("tests/fixture.yml", "rows: [1]\n")
+    write("tests/prompt_only.yml", "prompt: p\ntests: [a]\n")
+    write("tests/evals.yaml", "prompts: [a]\nproviders: [echo]\ntests: [{vars: {}}]\n")
+    write("tests/rows.yaml", "- vars: {a: 1}\n")
+    write("tests/agent.script.yaml", "default: {text: hello}\n")
+    write("tests/outputs/results.yml", "a: 1\n")
+    write("tests/.hidden.yml", "a: 1\n")
+    write("other/fixture.yml", "rows: [1]\n")
+    write("promptfooconfig.yaml", "prompts: [a]\nproviders: [echo]\ntests: file://tests/rows.yaml\n")
+    config = Config(
+        root=tmp_path, agents={"me": AgentSpec("me", "scripted", {"script": "tests/agent.script.yaml"})}
+    )
+    loaded = load_all([tmp_path], config, Trust())
+    notes = {p.path: p for s in loaded for p in s.problems if p.message.startswith("not taken")}
+    assert sorted(notes) == ["tests/evals.yaml", "tests/fixture.yml", "tests/prompt_only.yml"]
+    assert all(note.level == "note" for note in notes.values())
+    assert "promptfooconfig" in notes["tests/evals.yaml"].cure and "prompt" in notes["tests/fixture.yml"].cure
+    assert [s.path for s in loaded if s.path] == ["promptfooconfig.yaml"]

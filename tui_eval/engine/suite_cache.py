@@ -40,6 +40,7 @@ class SuiteCache:
             else:  # written while it was read, perhaps, or just before, when another change may look the same
                 self._suites.pop(key, None)
             loaded.append(suite)
+        problems = [p for p in problems if p.level == "error"] + suites.not_read(problems, loaded, config)
         if problems:
             loaded.append(Suite(path="", format="nao", problems=problems))
         return loaded

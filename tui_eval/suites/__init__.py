@@ -90,7 +90,11 @@ def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Re
         path: the file from the project root.
         by_name: a promptfoo suite only counts where its file is called promptfooconfig.*.
     """
+    from tui_eval.suites import nao
+
     relative = Path(path)
+    if not relative.name.startswith("promptfooconfig.") and nao.is_test(relative, text):
+        return FORMATS["nao"]
     for reader in readers():
         if reader is FORMATS["promptfoo"] and by_name and not relative.name.startswith("promptfooconfig."):
             continue
@@ -147,8 +151,35 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
     """
     found, problems = discover([Path(path) for path in paths], config.root)
     suites = [load(path, config, trust) for path in found]
-    suites += [Suite(path=p.path, format="nao", name=Path(p.path).stem, problems=[p]) for p in problems]
-    return sorted(suites, key=lambda suite: Path(suite.path).parts)
+    notes = not_read(problems, suites, config)
+    suites += unreadable(problems)
+    suites.sort(key=lambda suite: Path(suite.path).parts)
+    return [Suite(path="", format="nao", problems=notes), *suites] if notes else suites
+
+
+def unreadable(problems: Iterable[Problem]) -> list[Suite]:
+    """What `discover` could not read, as suites without cases, each with its problem."""
+    errors = [problem for problem in problems if problem.level == "error"]
+    return [Suite(path=p.path, format="nao", name=Path(p.path).stem, problems=[p]) for p in errors]
+
+
+def not_read(problems: Iterable[Problem], loaded: Iterable[Suite], config: Config) -> list[Problem]:
+    """The notes of `discover` about files that are no suites, without those that a suite or the
+    configuration names: they are read there."""
+    notes = [problem for problem in problems if problem.level == "note"]
+    if not notes:
+        return []
+    used = {os.path.realpath(file) for suite in loaded for file in suite.files}
+    named = [text for spec in config.agents.values() for text in _texts(spec.options)]
+    used |= {os.path.realpath(config.root / text.removeprefix("file://")) for text in named}
+    return [note for note in notes if os.path.realpath(config.root / note.path) not in used]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        return [value] if value and len(value) < 1000 and "\0" not in value else []
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
 
 
 def problems_of(suite: Suite) -> list[Problem]:

@@ -3,7 +3,8 @@
 In a folder count nao tests below a `tests/` folder, YAML mappings with `prompt` beside `sql` or
 `assertions`, mappings with a `test_cases` list, `promptfooconfig.*`, and `.hocon` whose root has
 `interactions`. Hidden folders, `node_modules`, virtual environments and `outputs` are skipped,
-other files ignored, but for YAML below the `tests/` folder of a nao project that nao would refuse.
+other files ignored; but YAML below a `tests/` folder that is not taken is a note, and an error where
+nao would refuse it.
 A file named outright must be a suite.
 """
 
@@ -37,7 +38,8 @@ def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Proble
 
     Relative paths are relative to the current folder. Returned problems: a path that does not
     exist or cannot be read, a folder below that cannot be read, a file named outright that is no
-    suite, and broken or empty YAML where nao expects a test.
+    suite, broken or empty YAML where nao expects a test; and notes (see `not_read`) of files that
+    were passed over although people may count on them.
     """
     from tui_eval.suites import from_root
 
@@ -88,8 +90,10 @@ def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
         try:
             if _is_suite(file, root):
                 found.add(file)
-            elif _in_nao_project(file, projects):
-                problems += _no_nao_test(file, from_root(file, root))
+            elif file.suffix in (".yaml", ".yml"):
+                shown = from_root(file, root)
+                refused = _no_nao_test(file, shown) if _in_nao_project(file, projects) else []
+                problems += refused or _not_taken(file, shown)
         except FileNotFoundError:  # gone since the folder was listed
             continue
         except OSError as error:
@@ -127,6 +131,21 @@ def _no_nao_test(file: Path, shown: str) -> list[Problem]:
     return [Problem(shown, 1, "", what, "a nao test needs a prompt; write one, or remove the file")]
 
 
+def _not_taken(file: Path, shown: str) -> list[Problem]:
+    """A note for YAML below a `tests/` folder that is no suite: people keep their tests there, and one
+    that is not run would otherwise not be missed. Whether something else reads it is not known yet."""
+    from tui_eval.suites.promptfoo import recognises
+
+    relative = Path(shown)
+    if "tests" not in relative.parts[:-1] or file.name in OWN_FILES:
+        return []
+    if recognises(relative, file.read_bytes().decode("utf-8-sig", "replace")):
+        cure = "name the file outright, or call it promptfooconfig.yaml, to run it as a promptfoo suite"
+    else:
+        cure = "a nao test has prompt beside sql or assertions, a StartToAgent suite a list test_cases"
+    return [Problem(shown, 0, "", "not taken: it is no suite", cure, "note")]
+
+
 def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
     """Files that could be suites by their name; links to folders are not followed. A folder below
     that cannot be read is added to `problems`."""
@@ -151,8 +170,13 @@ def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
                 if entry.is_dir(follow_symlinks=False):
                     if not name.startswith(".") and name not in SKIPPED and not _is_venv(entry.path):
                         waiting.append(entry.path)
-                elif _could_be(name) and entry.is_file() and entry.stat().st_size <= LARGEST:
-                    yield Path(entry.path)
+                elif _could_be(name) and entry.is_file():
+                    if entry.stat().st_size <= LARGEST:
+                        yield Path(entry.path)
+                        continue
+                    shown = from_root(Path(entry.path), root)
+                    what, cure = f"not read: larger than {LARGEST >> 20} MB", "name it outright to read it"
+                    problems.append(Problem(shown, 0, "", what, cure, "note"))
             except OSError:
                 continue
 

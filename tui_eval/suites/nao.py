@@ -25,28 +25,45 @@ TOOL_CALL_KEYS = ("type", "tool", "args", "min_count")
 COMPARISON_KEYS = ("rtol", "atol", "decimals", "ordered", "key")
 
 _ROOT_KEY = re.compile(r"""^["']?([A-Za-z_][\w-]*)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
-_FOREIGN = {"prompts", "providers", "test_cases", "tests"}
+_FOREIGN = frozenset({"prompts", "providers", "test_cases", "tests"})
+_DATA = frozenset({"sql", "assertions"})
 
 
 def recognises(path: Path, text: str) -> bool:
-    """A YAML mapping with `prompt` beside `sql` or `assertions`; below a `tests/` folder `prompt`
-    alone is enough, and so is `Prompt`, or `sql` or `assertions` beside a `name` or a misspelt
-    `prompt`, which is then reported rather than passed over. `path` is from the project root, where
-    it lies in it."""
-    if path.suffix not in (".yaml", ".yml") or not re.search("[Pp]rompt|PROMPT|sql|assertions", text):
-        return False
-    keys = set(_ROOT_KEY.findall(text))
-    if not keys:
-        value = yaml_lines.load(text, str(path)).value
-        keys = {str(key) for key in value} if isinstance(value, dict) else set()
+    """A YAML mapping with `prompt` beside `sql` or `assertions`, whatever else it holds; below a `tests/`
+    folder `prompt` alone is enough, and so is `Prompt`, or `sql` or `assertions` beside a `name` or a
+    misspelt `prompt`, which is then reported rather than passed over. `path` is from the project root,
+    where it lies in it."""
+    keys = _root_keys(path, text)
+    data = bool(keys & _DATA)
+    if data and "prompt" in keys:
+        return True
     if keys & _FOREIGN:
         return False
-    data = bool(keys & {"sql", "assertions"})
     if "prompt" in keys:
-        return data or "tests" in path.parts[:-1]
+        return "tests" in path.parts[:-1]
     misspelt = "name" in keys or any(close_to(key, ("prompt",)) for key in keys)
     other_case = any(key.lower() == "prompt" for key in keys)
     return ((data and misspelt) or other_case) and "tests" in path.parts[:-1]
+
+
+def is_test(path: Path, text: str) -> bool:
+    """A YAML mapping below a `tests/` folder with `prompt` beside `sql` or `assertions`: a nao test for
+    certain, though another format's words (`tests`, `providers`, `test_cases`) stand there too."""
+    if "tests" not in path.parts[:-1]:
+        return False
+    keys = _root_keys(path, text)
+    return "prompt" in keys and bool(keys & _DATA)
+
+
+def _root_keys(path: Path, text: str) -> set[str]:
+    if path.suffix not in (".yaml", ".yml") or not re.search("[Pp]rompt|PROMPT|sql|assertions", text):
+        return set()
+    keys = set(_ROOT_KEY.findall(text))
+    if keys:
+        return keys
+    value = yaml_lines.load(text, str(path)).value
+    return {str(key) for key in value} if isinstance(value, dict) else set()
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
@@ -64,7 +81,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         return suite
     case = Case(case_id="", name=Path(path).stem, suite=path, format="nao", line=document.lines.at())
     reading.problems = case.problems
-    reading.unknown_keys(root, KEYS, ())
+    reading.unknown_keys(root, KEYS, (), own=_FOREIGN if "prompt" in root else ())
     case.name = reading.name(root.get("name"), ("name",)) or case.name
     prompt = None
     if root.get("prompt") is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from tui_eval.model import Problem
@@ -60,15 +60,19 @@ class Reading:
         self.problems.append(Problem(path, self.places.at(*at), dotted(at), message, cure, level, tool))
 
     def unknown_keys(
-        self, mapping: Mapping[Any, Any], known: Iterable[str], at: tuple[Hashable, ...]
+        self,
+        mapping: Mapping[Any, Any],
+        known: Iterable[str],
+        at: tuple[Hashable, ...],
+        own: Collection[str] = (),
     ) -> None:
         """A key that looks like a slip for a known one is an error, any other unknown one a note; the
-        tools ignore both."""
+        tools ignore both. `own` are words that mean something of their own, and are no slips."""
         names = tuple(known)
         for key in mapping:
             if key in names:
                 continue
-            slip = close_to(str(key), names)
+            slip = None if key in own else close_to(str(key), names)
             if slip is not None:
                 self.error((*at, key), f"unknown key {str(key)!r}", f"did you mean {slip!r}?", "ignores")
             else:

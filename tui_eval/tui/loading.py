@@ -94,10 +94,7 @@ class Loader:
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
         found, problems = suites.discover([Path(path) for path in self._paths], settings.root)
-        read = [
-            Suite(path=problem.path, format="nao", name=Path(problem.path).stem, problems=[problem])
-            for problem in problems
-        ]
+        read = suites.unreadable(problems)
         due = time.monotonic() + PORTION
         for path in found:
             if generation != self.generation:
@@ -110,9 +107,10 @@ class Loader:
                 due = time.monotonic() + PORTION * 4
         items = Items(read, history)
         wanted = list(trust.wanted)
+        told = [*settings.problems, *suites.not_read(problems, read, settings)]
         self._app.call_later(
             self._app.take_suites,
-            Loaded(generation, items.suites, settings, True, wanted, items, notes, settings.problems),
+            Loaded(generation, items.suites, settings, True, wanted, items, notes, told),
         )
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
