@@ -50,6 +50,8 @@ class ReplayAgent(Agent):
         except Exception as error:
             raise AgentError(f"replay of run {self.run}: {one_line(str(error))}") from None
         if attempt is None:
+            if self.run == "last":
+                raise AgentError(f"replay: no earlier run has an answer to {context.case_id}")
             raise AgentError(f"replay: run {self.run} has no finished attempt of {context.case_id}")
         return ReplaySession(attempt)
 

@@ -18,12 +18,12 @@ from tui_eval.agents.pace import Pace
 from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
 from tui_eval.engine.hosts import Hosts
+from tui_eval.engine.replaying import recorded_answer
 from tui_eval.engine.rows import Memory
 from tui_eval.events import Finished
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt
-from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
 
 if TYPE_CHECKING:
@@ -163,18 +163,7 @@ class Environment(Hosts):
 
     def _recorded(self, run: str, case_id: str, attempt: int) -> Attempt | None:
         """The attempt of a recorded run that `replay` answers with."""
-        reader = RunReader(Store(self.config.root).find(run))
-        try:
-            for case in reader.cases():
-                if case.case_id == case_id:
-                    rows = [row for row in reader.attempts(case.id) if row.state == "done"]
-                    for row in rows:
-                        if row.attempt == attempt:
-                            return reader.attempt(row.id)
-                    return reader.attempt(rows[-1].id) if rows else None
-        finally:
-            reader.close()
-        return None
+        return recorded_answer(Store(self.config.root), run, case_id, attempt, self.run_id)
 
     def judge(self, name: str | None) -> tuple[AskJudge | None, str | None]:
         """A callable that asks the judge called `name` (None: the configured one), and its name;
