@@ -120,7 +120,7 @@ async def test_errors_are_one_line_with_their_status(made) -> None:
 async def test_without_the_library_the_extra_is_named(made, monkeypatch: pytest.MonkeyPatch) -> None:
     it = made(Library())
     monkeypatch.setitem(sys.modules, "litellm", None)
-    with pytest.raises(AgentError, match=r"pip install 'tui-eval\[litellm\]'"):
+    with pytest.raises(AgentError, match=r"pip install -e '\.\[litellm\]'"):
         await it.prepare(None)
 
 

@@ -249,7 +249,7 @@ def test_without_the_library_the_extra_is_named(
         {"pfxPath": "rsa.p12", "pfxPassword": WORD},
         {"keystorePath": "rsa.jks", "keystorePassword": WORD},
     ):
-        with pytest.raises(ConfigError, match=r"pip install 'tui-eval\[certificates\]'"):
+        with pytest.raises(ConfigError, match=r"pip install -e '\.\[certificates\]'"):
             provider(server, folder, settings)
 
 

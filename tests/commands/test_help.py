@@ -102,3 +102,12 @@ def test_every_assertion_of_promptfoo_that_is_judged_is_listed() -> None:
     for kind in re.findall(r"`([a-z:-]+)`", page.partition("| group |")[2].partition("What is judged by")[0]):
         assert table.check_for(kind) or kind in ("not-", "weight", "metric", "threshold", "transform", "config",
                                                  "assert-set"), kind  # fmt: skip
+
+
+def test_nobody_is_told_to_install_a_name_that_nobody_owns() -> None:
+    root = ROOT / "tui_eval"
+    for path in [*root.rglob("*.py"), *root.rglob("*.md"), ROOT / "README.md"]:
+        text = path.read_text("utf-8")
+        assert not re.search(
+            r"(pip3?|pipx|uv|uvx)\b[^\n]*\b(install|add|run)?\s+['\"]?tui[-_]eval\b", text
+        ), path

@@ -159,7 +159,7 @@ def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert has_protobuf()
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None)
     assert not has_protobuf()
-    with pytest.raises(NoProtobuf, match=r"pip install 'tui-eval\[otlp\]'"):
+    with pytest.raises(NoProtobuf, match=r"pip install -e '\.\[otlp\]'"):
         spans_of_protobuf(b"")
     assert only(spans_of_json(body())).name == "x"
 

@@ -254,7 +254,7 @@ async def test_protobuf_without_the_extra_names_it(write: Write, monkeypatch: py
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None)
     asked = "  - {vars: {q: a}, assert: [{type: 'trajectory:tool-used', value: look_a}]}\n"
     (attempt,), _ = await run(write(asked, SDK))
-    assert attempt.outcome == "error" and "pip install 'tui-eval[otlp]'" in attempt.message
+    assert attempt.outcome == "error" and "pip install -e '.[otlp]'" in attempt.message
 
 
 @pytest.mark.parametrize("tracing", ["{enabled: false, otlp: {http: {port: PORT}}}", "{enabled: true}"])

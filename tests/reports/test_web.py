@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
+import http.cookiejar
 import socket
 import sqlite3
 import subprocess
@@ -26,9 +28,13 @@ from tui_eval.reports.web_home import home
 from tui_eval.reports.web_sides import case_page
 
 
-def begin(folder: Path, port: int) -> subprocess.Popen[bytes]:
+def begin(folder: Path, port: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tui_eval", "server", "--port", str(port)]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+TOKENS: dict[str, str] = {}
+"""By address of a server of these tests the token that it printed."""
 
 
 @pytest.fixture
@@ -40,18 +46,27 @@ async def served(tmp_path: Path):
     (tmp_path / "tui_eval.yaml").write_text("{}\n")
     port = free_port()
     process = begin(tmp_path, port)
+    assert process.stdout is not None
+    printed = await asyncio.to_thread(process.stdout.readline)
+    address, _, token = printed.partition(" at ")[2].split(" ")[0].partition("/?token=")
+    TOKENS[address] = token
 
     def listening() -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     await until(listening)
-    yield f"http://127.0.0.1:{port}", writer.info.id, process
+    assert address == f"http://127.0.0.1:{port}" and len(token) >= 32
+    yield address, writer.info.id, process
     process.terminate()
     process.wait(60)
+    process.stdout.close()
 
 
 def get(url: str, data: bytes | None = None, **headers: str) -> tuple[int, str]:
+    """Ask with the token of the server, unless headers show another."""
+    token = TOKENS.get("/".join(url.split("/")[:3]).partition("?")[0], "")
+    headers = {"Authorization": f"Bearer {token}", **headers}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
             return answer.status, answer.read().decode()
@@ -76,6 +91,35 @@ async def test_other_sites_are_refused(served) -> None:
     assert get(f"{base}/api/runs/{run}", Host="evil.example")[0] == 403
     assert get(f"{base}/api/runs/{run}", Origin="http://evil.example")[0] == 403
     assert get(f"{base}/api/runs/{run}", Origin=base)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/runs/{run}", "/api/runs", "/api/runs/{run}", "/compare?after={run}", "/api/compare"]
+)
+async def test_nobody_reads_results_without_the_token(served, path: str) -> None:
+    base, run, _ = served
+    address = base + path.format(run=run)
+    for shown in ("", "Bearer ", "Bearer wrong", "Basic " + TOKENS[base], f"Bearer {TOKENS[base][:-1]}"):
+        status, text = get(address, Authorization=shown)
+        assert status == 401 and run not in text and TOKENS[base] not in text
+    assert get(address, Authorization="", Cookie="tui-eval-1=" + TOKENS[base])[0] == 401
+    assert get(f"{address}{'&' if '?' in address else '?'}token=%C3%A9", Authorization="")[0] == 401
+
+
+async def test_the_printed_address_opens_and_a_cookie_takes_over(served) -> None:
+    base, run, _ = served
+    jar = http.cookiejar.CookieJar()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    with opener.open(f"{base}/?token={TOKENS[base]}", timeout=60) as answer:
+        assert answer.url == f"{base}/" and run in answer.read().decode()
+    (cookie,) = jar
+    assert cookie.value == TOKENS[base] and cookie.has_nonstandard_attr("HttpOnly")
+    with opener.open(f"{base}/runs/{run}", timeout=60) as answer:
+        assert "1 of 2 cases passed" in answer.read().decode()
+    with pytest.raises(urllib.error.HTTPError) as caught:  # led to a path of this server that is not there
+        opener.open(f"{base}//evil.example/?token={TOKENS[base]}&after=x", timeout=60)
+    assert caught.value.url == f"{base}/evil.example/?after=x" and caught.value.code == 404
+    caught.value.close()
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

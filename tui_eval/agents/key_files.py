@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents import java_keystore
 from tui_eval.agents.wire import one_line
+from tui_eval.extras import adding
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-EXTRA = "needs the extra `certificates`: pip install 'tui-eval[certificates]'"
+EXTRA = f"needs the extra `certificates`: {adding('certificates')}"
 
 
 class KeyFileError(Exception):

@@ -17,6 +17,7 @@ from tui_eval.agents.options import Options
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
+from tui_eval.extras import adding
 from tui_eval.model import Entry, Reply, Usage
 
 
@@ -76,7 +77,7 @@ def _imported() -> Any:
         library: Any = importlib.import_module("litellm")
     except ImportError as error:
         raise AgentError(
-            f"LiteLLM cannot be imported ({one_line(str(error))}): pip install 'tui-eval[litellm]'"
+            f"LiteLLM cannot be imported ({one_line(str(error))}): {adding('litellm')}"
         ) from None
     library.suppress_debug_info = True  # it prints advice otherwise
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.extras import adding
 
 RELAYS = frozenset(("sequence", "simulated-user"))
 """Types that speak to the provider of the column."""
@@ -105,7 +106,7 @@ def other_provider(
     )
     if model and find_spec("litellm") is not None:
         return AgentSpec(provider_id, "litellm", model_options(settings), model=model, base=base)
-    extra = " with the extra litellm (pip install 'tui-eval[litellm]')," if model else ""
+    extra = f" with the extra litellm ({adding('litellm')})," if model else ""
     raise ConfigError(
         f"provider {provider_id}: tui-eval has no agent for it;{extra or ''} map it in tui_eval.yaml with "
         f'providers: {{"{provider_id}": NAME}}, or run with --agent NAME'

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 from tui_eval.commands.output import EXIT_OK, CommandError, say
 from tui_eval.config import find_root
+from tui_eval.extras import adding
 from tui_eval.reports.web import HOST, PORT, application
 
 
@@ -19,10 +21,11 @@ def serve(port: int = PORT) -> int:
         import uvicorn
 
         root, _ = find_root([Path.cwd()])
-        app = application(root, port)
+        token = secrets.token_urlsafe(24)
+        app = application(root, port, token=token)
     except ImportError:
-        raise CommandError("the results page needs the extra `web`: pip install 'tui-eval[web]'") from None
-    say(f"results of {root} at http://{HOST}:{port} (Ctrl-C ends it)")
+        raise CommandError(f"the results page needs the extra `web`: {adding('web')}") from None
+    say(f"results of {root} at http://{HOST}:{port}/?token={token} (Ctrl-C ends it)")
     server = uvicorn.Server(uvicorn.Config(app, host=HOST, port=port, log_level="error", access_log=False))
     try:
         server.run()

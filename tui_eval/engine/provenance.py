@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
 import platform
-import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,14 @@ import msgspec
 
 from tui_eval import __version__
 from tui_eval.config import AgentSpec
+from tui_eval.engine.git_state import git_state
 from tui_eval.engine.plan import Job
+from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import Masker
 
 _FILE_LIMIT = 200  # files of one agent that are hashed
+_SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them
+_SEEN_LIMIT = 20_000  # entries of a folder that are looked at
 
 
 def provenance(root: Path, jobs: list[Job], command: str, masker: Masker) -> dict[str, Any]:
@@ -38,11 +42,11 @@ def _agent(spec: AgentSpec, root: Path) -> dict[str, Any]:
     base = Path(spec.base or root)
     files = hashlib.sha256()
     for path in agent_files(spec, base)[:_FILE_LIMIT]:
-        try:
+        with contextlib.suppress(OSError):
+            if not inside(root, path):
+                continue  # a hash, too, says something about a file of another place
             files.update(str(path).encode("utf-8", "surrogateescape"))
-            files.update(path.read_bytes())
-        except OSError:
-            continue
+            files.update(read_plain(path.resolve(), _SIZE_LIMIT))
     return {"type": spec.type, "config": digest, "files": files.hexdigest()[:16]}
 
 
@@ -59,26 +63,12 @@ def agent_files(spec: AgentSpec, base: Path) -> list[Path]:
         if not path.exists() and ":" in name:
             path = base / name.rpartition(":")[0]
         if path.is_dir():
-            found.update(entry for entry in path.rglob("*") if entry.is_file())
+            found.update(entry for entry in islice(path.rglob("*"), _SEEN_LIMIT) if entry.is_file())
         elif path.is_file():
             found.add(path)
     return sorted(found)
 
 
 def _git(root: Path) -> dict[str, Any] | None:
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
-
-    def ask(*arguments: str) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(root), *arguments],
-                capture_output=True, text=True, timeout=3, env=environment, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    commit = ask("rev-parse", "HEAD")
-    if commit is None:
-        return None
-    return {"commit": commit, "dirty": bool(ask("status", "--porcelain", "--untracked-files=no"))}
+    state = git_state(root)
+    return {"commit": state.commit, "dirty": state.dirty} if state is not None else None

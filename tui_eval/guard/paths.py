@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from pathlib import Path
 
 from tui_eval.guard.trust import Trust
@@ -47,3 +49,17 @@ def resolve(path: str | Path, base: Path) -> Path:
         raise
     except (ValueError, RuntimeError) as error:  # a NUL or lone surrogate; a circle before Python 3.13
         raise OSError(errno.EINVAL, f"not a usable path ({error})", repr(str(path))) from None
+
+
+def read_plain(path: Path, limit: int | None = None) -> bytes:
+    """The bytes of a regular file, `limit` of them at most; never through a link in its last part, and never
+    waiting for what is no file (a pipe, a device).
+
+    Raises:
+        OSError: there is none, or it is a link or no regular file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read(limit) if limit is not None else file.read()

@@ -1,17 +1,21 @@
 """Results in a browser: a list of runs and a page of each, read-only, for this machine only.
 
 Needs the extra `web` (starlette, uvicorn). Requests with a foreign Host or Origin are refused, so that
-another site's page cannot read results through the person's browser.
+another site's page cannot read results through the person's browser; and those without the token that the
+printed address carries, so that nobody else who has an account on this machine can. The first visit turns the
+address's token into a cookie, which the address bar and the browser's history then need not hold.
 """
 
 from __future__ import annotations
 
+import hmac
 import html
 import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode
 
 from tui_eval.guard.text import storable, visible
 from tui_eval.reports import page, results, web_compare, web_sides
@@ -30,9 +34,10 @@ HOST, PORT = "127.0.0.1", 8765
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
-def application(root: Path, port: int = PORT) -> Starlette:
+def application(root: Path, port: int = PORT, *, token: str) -> Starlette:
     """The application for the runs of a project: `/`, `/runs/ID`, `/compare`, `/compare/case`, `/api/runs`,
-    `/api/runs/ID`, `/api/compare`."""
+    `/api/runs/ID`, `/api/compare`. It answers who shows the `token`: as `?token=`, as the cookie that this
+    sets, or as `Authorization: Bearer`."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.middleware import Middleware
@@ -82,6 +87,21 @@ def application(root: Path, port: int = PORT) -> Starlette:
                 if headers.get("host") not in allowed or foreign:
                     await PlainTextResponse("refused: only for this machine\n", 403)(scope, receive, send)
                     return
+                known = _shown(headers, scope["query_string"].decode("latin-1"), port)
+                if not any(hmac.compare_digest(one.encode(), token.encode()) for one in known):
+                    text = "refused: open the address that `tui-eval server` printed, with its token\n"
+                    await PlainTextResponse(text, 401)(scope, receive, send)
+                    return
+                given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+                if given.pop("token", None) is not None and scope["method"] == "GET":
+                    query = urlencode(given)
+                    answer = Response(status_code=303, headers={"Referrer-Policy": "no-referrer"})
+                    # Only a path of this server, whatever it is: `//host` would lead elsewhere.
+                    path = "/" + quote(scope["path"].lstrip("/"))
+                    answer.headers["Location"] = f"{path}?{query}" if query else path
+                    answer.set_cookie(_cookie(port), token, httponly=True, samesite="strict", path="/")
+                    await answer(scope, receive, send)
+                    return
             await self.app(scope, receive, send)
 
     return Starlette(
@@ -96,6 +116,24 @@ def application(root: Path, port: int = PORT) -> Starlette:
         ],
         middleware=[Middleware(OnlyThisMachine)],
     )
+
+
+def _cookie(port: int) -> str:
+    """The cookie's name: cookies are told apart by host, not by port, and several servers may run."""
+    return f"tui-eval-{port}"
+
+
+def _shown(headers: dict[str, str], query: str, port: int) -> list[str]:
+    """The tokens that a request shows."""
+    known = [value for name, value in parse_qsl(query) if name == "token"]
+    for part in headers.get("cookie", "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == _cookie(port):
+            known.append(value)
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        known.append(value.strip())
+    return known
 
 
 def _json(response: Any, value: Any) -> Any:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui_eval.agents.wire import decode
+from tui_eval.extras import adding
 from tui_eval.model import TraceSpan
 
-EXTRA = "pip install 'tui-eval[otlp]'"
+EXTRA = adding("otlp")
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 _DEEPEST = 20

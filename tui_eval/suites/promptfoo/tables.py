@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from tui_eval.extras import adding
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.suites.promptfoo import csv
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
@@ -36,7 +37,7 @@ def workbook(reading: Reading, path: Path, sheet: str | None) -> Sequence[Test]:
     try:
         import fastexcel
     except ImportError:
-        raise Missing(f"{name}: spreadsheets need the extra xlsx: pip install 'tui-eval[xlsx]'") from None
+        raise Missing(f"{name}: spreadsheets need the extra xlsx: {adding('xlsx')}") from None
     reading.saw(path)
     try:
         book = fastexcel.read_excel(str(path))

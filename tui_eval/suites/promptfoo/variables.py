@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_eval.extras import adding
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Compat
@@ -187,9 +188,7 @@ def _pdf(name: str, plain: str, base: Path, root: Path, trust: Trust) -> str:
     try:
         import pypdf
     except ImportError:
-        raise RenderError(
-            f"{name}: reading {plain} needs the extra pdf: pip install 'tui-eval[pdf]'"
-        ) from None
+        raise RenderError(f"{name}: reading {plain} needs the extra pdf: {adding('pdf')}") from None
     path = _path(name, plain, base, root, trust)
     try:
         if path.stat().st_size > LARGEST:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from tui_eval.extras import adding
 from tui_eval.tui.state.lines import Line, Span, fit, text_lines
 from tui_eval.tui.state.trends import (
     FIGURES,
@@ -21,7 +22,7 @@ from tui_eval.tui.state.trends import (
 
 LEAST_HEIGHT, LEAST_WIDTH = 7, 40
 """Lines and columns below which a plot with axes says less than blocks."""
-WITHOUT = "Plots with axes need the extra `plots`: pip install 'tui-eval[plots]'"
+WITHOUT = f"Plots with axes need the extra `plots`: {adding('plots')}"
 
 
 def figures(points: Sequence[Point]) -> list[str]:
