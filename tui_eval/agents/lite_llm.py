@@ -18,6 +18,7 @@ from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
 from tui_eval.extras import adding
+from tui_eval.guard.once import Once
 from tui_eval.model import Entry, Reply, Usage
 
 
@@ -40,8 +41,7 @@ class LiteLLMAgent(Agent):
         if headers := options.headers():
             self.parameters["extra_headers"] = headers
         self.parameters.setdefault("num_retries", spec.retries or 0)
-        self._library: Any = None
-        self._loading = asyncio.Lock()
+        self._library: Once[Any] = Once()
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:
         """Import LiteLLM, which takes seconds that are not the model's."""
@@ -53,10 +53,7 @@ class LiteLLMAgent(Agent):
         Raises:
             AgentError: it cannot be imported.
         """
-        async with self._loading:
-            if self._library is None:
-                self._library = await asyncio.to_thread(_imported)
-        return self._library
+        return await self._library.get(lambda: asyncio.to_thread(_imported))
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
@@ -64,7 +61,7 @@ class LiteLLMAgent(Agent):
 
     async def close(self) -> None:
         """Close LiteLLM's connections."""
-        library, self._library = self._library, None
+        library = await self._library.taken()
         if library is not None:
             with suppress(Exception):  # it is of no consequence to a run that is over
                 await library.close_litellm_async_clients()

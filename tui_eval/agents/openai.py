@@ -25,6 +25,7 @@ from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
+from tui_eval.guard.once import Once
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Reply, Usage
 
@@ -76,6 +77,7 @@ class OpenAIAgent(Agent):
         self.callbacks = Callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
         self.knows_schemas = True
         self.toolbox = Toolbox(options, services)
+        self._models: Once[list[str]] = Once()
         api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
         guard_secret(spec, services.trust, self.base_url, {"OPENAI_API_KEY": api_key})
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
@@ -87,7 +89,7 @@ class OpenAIAgent(Agent):
         """Begin a conversation with the system text, where there is one."""
         model = context.model or self.model
         if not model:
-            served = await self._served()
+            served = await self._models.get(self._served)
             if len(served) != 1:
                 there = f" ({self.base_url} has {clip(', '.join(served), 200)})" if served else ""
                 raise AgentError(f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}")
@@ -188,13 +190,15 @@ class OpenAISession(Session):
         for step in range(agent.max_steps):
             if step:
                 completion = Completion(request.turn)
+            # Another attempt may learn meanwhile that the server knows no schemas.
+            with_schema = request.schema is not None and agent.knows_schemas
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             try:
                 async for event in asked(call, completion):
                     yield event
             except AgentError as error:
-                if request.schema is not None and agent.knows_schemas and error.status in (400, 422):
+                if with_schema and error.status in (400, 422):
                     agent.knows_schemas = False
                     yield Note("asked again without a JSON schema, which this server may not know")
                     continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from tui_eval.agents.promptfoo_request import FORM_TYPE, HttpRequest, basic, fil
 from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import ConfigError
+from tui_eval.guard.once import Once
 
 _EARLY = 60.0
 """Seconds before its end at which a token is not used any more."""
@@ -54,7 +54,7 @@ class Authorization:
         self._context = context
         self._client: HttpClient | None = None
         self._tokens: dict[bytes, tuple[str, float | None, float]] = {}
-        self._asking = asyncio.Lock()
+        self._asking: dict[bytes, Once[tuple[str, float | None, float]]] = {}
         if self.settings and self.kind not in _NEEDED:
             raise ConfigError(
                 f"provider {provider}: config.auth.type {self.settings.get('type')!r} is not known: "
@@ -78,15 +78,24 @@ class Authorization:
         key = encode(
             [self._text("tokenUrl", values), form] if form else [self.settings["path"], dict(asking)]
         )
-        async with self._asking:
-            kept = self._tokens.get(key)
-            if kept is None or time.monotonic() >= kept[2]:
-                made = self._from_server(form, values) if form else self._from_file(asking)
-                kept = await made
-                self._services.conceal(kept[0])
+        kept = self._tokens.get(key)
+        if kept is None or time.monotonic() >= kept[2]:
+
+            async def made() -> tuple[str, float | None, float]:
+                token = await (self._from_server(form, values) if form else self._from_file(asking))
+                self._services.conceal(token[0])
                 if len(self._tokens) >= _KEPT:
                     del self._tokens[next(iter(self._tokens))]
-                self._tokens[key] = kept
+                self._tokens[key] = token
+                return token
+
+            # Tests that are given tokens of their own do not wait for each other's.
+            asked = self._asking.setdefault(key, Once())
+            try:
+                kept = await asked.get(made)
+            finally:
+                if self._asking.get(key) is asked and not asked.waited_for:
+                    del self._asking[key]
         values["token"] = kept[0]
         if self.kind == "file":
             values["expiration"] = kept[1]

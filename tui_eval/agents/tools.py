@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.agents.base import Services
 from tui_eval.agents.options import Options
 from tui_eval.agents.wire import one_line, text_of
+from tui_eval.guard.once import Once
 
 if TYPE_CHECKING:
     from tui_eval.scripting.python_host import PythonHost
@@ -57,20 +58,23 @@ class Toolbox:
         self.services = services
         self.entries = [self._check(entry, index) for index, entry in enumerate(options.items("tools"))]
         self.tools: dict[str, Tool] = {}
-        self._loaded = not self.entries
+        self._loading: Once[dict[str, Tool]] = Once()
         self._host: PythonHost | None = None
 
     async def load(self) -> None:
-        """Make the tools. Raises `ConfigError`, `NeedsTrust`."""
-        if self._loaded:
-            return
+        """Make the tools, once for all attempts. Raises `ConfigError`, `NeedsTrust`."""
+        if self.entries:
+            self.tools = await self._loading.get(self._made)
+
+    async def _made(self) -> dict[str, Tool]:
+        tools: dict[str, Tool] = {}
         for index, entry in enumerate(self.entries):
             make = {"python": self._python, "canned": self._canned, "sql": self._sql}[entry["type"]]
             tool = await make(entry, f"tools[{index}]")
-            if tool.name in self.tools:
+            if tool.name in tools:
                 raise self.options.error(f"tools[{index}]", f"a second tool named {tool.name}")
-            self.tools[tool.name] = tool
-        self._loaded = True
+            tools[tool.name] = tool
+        return tools
 
     async def call(self, name: str, arguments: Any) -> ToolOutcome:
         """Run a tool; whatever goes wrong is told to the model."""
