@@ -19,7 +19,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 VECTORS = Path(__file__).parent.parent / "vectors"
 ROWS = [
     json.loads(line)
-    for name in ("promptfoo_assert.jsonl", "promptfoo_assert_meteor_repaired.jsonl")
+    for name in (
+        "promptfoo_assert.jsonl",
+        "promptfoo_assert_meteor_repaired.jsonl",
+        "promptfoo_assert_several.jsonl",  # several things that an assertion could look at: which one counts
+    )
     for line in (VECTORS / name).read_text("utf-8").splitlines()
 ]
 

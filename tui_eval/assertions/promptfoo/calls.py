@@ -9,7 +9,9 @@ from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 from tui_eval.assertions.promptfoo.json_schema import mismatch
 
-_MCP = re.compile(r"MCP Tool (Result|Error) \(([^)]*)\)(?::\s*(.*))?", re.DOTALL)
+_LINE = r"[^\n\r\u2028\u2029]+"  # JavaScript's `.+`
+_MCP_ERROR = re.compile(rf"MCP Tool Error \(([^)]+)\): ({_LINE})")
+_MCP_RESULT = re.compile(r"MCP Tool Result \(([^)]+)\):")
 
 
 def tool_call_f1(call: Call) -> Result:
@@ -62,20 +64,27 @@ def called_tools(output: Any) -> set[str]:
         return set().union(*(_of_item(item) for item in output if isinstance(item, dict)))
     if not isinstance(output, dict):
         return set()
-    listed = output.get("tool_calls")
-    if isinstance(listed, list):
+    # The first shape that fits says all: what stands in another beside it does not count.
+    if isinstance(listed := output.get("tool_calls"), list):
         items = [item for item in listed if isinstance(item, dict)]
         return set().union(*(_named(item) | _named(item.get("function")) for item in items))
-    names = _named(output) if output.get("type") == "tool_use" else set[str]()
-    names |= _named(output.get("functionCall"))
+    if output.get("type") == "tool_use" and _named(output):
+        return _named(output)
+    if isinstance(call := output.get("functionCall"), dict | list):
+        return _named(call)
     inner = output.get("toolCall")
     functions = inner.get("functionCalls") if isinstance(inner, dict) else None
-    return names.union(*map(_named, functions if isinstance(functions, list) else ()))
+    return set().union(*map(_named, functions if isinstance(functions, list) else ()))
 
 
 def _of_item(item: dict[str, Any]) -> set[str]:
-    """The name of one call of a list: of its function, else its own, else Gemini's."""
-    return _named(item.get("function")) or _named(item) or _named(item.get("functionCall"))
+    """The name of one call of a list, by the first shape that fits: Anthropic's, Gemini's, OpenAI's, its own."""
+    if item.get("type") == "tool_use" and _named(item):
+        return _named(item)
+    for key in ("functionCall", "function"):
+        if isinstance(item.get(key), dict | list):
+            return _named(item[key])
+    return _named(item)
 
 
 def _by_line(text: str) -> set[str]:
@@ -91,17 +100,24 @@ def _by_line(text: str) -> set[str]:
 
 def _named(call: Any) -> set[str]:
     name = call.get("name") if isinstance(call, dict) else None
-    return {name} if isinstance(name, str) and name else set()
+    return {name} if isinstance(name, str) else set()
 
 
 def tools_call(call: Call) -> Result:
-    """Each OpenAI tool call fits the provider's `config.tools`; `not-` makes no difference."""
+    """Each OpenAI tool call fits the provider's `config.tools`; `not-` makes no difference.
+
+    Where the output, as text, tells of tools of an MCP server, one error among them fails it, wherever it stands.
+    """
     output = call.output
-    if isinstance(output, str) and (mcp := _MCP.search(output)):
-        kind, name, said = mcp.groups()
-        if kind == "Result":
-            return Result(True, 1.0, f"MCP tool call succeeded for {name}", actual=call.text)
+    told = output if isinstance(output, str) else js.json_text(output)
+    if "MCP Tool Error" in told:
+        found = _MCP_ERROR.search(told)
+        name, said = found.groups() if found else ("unknown", "unknown error")
         return Result(False, 0.0, f"MCP tool call failed for {name}: {said}", actual=call.text)
+    if "MCP Tool Result" in told:
+        found = _MCP_RESULT.search(told)
+        name = found[1] if found else "unknown"
+        return Result(True, 1.0, f"MCP tool call succeeded for {name}", actual=call.text)
     given: Any = output.get("tool_calls") if isinstance(output, dict) else output
     listed: list[Any] = given if isinstance(given, list) else []
     calls = [item.get("function") for item in listed if isinstance(item, dict)]
@@ -113,7 +129,11 @@ def tools_call(call: Call) -> Result:
         return Result(
             False, 0.0, "No tools configured in provider, but output contains tool calls", actual=call.text
         )
-    functions = [tool.get("function", {}) for tool in tools if isinstance(tool, dict)]
+    functions = [
+        tool["function"]
+        for tool in tools
+        if isinstance(tool, dict) and tool.get("type") == "function" and "function" in tool
+    ]
     return _against(call, calls, functions)
 
 
@@ -139,7 +159,10 @@ def _is_call(value: Any) -> bool:
 
 
 def _against(call: Call, calls: list[Any], functions: list[Any]) -> Result:
-    schemas = {function.get("name"): function for function in functions if isinstance(function, dict)}
+    schemas: dict[Any, dict[str, Any]] = {}
+    for function in functions:  # of several with one name the first counts
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            schemas.setdefault(function["name"], function)
     if call.evidence.reference:  # promptfoo does not know a function without `parameters`
         schemas = {name: function for name, function in schemas.items() if function.get("parameters")}
     for given in calls:
