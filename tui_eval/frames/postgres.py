@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config import DatabaseSpec
+from tui_eval.extras import adding
 from tui_eval.frames.databases import SqlError, one_line
 from tui_eval.frames.sql_result import SqlResult
 
@@ -36,7 +37,7 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         from adbc_driver_postgresql import dbapi  # type: ignore[import-not-found]
     except ImportError:
         raise SqlError(
-            f"database {database.name!r} is PostgreSQL: install tui-eval[postgres] to query it"
+            f"database {database.name!r} is PostgreSQL, which needs the extra postgres: {adding('postgres')}"
         ) from None
     if not database.url:
         raise SqlError(f"database {database.name!r} has no url")
