@@ -156,7 +156,13 @@ async def test_goal_success_shows_the_steps() -> None:
     assert "book" in asked[2] and "pay" not in asked[2]
 
 
-VECTORS = {"the answer": [1.0, 0.0], "same": [2.0, 0.0], "near": [3.0, 4.0], "far": [0.0, 1.0]}
+VECTORS = {
+    "the answer": [1.0, 0.0],
+    "same": [2.0, 0.0],
+    "near": [3.0, 4.0],
+    "far": [0.0, 1.0],
+    "": [4.0, 3.0],
+}
 
 
 @pytest.mark.parametrize(
@@ -167,12 +173,26 @@ VECTORS = {"the answer": [1.0, 0.0], "same": [2.0, 0.0], "near": [3.0, 4.0], "fa
         ({"type": "similar", "value": "far"}, False, 0.0),
         ({"type": "not-similar", "value": "far"}, True, 1.0),
         ({"type": "similar", "value": ["far", "same"]}, True, 1.0),
+        ({"type": "similar", "value": ""}, True, 0.8),
+        ({"type": "not-similar", "value": ""}, False, 0.2),
+        ({"type": "similar", "value": ["", "far"], "threshold": 0.9}, False, 0.8),
+        (
+            {"type": "similar", "value": ["", "same"], "threshold": 0.7},
+            True,
+            0.8,
+        ),  # the first that is near enough
+        ({"type": "not-similar", "value": ["far", "near", "same"], "threshold": 0.7}, False, 0.0),
+        ({"type": "not-similar", "value": ["far", "near"], "threshold": 0.7}, True, 0.4),
+        ({"type": "not-similar", "value": "near", "threshold": 0.6}, True, 0.4),  # at the threshold itself
+        ({"type": "similar", "value": []}, None, None),
+        ({"type": "similar", "value": ["", 5]}, None, None),
+        ({"type": "similar:other", "value": "same"}, None, None),
         ({"type": "similar:dot", "value": "same"}, True, 1.0),
         ({"type": "similar:euclidean", "value": "same", "threshold": 1}, True, 0.5),
         ({"type": "similar:euclidean", "value": "near", "threshold": 1}, False, None),
     ],
 )
-async def test_similar(given: dict[str, Any], passed: bool, score: float | None) -> None:
+async def test_similar(given: dict[str, Any], passed: bool | None, score: float | None) -> None:
     asked: list[Any] = []
 
     async def embed(provider: Any, texts: list[str]) -> list[list[float]]:
@@ -183,7 +203,7 @@ async def test_similar(given: dict[str, Any], passed: bool, score: float | None)
     verdict = (await judged(given, JudgeServices(embed=embed), options=options)).verdicts[0]
     assert verdict.passed is passed
     assert score is None or verdict.score == pytest.approx(score)
-    assert asked == ["openai:embedding:e"]
+    assert asked == ([] if passed is None else ["openai:embedding:e"])
 
 
 async def test_similar_without_a_model_or_with_a_broken_one() -> None:
@@ -279,3 +299,18 @@ async def test_columns_that_nobody_compares_are_no_pass() -> None:
     services, _ = services_answering()
     judgement = await judged({"type": "max-score"}, services)
     assert judgement.outcome == "error" and "compared" in judgement.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("factuality", {"category": "C"}),
+        ("model-graded-closedqa", {"pass": True}),
+        ("g-eval", {"steps": ["look"], "score": 10}),
+        ("context-recall", None),
+    ],
+)
+async def test_an_empty_value_goes_to_the_grader_as_in_promptfoo(kind: str, said: Any) -> None:
+    services, asked = services_answering(said or {"sentences": [{"attributed": True}]})
+    judgement = await judged({"type": kind, "value": ""}, services, vars={"context": "c"})
+    assert asked and "must have" not in judgement.message

@@ -41,7 +41,7 @@ async def faithfulness(call: Call) -> Result:
 async def recall(call: Call) -> Result:
     """The share of the sentences of an ideal answer (`value`) that the context holds."""
     value = call.value
-    invariant(isinstance(value, str) and value, "context-recall assertion type must have a string value")
+    invariant(isinstance(value, str), "context-recall assertion type must have a string value")
     context = await _context(call)
     said = Said(call)
     system = (

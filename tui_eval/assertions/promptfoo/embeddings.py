@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 from tui_eval.assertions.evidence import CannotJudge
@@ -12,9 +13,14 @@ from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 Vector = Sequence[float]
 
 
+EPSILON = sys.float_info.epsilon
+_METRICS = ("cosine", "dot", "euclidean")
+
+
 async def similar(call: Call) -> Result:
-    """The similarity to `value` (the best of a list), at least `threshold` (default 0.75); for
-    `similar:euclidean` the distance, at most `threshold`.
+    """The similarity to `value`, at least `threshold` (default 0.75); for `similar:euclidean` the distance, at
+    most `threshold`. Of a list the first near enough counts, for `not-` the first that is too near; an empty
+    text is compared as any other.
 
     Raises:
         CannotJudge: no embedding model is configured, or it does not answer.
@@ -22,28 +28,45 @@ async def similar(call: Call) -> Result:
     value = call.value
     texts = value if isinstance(value, list) else [value]
     invariant(
-        texts and all(isinstance(text, str) and text for text in texts),
+        all(isinstance(text, str) for text in texts),
         "Similarity assertion type must have a string or array of strings value",
     )
+    invariant(texts, "Similarity assertion must have at least one value to compare against")
     metric = call.kind.partition(":")[2] or "cosine"
+    invariant(metric in _METRICS, f"Unknown similarity metric: {metric}")
     threshold = 0.75 if call.threshold is None else call.threshold
     vectors = await embed(call, [call.text, *texts])
-    results = [_compare(metric, vectors[0], vector, threshold) for vector in vectors[1:]]
-    held, score, figure = max(results, key=lambda result: (result[0], result[1]))
-    passed = held != call.inverse
-    word = "Distance" if metric == "euclidean" else "Similarity"
-    compared = "is within" if held else "is not within"
-    reason = f"{word} {figure:.2f} {compared} threshold {js.number_text(threshold)}"
-    return Result(passed, 1 - score if call.inverse else score, reason, actual=call.text)
+    results = [_compare(call, metric, vectors[0], vector, threshold) for vector in vectors[1:]]
+    if call.inverse:
+        decides = next((result for result in results if not result.passed), None)
+        return decides or min(results, key=lambda result: result.score)
+    decides = next((result for result in results if result.passed), None)
+    if decides is not None or not isinstance(value, list):
+        return decides or results[0]
+    best = max(result.score for result in results)
+    reason = "None of the provided values met the similarity threshold"
+    return Result(False, best, reason, actual=call.text)
 
 
-def _compare(metric: str, ours: Vector, theirs: Vector, threshold: float) -> tuple[bool, float, float]:
-    """Whether it holds, a score from 0 to 1, and the figure itself."""
+def _compare(call: Call, metric: str, ours: Vector, theirs: Vector, threshold: float) -> Result:
+    """What comes of one value: `not-` takes a figure at the threshold itself, too."""
     if metric == "euclidean":
-        distance = math.dist(ours, theirs)
-        return distance <= threshold, 1 / (1 + distance), distance
-    found = cosine(ours, theirs) if metric == "cosine" else _dot(ours, theirs)
-    return found >= threshold, min(1.0, max(0.0, found)), found
+        figure = math.dist(ours, theirs)
+        near, far = figure <= threshold + EPSILON, figure >= threshold - EPSILON
+        score, word = 1 / (1 + figure), "Distance"
+        words = ("less than or equal to", "greater than")
+    else:
+        figure = cosine(ours, theirs) if metric == "cosine" else _dot(ours, theirs)
+        near, far = figure >= threshold - EPSILON, figure <= threshold + EPSILON
+        score, word = figure, "Similarity"
+        words = ("greater than or equal to", "less than")
+    passed = far if call.inverse else near
+    score = 1 - score if call.inverse else score
+    if not call.evidence.reference:
+        score = min(1.0, max(0.0, score))
+    compared = words[0] if passed != call.inverse else words[1]
+    reason = f"{word} {figure:.2f} is {compared} threshold {js.number_text(threshold)}"
+    return Result(passed, score, reason, actual=call.text)
 
 
 def cosine(ours: Vector, theirs: Vector) -> float:

@@ -41,9 +41,9 @@ async def llm_rubric(call: Call) -> Result:
 async def agent_rubric(call: Call) -> Result:
     """As `llm_rubric`, with the whole transcript before the judge, which may be an agent itself."""
     value = call.value
-    invariant(isinstance(value, str) and value, '"agent-rubric" assertion type must have a string value')
+    rubric = value if isinstance(value, str) else js.json_text(value) if value is not UNSET else ""
     said = Said(call)
-    question = tagged(transcript=transcript(call), output=call.text, rubric=value)
+    question = tagged(transcript=transcript(call), output=call.text, rubric=rubric)
     answer, text = await said.ask(SYSTEM, question, SCHEMA)
     return graded(call, said, answer, text)
 

@@ -25,7 +25,7 @@ async def factuality(call: Call) -> Result:
     """How the facts of the output relate to an ideal answer; the test's `factuality` weighs the five
     relations (by default all but disagreement pass)."""
     value = call.value
-    invariant(isinstance(value, str) and value, "factuality assertion type must have a string value")
+    invariant(isinstance(value, str), "factuality assertion type must have a string value")
     said = Said(call)
     kinds = "; ".join(f"{letter}: the submission {words}" for letter, (_, words, _) in _RELATIONS.items())
     system = (
@@ -61,9 +61,7 @@ def _letter(answer: dict[str, Any], text: str) -> str | None:
 async def closed_qa(call: Call) -> Result:
     """Whether the output meets one criterion, yes or no."""
     value = call.value
-    invariant(
-        isinstance(value, str) and value, "model-graded-closedqa assertion type must have a string value"
-    )
+    invariant(isinstance(value, str), "model-graded-closedqa assertion type must have a string value")
     said = Said(call)
     system = (
         "You decide whether a submission meets a criterion, taking the criterion literally. "
@@ -91,7 +89,7 @@ async def g_eval(call: Call) -> Result:
     value = call.value
     criteria = value if isinstance(value, list) else [value]
     invariant(
-        value is not UNSET and criteria and all(isinstance(item, str) and item for item in criteria),
+        value is not UNSET and criteria and all(isinstance(item, str) for item in criteria),
         "g-eval assertion type must have a string or array of strings value",
     )
     said = Said(call)

@@ -96,7 +96,7 @@ async def ruby(call: Call) -> Result:
     """
     value, shown = call.value, call.value
     if not call.from_script:
-        invariant(isinstance(value, str) and value, '"ruby" assertion type must have a string value')
+        invariant(isinstance(value, str), '"ruby" assertion type must have a string value')
         line = " ".join(value.split())[:80]
         call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {line}")
         context = context_of(call.evidence, call.assertion.config)
