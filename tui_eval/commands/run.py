@@ -233,7 +233,7 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
     if display != "plain":
         return summaries
     say(table.table(cases, attempts, summaries, terminal_width()))
-    text = failures_of(reader, active.config.root, _again(active.request))
+    text = failures_of(reader, active.config.root)
     if text:
         say(f"\n{text}")
     if active.request.assess:
@@ -243,7 +243,7 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
     return summaries
 
 
-def failures_of(reader: RunReader, root: Path | None, arguments: str = "") -> str:
+def failures_of(reader: RunReader, root: Path | None) -> str:
     """What did not pass in a run and why; with `root`, the project's, the commands that run it again."""
     cases, attempts = reader.cases(), reader.attempts()
     first_bad: dict[int, int] = {}
@@ -259,7 +259,7 @@ def failures_of(reader: RunReader, root: Path | None, arguments: str = "") -> st
             return []
         return reasons_of(attempt) if attempt is not None else []
 
-    return table.failures(cases, summarise_run(cases, attempts), reasons, root, arguments)
+    return table.failures(cases, summarise_run(cases, attempts), reasons, root, reader.info().options)
 
 
 def reasons_of(attempt: Attempt) -> list[str]:
@@ -277,16 +277,6 @@ def reasons_of(attempt: Attempt) -> list[str]:
         lines = [line.removesuffix(f": {first}") for line in lines]
         lines.append(attempt.data.comparison)
     return lines or [attempt.message]
-
-
-def _again(request: RunRequest) -> str:
-    import shlex
-
-    words = [part for agent in request.agents for part in ("--agent", agent)]
-    words += [part for model in request.models for part in ("-m", model)]
-    if request.trust:
-        words.append("--trust")
-    return shlex.join(words)
 
 
 def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,9 @@ class ActiveRun:
                 self.writer.update_info()
                 writer, root = self.writer, self.config.root
                 await asyncio.to_thread(writer.close)
-                if writer.home.is_relative_to(Store(root).runs_folder):
+                if self.runner.stepper is not None and not self.runner.stepper.sent:
+                    await asyncio.to_thread(shutil.rmtree, writer.home, True)  # stepped, and nothing was sent
+                elif writer.home.is_relative_to(Store(root).runs_folder):
                     await asyncio.to_thread(Index(root).record, writer.home)
 
     async def _assess(self) -> None:

@@ -12,7 +12,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.model import Case, Suite
 
 _LOOK_AT_ALL = (
-    "select", "pairs", "case_ids", "filter_metadata", "filter_pattern", "failed_only", "filter_prompts",
+    "select", "cells", "case_ids", "filter_metadata", "filter_pattern", "failed_only", "filter_prompts",
     "filter_providers", "filter_failing", "filter_failing_only", "filter_errors_only", "filter_sample",
 )  # fmt: skip
 
@@ -20,8 +20,8 @@ _LOOK_AT_ALL = (
 def candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
     """All cases, or as many as can be among the chosen ones; `selection.choose` decides."""
     named = request.case_ids
-    if named is None and request.pairs is not None:
-        named = [case_id for case_id, _ in request.pairs]
+    if named is None and request.cells is not None:
+        named = [cell.case_id for cell in request.cells]
     if named and (found := suites.with_ids(loaded, named)):
         return found
     if request.select and (found := _by_ids(loaded, request.select)):

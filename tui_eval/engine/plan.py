@@ -19,9 +19,10 @@ from tui_eval.config import (
     rule_for,
 )
 from tui_eval.engine.analyst import analyst
-from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import choose
+from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
 from tui_eval.model import Attempt, Case, Compat
+from tui_eval.store.case_state import Column, runs_again
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
 
@@ -76,30 +77,90 @@ def plan(
 ) -> list[Job]:
     """The jobs of a request, in the order of suite and case, columns of one case together.
 
-    `settings` are those of the suites by path. With `chosen` the request's filters have been applied.
+    `settings` are those of the suites by path. What `--failed` comes to is kept in the request's `cells`. With `chosen` the request's filters have been applied.
 
     Raises:
         SelectionError: a selection matches nothing.
         ConfigError: `--agent` or `--model` cannot be read.
     """
     selected = list(cases) if chosen else choose(cases, request, latest)
-    columns = [agents.from_argument(text, config) for text in request.agents]
-    if columns:
+    typed = [agents.from_argument(text, config) for text in request.agents]
+    history = latest() if request.failed_only else None
+    asked = request.cells
+    if history is not None and asked is None and not request.agents and not request.models:
+        # where it is not named of whom: of those with whom they did not pass
+        asked = request.cells = failed_cells(selected, history)
+    cells: dict[str, list[Cell]] | None = None if asked is None else {}
+    for cell in asked or ():
+        assert cells is not None
+        cells.setdefault(cell.case_id, []).append(cell)
+    if typed and cells is None:
         selected = _without_provider_twins(selected)
     jobs: list[Job] = []
-    pairs = None if request.pairs is None else {tuple(pair) for pair in request.pairs}
     resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
     for case in selected:
-        env = (settings or {}).get(case.suite, {}).get("env")
-        specs = [(spec, "") for spec in columns] or [_agent_of(case, config, resolved, env)]
-        for spec, problem in specs:
-            for model in _models(case, spec, config, request):
-                job = _job(case, spec, model, problem, config, request)
-                job.settings = (settings or {}).get(case.suite, {})
-                job.judge = job.judge or _grader(job.settings, config)
-                if pairs is None or (case.case_id, job.agent) in pairs:
-                    jobs.append(job)
+        own_settings = (settings or {}).get(case.suite, {})
+
+        def jobs_of(
+            specs: list[tuple[AgentSpec | None, str]], models: Sequence[str] = (), case: Case = case
+        ) -> list[Job]:
+            return [
+                _job(case, spec, model, problem, config, request)
+                for spec, problem in specs
+                for model in models or _models(case, spec, config)
+            ]
+
+        own = [_agent_of(case, config, resolved, own_settings.get("env"))]
+        if cells is not None:
+            found = _of_cells(cells.get(case.case_id, []), jobs_of(own), typed, config, resolved, jobs_of)
+        else:
+            found = jobs_of([(spec, "") for spec in typed] or own, request.models)
+            if history is not None:
+                past = history.get(case.case_id, ())
+                found = [job for job in found if runs_again(past, Column(job.agent, job.model or ""))]
+        for job in found:
+            job.settings = own_settings
+            job.judge = job.judge or _grader(job.settings, config)
+        jobs += found
+    if history is not None and selected and not jobs:
+        raise SelectionError(NOTHING_FAILED)
     return jobs
+
+
+def _of_cells(
+    cells: Sequence[Cell],
+    own: list[Job],
+    typed: Sequence[AgentSpec],
+    config: Config,
+    resolved: dict[Any, tuple[AgentSpec | None, str]],
+    jobs_of: Callable[[list[tuple[AgentSpec | None, str]], Sequence[str]], list[Job]],
+) -> list[Job]:
+    """A case's jobs in these columns: `own` are those it has by itself, which stand for a column that nobody can
+    ask any more."""
+    found: dict[tuple[str, str], Job] = {}
+    for cell in cells:
+        jobs = [job for job in own if (job.agent, job.model or "") == (cell.agent, cell.model or "")]
+        if not jobs and not cell.own:
+            spec = next((spec for spec in typed if spec.name == cell.agent), None) or next(
+                (job.spec for job in own if job.spec is not None and job.agent == cell.agent), None
+            )
+            spec = spec or _named(cell.agent, config, resolved)
+            if spec is None:
+                continue
+            jobs = jobs_of([(spec, "")], [cell.model] if cell.model else ())
+        found.update(((job.agent, job.model or ""), job) for job in jobs or own)
+    return list(found.values()) or own
+
+
+def _named(agent: str, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]]) -> AgentSpec | None:
+    """An agent of a run of before by its name, which nobody has typed now; None: there is none any more."""
+    key = ("named", agent)
+    if key not in resolved:
+        try:
+            resolved[key] = (agents.from_file(agent, config), "")
+        except ConfigError as error:
+            resolved[key] = (None, str(error))
+    return resolved[key][0]
 
 
 def _refused(case: Case) -> str:
@@ -246,9 +307,7 @@ def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
     return spec if spec.name == job.spec.name else job.spec
 
 
-def _models(case: Case, spec: AgentSpec | None, config: Config, request: RunRequest) -> list[str | None]:
-    if request.models:
-        return list(request.models)
+def _models(case: Case, spec: AgentSpec | None, config: Config) -> list[str | None]:
     if spec is not None and spec.model:
         return [spec.model]
     if case.format == "nao" and spec is not None and spec.type == "nao":

@@ -17,11 +17,23 @@ class Recorded(msgspec.Struct, omit_defaults=True):
     turn: int | None = None
 
 
+class Cell(msgspec.Struct, omit_defaults=True):
+    """A case in one of its columns (`store.case_state`). `own`: that column is the suite's own, so that where
+    the suite, or its agent's configuration, asks another now, that one is meant."""
+
+    case_id: str
+    agent: str
+    model: str | None = None
+    own: bool = False
+
+
 class RunRequest(msgspec.Struct, omit_defaults=True):
     """Which cases, with whom, how often and within which limits.
 
     `case_ids` None means every case of `paths`; `select` takes names, ids, stems and folders.
-    `pairs` narrows to (case id, agent) columns (rerunning one cell). `threshold` (0–1) is the share
+    `cells` narrows to columns of cases (rerunning what did not pass where it did not pass): they are asked of
+    these agents and models, whatever `agents` and `models` say; `agents` then only says which of them a person
+    has typed. `threshold` (0–1) is the share
     of attempts that must pass; None: all, or what the case says. `timeout` in seconds, `max_cost`
     in USD. `step`: a person decides on each turn. `assess`:
     failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `rescores`
@@ -33,7 +45,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     paths: list[str] = []
     configs: list[str] = []
     case_ids: list[str] | None = None
-    pairs: list[tuple[str, str]] | None = None
+    cells: list[Cell] | None = None
     agents: list[str] = []
     models: list[str] = []
     attempts: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -72,7 +73,7 @@ def prepare(
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
     settings = {suite.path: suite.settings for suite in loaded}
-    latest = Index(config.root).latest
+    latest = functools.cache(Index(config.root).latest)
     environment = Environment(config, trust)
     try:
         if any("extensions" in own for own in settings.values()):

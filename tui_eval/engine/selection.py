@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tui_eval.engine import narrowing
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.model import Case
+from tui_eval.store.case_state import by_column, is_own, not_passed
 from tui_eval.store.schema import CaseHistory
+
+NOTHING_FAILED = "--failed: nothing failed or errored last time (or nothing was run yet)"
 
 
 class SelectionError(Exception):
@@ -32,8 +35,8 @@ def choose(
         NothingLeft: a filter leaves nothing.
     """
     chosen = list(cases)
-    if request.pairs is not None:
-        wanted = {case_id for case_id, _ in request.pairs}
+    if request.cells is not None:
+        wanted = {cell.case_id for cell in request.cells}
         chosen = [case for case in chosen if case.case_id in wanted]
     if request.case_ids is not None:
         chosen = _by_ids(chosen, request.case_ids)
@@ -45,13 +48,9 @@ def choose(
         chosen = _by_pattern(chosen, request.filter_pattern)
     if request.failed_only:
         history = latest()
-        chosen = [
-            case
-            for case in chosen
-            if case.case_id in history and history[case.case_id][0].outcome != "passed"
-        ]
+        chosen = [case for case in chosen if not_passed(history.get(case.case_id, ()))]
         if not chosen:
-            raise SelectionError("--failed: nothing failed or errored last time (or nothing was run yet)")
+            raise SelectionError(NOTHING_FAILED)
     try:
         chosen = narrowing.by_columns(narrowing.by_results(chosen, request), request)
         if request.filter_range is not None:
@@ -63,6 +62,17 @@ def choose(
     if request.filter_sample is not None:
         chosen = narrowing.by_sample(chosen, request.filter_sample, request.filter_sample_seed)
     return chosen
+
+
+def failed_cells(cases: Sequence[Case], history: Mapping[str, Sequence[CaseHistory]]) -> list[Cell]:
+    """The columns in which these cases did not pass last time."""
+    found: list[Cell] = []
+    for case in cases:
+        columns = by_column(history.get(case.case_id, ()))
+        for column, results in columns.items():
+            if results[0].outcome != "passed":
+                found.append(Cell(case.case_id, column.agent, column.model or None, is_own(results)))
+    return found
 
 
 def _by_ids(cases: Iterable[Case], ids: Sequence[str]) -> list[Case]:

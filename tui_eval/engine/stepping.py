@@ -31,6 +31,8 @@ class Stepper:
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[Decision]] = {}
         self._running_on: set[int] = set()
+        self.sent = False
+        """Whether anything was sent: a run in which nothing was leaves no trace."""
 
     async def before(self, attempt_ref: int, turn: int, text: str | None) -> Decision:
         """Wait for what the person decides on this turn; at once after `run_on`."""
@@ -45,6 +47,7 @@ class Stepper:
             decision = await future
         finally:
             self._waiting.pop(attempt_ref, None)
+        self.sent = self.sent or decision.action in ("send", "run_on")
         if decision.action == "run_on":
             self._running_on.add(attempt_ref)
         if self._writer is not None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tui_eval.case_names import told_apart
 from tui_eval.guard.text import clip, visible
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
 from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.store.summary import CaseSummary
 
@@ -146,11 +149,11 @@ def failures(
     summaries: Sequence[CaseSummary],
     reasons: Callable[[CaseRow], list[str]],
     root: Path | None,
-    arguments: str = "",
+    options: Mapping[str, Any] | None = None,
 ) -> str:
-    """What did not pass, why, and the command that runs it again. `reasons` gives the lines of a
-    case's first attempt that did not pass; `root` is the project's (None: no command), `arguments` those of
-    this run that the command needs."""
+    """What did not pass, why, and the command that runs it again where it did not pass. `reasons` gives the
+    lines of a case's first attempt that did not pass; `root` is the project's (None: no command), `options`
+    are what this run was asked for (`RunInfo.options`)."""
     parts: list[str] = []
     names = _told_apart(cases)
     for case, item in zip(cases, summaries, strict=True):
@@ -164,17 +167,17 @@ def failures(
             text = visible(clip(reason, 1000))
             lines.extend(f"    {line}" for line in text.splitlines() or [""])
         if root is not None:
-            lines.append(f"    again: {rerun_command(case, root, arguments)}")
+            lines.append(f"    again: {rerun_command(case, root, options or {})}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
-def rerun_command(case: CaseRow, root: Path, arguments: str = "") -> str:
-    """The command line that runs this case again, from the current folder."""
-    extra = f" {arguments}" if arguments else ""
+def rerun_command(case: CaseRow, root: Path, options: Mapping[str, Any]) -> str:
+    """The command line that runs this case again in the same column, from the current folder."""
     path = os.path.relpath(root / case.suite)
-    name = case.case_id.partition("::")[2] or case.case_id
-    return f"tui-eval run {shlex.quote(path)} -s {shlex.quote(name)}{extra}"
+    words = ["tui-eval", "run", path, "-s", case.case_id.partition("::")[2] or case.case_id]
+    words += case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
+    return shlex.join([*words, "--trust"] if options.get("trust") else words)
 
 
 def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], note: str = "") -> str:

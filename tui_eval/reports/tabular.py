@@ -13,6 +13,7 @@ from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import CaseRow
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 COLUMNS = (
@@ -70,15 +71,20 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     lines = [f"## {len(passed):,} of {len(summaries):,} cases passed", ""]
     lines += [f"Run `{info.id}` with {_text(', '.join(info.agents))}, {info.state}. {_totals(summaries)}", ""]
     if bad:
-        lines += ["| case | agent | outcome | why |", "|---|---|---|---|"]
+        lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
         lines += [
-            f"| {_text(full_name(item.name, item.variant))} | {_text(item.agent)} | {_outcome(item)} | {_text(clip(item.message, 200))} |"
+            f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} | {_text(clip(item.message, 200))} |"
             for item in bad
         ]
         lines.append("")
     if passed:
-        lines += [f"<details><summary>{len(passed):,} passed</summary>", "", "| case | agent |", "|---|---|"]
-        lines += [f"| {_text(full_name(item.name, item.variant))} | {_text(item.agent)} |" for item in passed]
+        lines += [
+            f"<details><summary>{len(passed):,} passed</summary>",
+            "",
+            "| case | agent | model |",
+            "|---|---|---|",
+        ]
+        lines += [f"| {_text(full_name(item.name, item.variant))} | {_column(item)} |" for item in passed]
         lines += ["", "</details>"]
     lines += _noted(reader)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -87,16 +93,26 @@ def write_markdown(reader: RunReader, path: Path) -> None:
 def _noted(reader: RunReader) -> list[str]:
     """What people noted on attempts of the run; nothing where they noted nothing."""
     notes = Notes.beside(reader.folder).of_run(reader.folder.name)
-    names = {row.id: full_name(row.name, row.variant) for row in reader.cases()}
+    cases = {row.id: row for row in reader.cases()}
     rows = [
-        f"| {_text(names.get(row.case_ref, ''))} | {row.attempt} | {row.outcome} "
+        f"| {_text(full_name(case.name, case.variant))} | {_column(case)} | {row.attempt} | {row.outcome} "
         f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
         for row in reader.attempts()
-        if (note := notes.get(row.id)) is not None
+        if (note := notes.get(row.id)) is not None and (case := cases.get(row.case_ref)) is not None
     ]
     if not rows:
         return []
-    return ["", "| case | attempt | outcome | a person says | note |", "|---|---|---|---|---|", *rows]
+    return [
+        "",
+        "| case | agent | model | attempt | outcome | a person says | note |",
+        "|---|---|---|---|---|---|---|",
+        *rows,
+    ]
+
+
+def _column(of: CaseSummary | CaseRow) -> str:
+    """Who was asked, as two cells: the same case has a line for each."""
+    return f"{_text(of.agent)} | {_text(of.model or '')}"
 
 
 def _totals(summaries: Sequence[CaseSummary]) -> str:

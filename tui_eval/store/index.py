@@ -10,18 +10,20 @@ import contextlib
 import json
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError, is_alive
-from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, RunInfo, RunSummary
-from tui_eval.store.summary import summarise_run
+from tui_eval.store.runs import DATABASE, Store, StoreError, is_alive
+from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, CaseRow, RunInfo, RunSummary
+from tui_eval.store.summary import CaseSummary, summarise_run
 
-_VERSION = 1
-_KEPT_PER_CASE = 12
+_VERSION = 2
+_KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _TABLES = """
 CREATE TABLE runs (
@@ -31,13 +33,14 @@ CREATE TABLE runs (
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
-    tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL);
+    tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
+    own_attempts INTEGER NOT NULL, asked TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message"
+    " content_hash, message, own_attempts, asked"
 )
 
 
@@ -117,24 +120,26 @@ class Index:
             return {name for (name,) in rows}
 
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
-        """The last results of each case (at most 12), newest first, by case id. What a person changed on its
-        way (`skipped`) is none."""
+        """The last results of each case (at most 12 of each of its columns), newest first, by case id. What a
+        person changed on its way (`skipped`) is none; `store.case_state` says what they come to."""
         wanted = None if case_ids is None else set(case_ids)
         found: dict[str, list[CaseHistory]] = {}
+        counted: Counter[tuple[str, str, str | None]] = Counter()
         with self._open() as connection:
             if connection is None:
                 return {}
             self._catch_up(connection, 200)
             rows = connection.execute(
-                f"SELECT {_RESULT_COLUMNS} FROM results WHERE outcome != 'skipped' ORDER BY finished_at DESC"
+                f"SELECT {_RESULT_COLUMNS} FROM results WHERE outcome != 'skipped' ORDER BY finished_at DESC, run_id DESC"
             )
             for row in rows:
                 case_id = row[1]
                 if wanted is not None and case_id not in wanted:
                     continue
-                kept = found.setdefault(case_id, [])
-                if len(kept) < _KEPT_PER_CASE:
-                    kept.append(CaseHistory(*row))
+                column = row[1:4]
+                if counted[column] < _KEPT_PER_COLUMN:
+                    counted[column] += 1
+                    found.setdefault(case_id, []).append(CaseHistory(*row))
         return found
 
     def history(self, case_id: str) -> list[CaseHistory]:
@@ -144,7 +149,7 @@ class Index:
                 return []
             self._catch_up(connection, 200)
             rows = connection.execute(
-                f"SELECT {_RESULT_COLUMNS} FROM results WHERE case_id = ? ORDER BY finished_at DESC",
+                f"SELECT {_RESULT_COLUMNS} FROM results WHERE case_id = ? ORDER BY finished_at DESC, run_id DESC",
                 (case_id,),
             ).fetchall()
         return [CaseHistory(*row) for row in rows]
@@ -290,7 +295,7 @@ def _record(connection: sqlite3.Connection, folder: Path) -> str:
         with contextlib.closing(RunReader(folder)) as reader:
             while True:
                 info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
-                values = _values(info, cases, attempts)
+                values = _values(info, cases, attempts, _with_those_before(connection, folder, info))
                 connection.execute("BEGIN IMMEDIATE")
                 with _undone(connection):
                     # Read long ago, perhaps: another process may have written since how the run ended.
@@ -317,14 +322,54 @@ def _write(
 ) -> None:
     _forget(connection, run_id)
     connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 13)})", run)
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 13)})", results)
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 15)})", results)
     connection.execute("COMMIT")
 
 
+def _with_those_before(
+    connection: sqlite3.Connection, folder: Path, info: RunInfo
+) -> dict[Column, dict[str, CaseSummary]]:
+    """Of a run that adds attempts to another, or judges some of its answers again: what its cases have come to
+    with it, by column. Of other runs nothing: they stand for themselves."""
+    adds = info.options.get("first_attempt", 1) != 1 or info.options.get("continue_from")
+    if not info.linked_to or not adds:
+        return {}
+    from tui_eval.store.linked import family, load_together  # it looks into the index itself
+
+    links = dict(connection.execute("SELECT id, linked_to FROM runs"))
+    links[info.id] = info.linked_to
+    above: str | None = info.linked_to
+    while above is not None and above not in links:
+        links[above] = None
+        with (
+            contextlib.suppress(StoreError),
+            contextlib.closing(RunReader(folder.with_name(above))) as reader,
+        ):
+            above = links[above] = reader.info().linked_to
+    together = family(links, info.id)
+    before = [folder.with_name(name) for name in together[: together.index(info.id)]]
+    found: dict[Column, dict[str, CaseSummary]] = {}
+    for summary in load_together([*(one for one in before if (one / DATABASE).is_file()), folder]):
+        found.setdefault(Column(summary.agent, summary.model or ""), {})[summary.case_id] = summary
+    return found
+
+
+def _asked(info: RunInfo) -> Asked:
+    """Whose choice the columns of a run were, by what it was asked for."""
+    given = info.options
+    again = ("cells", "pairs", "failed_only", "continue_from", "rescores", "step")
+    if any(given.get(name) for name in again) or given.get("first_attempt", 1) != 1:
+        return "again"
+    return "named" if given.get("agents") or given.get("models") else "own"
+
+
 def _values(
-    info: RunInfo, cases: list[CaseRow], attempts: list[AttemptRow]
+    info: RunInfo,
+    cases: list[CaseRow],
+    attempts: list[AttemptRow],
+    together: Mapping[Column, Mapping[str, CaseSummary]],
 ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """A run's row, and those of its results."""
+    """A run's row, and those of its results; `together` as `_with_those_before` says."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
     finished: dict[int, float] = {}
     cost: float | None = None
@@ -339,15 +384,24 @@ def _values(
         finished[row.case_ref] = max(end, finished.get(row.case_ref, 0.0))
         if row.cost is not None:
             cost = (cost or 0.0) + row.cost
-    results = [
-        (
-            info.id, summary.case_id, summary.agent, summary.model, summary.outcome, summary.passed,
-            summary.attempts, finished.get(case.id, info.started_at), summary.duration_ms, summary.tokens,
-            summary.cost, case.content_hash, summary.message,
-        )
-        for case, summary in zip(cases, summarise_run(cases, attempts), strict=True)
-        if summary.outcome is not None
-    ]  # fmt: skip
+    summaries = summarise_run(cases, attempts)
+    asked = _asked(info)
+    # A run that was ended before it had asked all columns of a case says nothing of which these are.
+    open_cases = {item.case_id for item in summaries if item.outcome is None} if asked == "own" else set()
+    results: list[tuple[Any, ...]] = []
+    for case, own in zip(cases, summaries, strict=True):
+        # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
+        part = bool(info.linked_to or info.options.get("step"))
+        if own.outcome is None or (part and own.outcome in ("cancelled", "skipped")):
+            continue
+        now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
+        results.append(
+            (
+                info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
+                finished.get(case.id, info.started_at), own.duration_ms, own.tokens, own.cost,
+                case.content_hash, now.message, own.attempts, "again" if own.case_id in open_cases else asked,
+            )
+        )  # fmt: skip
     run = (
         info.id, info.state, info.started_at, info.finished_at, what(info, len(cases)), ", ".join(info.agents),
         len(attempts), counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,

@@ -99,7 +99,7 @@ class Store:
                 yield folder
 
     def find(self, reference: str = "last") -> Path:
-        """The folder of a run by id, by a prefix of its id, by path, or `last`.
+        """The folder of a run by id, by a prefix of its id, by path, or `last`: the newest that is no step.
 
         Raises:
             StoreError: none, or more than one, is meant.
@@ -113,8 +113,9 @@ class Store:
             raise StoreError(f"{reference}: not a run; a run's folder opens, and results in a .json file")
         folders = list(self.run_folders())
         if reference in ("", "last"):
-            if folders:
-                return folders[0]
+            newest = next((folder for folder in folders if not is_step(folder)), None)
+            if newest is not None:
+                return newest
             raise StoreError(f"no runs yet under {self.runs_folder}; start one with `tui-eval run PATH`")
         matching = [folder for folder in folders if folder.name.startswith(reference)]
         exact = [folder for folder in matching if folder.name == reference]
@@ -124,6 +125,17 @@ class Store:
             names = ", ".join(folder.name for folder in matching[:5])
             raise StoreError(f"run {reference!r} is not unique: {names}; write more of its id")
         raise StoreError(f"no run {reference!r} under {self.runs_folder}; `tui-eval runs` lists them")
+
+
+def is_step(folder: Path) -> bool:
+    """Whether a run is a case that a person stepped through: looked at then, and nobody's last run."""
+    from tui_eval.store.reader import RunReader  # it reads runs that moved, and needs this module
+
+    try:
+        with contextlib.closing(RunReader(folder)) as reader:
+            return bool(reader.info().options.get("step"))
+    except StoreError:
+        return False
 
 
 def new_run_id(now: float | None = None) -> str:

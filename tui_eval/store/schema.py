@@ -129,8 +129,15 @@ class LiveRow(msgspec.Struct):
     at: float
 
 
+Asked = Literal["own", "named", "again"]
+
+
 class CaseHistory(msgspec.Struct):
-    """The last result of a case in one run, from the index across runs, newest first in lists."""
+    """The result of a case with one agent and model in one run, from the index across runs, newest first in
+    lists. A run that adds attempts to another, or judges some again, has what both come to (`passed` of
+    `attempts`); `tokens` and `cost` are of the run's own attempts, of which there are `own_attempts`. `asked`
+    says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
+    before, asked `again`."""
 
     run_id: str
     case_id: str
@@ -145,6 +152,8 @@ class CaseHistory(msgspec.Struct):
     cost: float | None
     content_hash: str
     message: str
+    own_attempts: int = 0
+    asked: Asked = "own"
 
 
 class RunSummary(msgspec.Struct):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.tui.agent_asking import AgentAsking
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.run_dialog import RunChoice
@@ -32,6 +32,8 @@ class RunDesk:
         self.choice = RunChoice()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asked = False
+        self._typed: set[str] = set()
+        """Runs whose agents a person typed here: these may be asked again without being trusted."""
         self._agents = AgentAsking(app)
         self.starting = False
 
@@ -229,19 +231,23 @@ class RunDesk:
         return front.info.id
 
     def _columns(self, request: RunRequest, entries: Sequence[Entry]) -> None:
-        """Cases of a run keep the agents and models that run was started with."""
-        run = self._app.state.run
-        if run is None or not any(
-            entry.case_ref is not None and entry.key != entry.case_id for entry in entries
-        ):
+        """Where no one else was chosen, cases are asked of those who were asked before, each in its own
+        columns."""
+        if request.agents or request.models:
             return
-        options = run.info.options
-        if not request.agents:
-            request.agents = [str(name) for name in options.get("agents") or []]
-        if not request.models:
-            request.models = [str(name) for name in options.get("models") or []]
-        if len(request.agents) > 1:
-            request.pairs = [(entry.case_id, entry.agent) for entry in entries if entry.agent]
+        run = self._app.state.run
+        options = run.info.options if run is not None else {}
+        named = bool(options.get("agents") or options.get("models"))
+        cells: list[Cell] = []
+        for entry in entries:
+            if (
+                entry.case_ref is not None and entry.key != entry.case_id and entry.agent
+            ):  # of the run in front
+                cells.append(Cell(entry.case_id, entry.agent, entry.model or None, not named))
+        if cells:
+            request.cells = cells
+            if run is not None and run.info.id in self._typed:
+                request.agents = [str(name) for name in options.get("agents") or []]
 
     def send(self, request: RunRequest, show: bool, said: str | None = None) -> None:
         """Ask the engine, then follow the run; `said` is told instead of how many attempts that is."""
@@ -258,6 +264,8 @@ class RunDesk:
             app.log_line("error", problem)
         if started.problems:
             app.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
+        if request.agents:
+            self._typed.add(started.run_id)
         app.follow(started.folder)
         if show:
             app.action_show_run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_eval.engine.request import Recorded
+from tui_eval.engine.request import Cell, Recorded
 from tui_eval.tui.screens.case_parts import CasePart
 from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state.entries import Entry
@@ -35,10 +35,9 @@ class CaseAgain(CasePart, inherit_bindings=False):
         case_id = content.pointer.case_id
         request = desk.request([Entry(case_id, case_id, content.name, content.suite, "")], RunChoice())
         request.attempts, request.first_attempt = 1, row.attempt
-        request.agents = [str(name) for name in content.options.get("agents") or []]
-        request.models = [str(name) for name in content.options.get("models") or []]
-        if len(request.agents) > 1 and content.agent:
-            request.pairs = [(case_id, content.agent)]
+        named = bool(content.options.get("agents") or content.options.get("models"))
+        if content.agent:
+            request.cells = [Cell(case_id, content.agent, content.model, not named)]
         request.linked_to = content.run_id
         request.continue_from = Recorded(content.run_id, row.id, turn)
         desk.send(request, show=False, said=said)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_eval.model import Case, Problem, Suite
+from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.state.run_group import RunGroup
@@ -30,8 +31,12 @@ class CaseItem:
 
     @property
     def last(self) -> CaseHistory | None:
-        """Its newest result."""
-        return self.history[0] if self.history else None
+        """The newest result of the column that stands for it: the one where it stands worst."""
+        return case_state.newest_of(self.history, None, None)
+
+    def last_of(self, agent: str | None, model: str | None) -> CaseHistory | None:
+        """The newest result with this agent and model, else as `last`."""
+        return case_state.newest_of(self.history, agent, model)
 
 
 class Items:
@@ -71,6 +76,9 @@ class AppState:
     """The run that `L` shows: the one started or opened last."""
     group: RunGroup | None = None
     """That run with those it is linked to."""
+    aside: RunGroup = field(default_factory=lambda: RunGroup(()))
+    """Runs that go on beside the one in front and do not take its place: steps, and cases of other runs that are
+    run again."""
     problems: list[Problem] = field(default_factory=list)
     loading: bool = True
     version: int = 0
@@ -85,11 +93,16 @@ class AppState:
     @property
     def token(self) -> object:
         """Equal as long as nothing that lists show has changed."""
-        runs = self.group.runs if self.group is not None else ()
+        runs = (*(self.group.runs if self.group is not None else ()), *self.aside.runs)
         return (
             self.version,
             tuple((run.info.id, run.info.state, run.version, len(run.cases)) for run in runs),
         )
+
+    def find_run(self, run_id: str | None) -> RunView | None:
+        """A run in front or beside it by its id."""
+        found = self.group.find_run(run_id) if self.group is not None else None
+        return found or self.aside.find_run(run_id)
 
     def set_suites(self, suites: Iterable[Suite]) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""

@@ -73,6 +73,15 @@ class RunGroup:
         """One of the runs by its id."""
         return next((run for run in self.runs if run.info.id == run_id), None)
 
+    def drop(self, run_id: str) -> None:
+        """Leave a run out."""
+        self.runs = [run for run in self.runs if run.info.id != run_id]
+        self.renew()
+
+    def keys(self, case_id: str) -> list[str]:
+        """The keys of a case: one for each of its columns."""
+        return self._keys.get(case_id, [])
+
     def key(self, case_id: str, agent: str | None = None, model: str | None = None) -> str | None:
         """The key of a case (of that agent and model where given)."""
         for key in self._keys.get(case_id, ()):
@@ -102,8 +111,10 @@ class RunGroup:
             if at is not None:
                 found[at : at + 1] = [PlacedAttempt(run, row) for row in rows]
                 continue
-            if found and rows and all(row.outcome == "skipped" for row in rows):
-                continue  # changed by hand on its way: it takes no result's place
+            if found and rows and all(row.outcome in ("skipped", "cancelled") for row in rows):
+                continue  # changed by hand on its way, or nothing came of it: it takes no result's place
+            if found and not run.active and all(row.state != "done" for row in rows):
+                continue  # cut off before it had any result
             if rows and rows[0].attempt == 1:
                 found.clear()
             found.extend(PlacedAttempt(run, row) for row in rows)

@@ -1,0 +1,129 @@
+"""Several models: what is red, what `--failed` runs and what is printed go by column, whatever the order of -m."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tests.servers import OpenAIServer, Planned
+from tests.servers.base import Seen
+from tui_eval.store.runs import Store
+
+NAMES = ("alpha", "beta", "gamma", "delta")
+WRONG = ("beta", "delta")
+
+
+class TwoModels(OpenAIServer):
+    """`good` repeats what it is told; `sloppy` does not for two of the cases."""
+
+    mended = False
+
+    def default(self, seen: Seen) -> Planned:
+        body: Any = seen.body
+        said = body["messages"][-1]["content"]
+        wrong = body["model"] == "sloppy" and not self.mended and said in WRONG
+        return Planned(text="no idea" if wrong else said)
+
+
+@pytest.fixture
+def server() -> Iterator[TwoModels]:
+    with TwoModels() as running:
+        yield running
+
+
+@pytest.fixture
+def two_models(server: TwoModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of two folders and an agent with two models."""
+    for folder, names in (("one", NAMES[:2]), ("two", NAMES[2:])):
+        cases = "".join(
+            f"  - {{name: {n}, input: {n}, expected: {{should_contain: [{n}]}}}}\n" for n in names
+        )
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{cases}", "utf-8")
+    config = f"agents:\n  helper: {{type: openai, base_url: '{server.base}', model: good}}\n"
+    (tmp_path / "tui_eval.yaml").write_text(config, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ran(text: str) -> list[tuple[str, str, str]]:
+    """Case, model and outcome of each attempt."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    return sorted((row["case_id"].partition("::")[2], row["model"], row["outcome"]) for row in rows)
+
+
+@pytest.mark.parametrize("order", [("sloppy", "good"), ("good", "sloppy")])
+def test_failed_runs_what_did_not_pass_where_it_did_not_pass(
+    cli: Cli, two_models: Path, order: tuple[str, str]
+) -> None:
+    both = [word for model in order for word in ("-m", model)]
+    assert len(ran(cli("run", ".", *both, "--display", "json").out)) == 8
+    failed = [("beta", "sloppy", "failed"), ("delta", "sloppy", "failed")]
+    assert ran(cli("run", ".", "--failed", "--display", "json").out) == failed
+    assert ran(cli("run", ".", "--failed", *both, "--display", "json").out) == failed
+    assert ran(cli("run", "one", "--failed", "--display", "json").out) == failed[:1]
+
+
+def test_a_pass_of_another_model_hides_no_failure(cli: Cli, two_models: Path, server: TwoModels) -> None:
+    cli("run", ".", "-m", "sloppy")
+    assert cli("run", ".").code == 0  # its own model, `good`, in all folders
+    assert len(ran(cli("run", ".", "--failed", "--display", "json").out)) == 2
+    server.mended = True
+    assert cli("run", "one", "--failed").code == 0
+    left = ran(cli("run", ".", "--failed", "--display", "json").out)
+    assert left == [("delta", "sloppy", "passed")]
+    nothing = cli("run", ".", "--failed")
+    assert nothing.code == 4 and "nothing failed" in nothing.err
+
+
+def test_a_model_that_is_named_with_failed_is_asked_what_failed_elsewhere(cli: Cli, two_models: Path) -> None:
+    cli("run", ".", "-m", "sloppy")
+    tried = ran(cli("run", ".", "--failed", "-m", "good", "--display", "json").out)
+    assert tried == [("beta", "good", "passed"), ("delta", "good", "passed")]
+    assert cli("run", ".", "--failed", "-m", "good").code == 4
+    assert len(ran(cli("run", ".", "--failed", "--display", "json").out)) == 2
+
+
+def test_the_command_that_runs_it_again_names_the_column_it_failed_in(cli: Cli, two_models: Path) -> None:
+    def again(text: str) -> list[str]:
+        return [line.partition("again: tui-eval ")[2] for line in text.splitlines() if "again: " in line]
+
+    first = again(cli("run", ".", "-m", "good", "-m", "sloppy").out)
+    assert [line.endswith("-m sloppy") for line in first] == [True, True]
+    assert all(" good" not in line for line in first)
+    assert again(cli("show").out) == first
+    assert again(cli("run", ".", "--failed").out) == [
+        f"{line[:-10]} --agent helper -m sloppy" for line in first
+    ]
+    assert ran(cli(*shlex.split(first[0]), "--display", "json").out) == [("beta", "sloppy", "failed")]
+
+
+def test_every_report_names_the_model_of_each_column(cli: Cli, two_models: Path) -> None:
+    cli("run", ".", "-m", "good", "-m", "sloppy")
+    texts: dict[str, str] = {}
+    for name in ("r.md", "r.junit.xml", "r.html", "r.csv", "r.json", "r.jsonl"):
+        assert cli("export", "-o", name).code == 0
+        texts[name] = Path(name).read_text("utf-8")
+    assert [name for name, text in texts.items() if "sloppy" not in text or "good" not in text] == []
+    rows = [line for line in texts["r.md"].splitlines() if line.startswith("| beta")]
+    assert (
+        len(rows) == 2
+        and sum("sloppy" in row for row in rows) == 1
+        and sum("good" in row for row in rows) == 1
+    )
+    assert (
+        len({line for line in texts["r.junit.xml"].splitlines() if "<testcase" in line and "beta" in line})
+        == 2
+    )
+
+
+def test_last_is_a_run_and_no_step(cli: Cli, two_models: Path) -> None:
+    cli("run", ".")
+    (folder,) = Store(two_models).run_folders()
+    assert Store(two_models).find("last") == folder

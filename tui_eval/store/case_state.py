@@ -1,0 +1,121 @@
+"""The state of a case: that of each of its columns, from its results over the runs. Pure.
+
+A column is who a case is asked of: an agent with a model (a promptfoo provider and prompt, a neuro-san connection
+are part of the case's id already). Everything that says how a case stands asks here (design.md, Words), so that
+nothing hangs on which column ran last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from tui_eval.store.schema import CaseHistory
+
+BADNESS = (
+    "retrying", "running", "failed", "error", "cancelled", "waiting", "skipped", "", "passed",
+)  # fmt: skip
+"""What a line that stands for several columns shows first: what is at work, then what is worst."""
+_RANK = {status: number for number, status in enumerate(BADNESS)}
+
+
+class Column(NamedTuple):
+    """Who is asked; `model` is empty where the agent has none."""
+
+    agent: str
+    model: str = ""
+
+
+Results = Mapping[Column, Sequence[CaseHistory]]
+T = TypeVar("T")
+
+
+def column_of(result: CaseHistory) -> Column:
+    """The column that a result is of."""
+    return Column(result.agent, result.model or "")
+
+
+def by_column(history: Sequence[CaseHistory]) -> dict[Column, list[CaseHistory]]:
+    """A case's results (newest first) by column, without columns that are no more: those that nobody named, and
+    that the newest run by the suite's own agents did not ask (its file or configuration names another now)."""
+    found: dict[Column, list[CaseHistory]] = {}
+    for result in history:
+        found.setdefault(column_of(result), []).append(result)
+    if len(found) < 2:
+        return found
+    own = next((result.run_id for result in history if result.asked == "own"), None)
+    if own is None:
+        return found
+    since = {column_of(result) for result in history if result.run_id >= own}
+    return {
+        column: results
+        for column, results in found.items()
+        if column in since or any(result.asked == "named" for result in results)
+    }
+
+
+def is_own(results: Iterable[CaseHistory]) -> bool:
+    """Whether a column is the suite's own: never named by who asked."""
+    return all(result.asked != "named" for result in results)
+
+
+def flaky(result: CaseHistory) -> bool:
+    """Whether some of its attempts passed and some did not."""
+    return 0 < result.passed < result.attempts
+
+
+def worst(statuses: Mapping[T, str]) -> T | None:
+    """The key whose status a line that stands for all of them shows; the first of those that are alike."""
+    return min(statuses, key=lambda key: _RANK.get(statuses[key], 0), default=None)
+
+
+def not_passed(history: Sequence[CaseHistory]) -> list[Column]:
+    """The columns whose newest result is not a pass: what `--failed` runs again."""
+    return [column for column, results in by_column(history).items() if results[0].outcome != "passed"]
+
+
+def runs_again(history: Sequence[CaseHistory], column: Column) -> bool:
+    """Whether `--failed` asks a column that was named: it did not pass there, or did not run there and did not
+    pass elsewhere."""
+    results = [result for result in history if column_of(result) == column]
+    return results[0].outcome != "passed" if results else bool(not_passed(history))
+
+
+def newest_of(history: Sequence[CaseHistory], agent: str | None, model: str | None) -> CaseHistory | None:
+    """The newest result of a column; of the one that stands for the case where none is named or known."""
+    same = (r for r in history if r.agent == agent and (model is None or (r.model or "") == model))
+    found = next(same, None) if agent else None
+    if found is not None:
+        return found
+    columns = by_column(history)
+    shown = worst({column: results[0].outcome for column, results in columns.items()})
+    return columns[shown][0] if shown is not None else None
+
+
+def column_names(columns: Collection[Column]) -> dict[Column, str]:
+    """What tells columns from each other: the model where the agent is the same, the agent where the model is."""
+    agents = {column.agent for column in columns}
+    models = {column.model for column in columns}
+    names: dict[Column, str] = {}
+    for column in columns:
+        parts = [column.agent] if len(agents) > 1 or not column.model else []
+        parts += [column.model] if column.model and (len(models) > 1 or not parts) else []
+        names[column] = " ".join(parts)
+    return names
+
+
+def arguments(case_id: str, column: Column, options: Mapping[str, Any]) -> list[str]:
+    """The words of the command line that ask a case in this column again; `options` are those of the run that
+    asked it (`RunInfo.options`). Nothing where the suite's own agent and model are meant."""
+    agents, models = list(options.get("agents") or ()), list(options.get("models") or ())
+    for cell in options.get("cells") or ():
+        if not isinstance(cell, dict) or cell.get("case_id") != case_id or cell.get("own"):
+            continue
+        if (cell.get("agent"), cell.get("model") or "") == column:
+            agents, models = [column.agent], [column.model] if column.model else []
+    if column.agent in agents:
+        agents = [column.agent]
+    if column.model in models:
+        models = [column.model]
+    words = [word for agent in agents for word in ("--agent", str(agent))]
+    return words + [word for model in models for word in ("-m", str(model))]
