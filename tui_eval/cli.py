@@ -118,7 +118,7 @@ def check_command(
     paths: tuple[str, ...], vacuous: bool, configs: tuple[str, ...], config_file: str | None, trust: bool
 ) -> int:
     """Every problem in the files, with line and cure."""
-    from tui_eval.commands.listing import check
+    from tui_eval.commands.check import check
 
     return check(paths, config_file, trust, vacuous, configs)
 

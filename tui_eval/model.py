@@ -317,7 +317,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
 
     `message` is what a person reads first; `stdout` what people's own code printed;
     `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
-    weights behind its `named_scores`; `trace` what the agent told of itself over OpenTelemetry.
+    weights behind its `named_scores`; `trace` what the agent told of itself over OpenTelemetry;
+    `asserted_nothing` says that no verdict could have been another one (`vacuity`).
     """
 
     case_id: str
@@ -347,3 +348,4 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     stdout: str = ""
     retries: int = 0
     trace: Trace | None = None
+    asserted_nothing: bool = False

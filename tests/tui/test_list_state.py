@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.model import Case, Problem, Suite, Turn
+from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, LiveRow, RunInfo
 from tui_eval.tui.state import figures, filtering, slots
 from tui_eval.tui.state.app_state import AppState
@@ -407,3 +407,14 @@ def test_a_line_is_said_with_the_file_it_counts_in():
     case = Case("s.yaml::a", "a", "s.yaml", "promptfoo", line=7, file="cases.csv")
     entry = Entry("k", "s.yaml::a", "a", "s.yaml", "promptfoo", case=case)
     assert ("dim", "s.yaml · cases.csv:7 · promptfoo") in describe_entry(entry, figures.Symbols(), 0.0)
+
+
+def test_what_of_a_case_cannot_fail_is_said_where_the_case_is_described() -> None:
+    idle = Assertion(type="contains-all", value=[], line=7)
+    case = Case("s::c", "c", "s", "promptfoo", turns=[Turn("hi")], assertions=[idle])
+    paragraphs = describe_entry(entry("c", case=case), figures.Symbols(), 0.0)
+    told = [text for kind, text in paragraphs if kind == "warn"]
+    assert told == [
+        "nothing asserted: it runs, and proves nothing",
+        "contains-all: an empty list asks for nothing: it passes whatever is answered",
+    ]

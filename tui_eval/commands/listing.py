@@ -1,4 +1,4 @@
-"""`tui-eval list` and `tui-eval check`: what would run, and what is wrong with the files."""
+"""`tui-eval list`: what would run, and what `check` reads first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import msgspec
 
 from tui_eval import suites
 from tui_eval.case_names import full_name
-from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.output import (
     EXIT_NOTHING,
     EXIT_OK,
@@ -20,11 +19,11 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.config import Config, load
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Assertion, Case, Problem, Suite
+from tui_eval.vacuity import asserts_nothing
 
 
 def load_paths(
@@ -56,52 +55,19 @@ def list_cases(
     if as_json:
         say_json([describe(case) for case in cases])
     else:
-        suite = None
+        suite, nothing = None, 0
         for case in cases:
             if case.suite != suite:
                 suite = case.suite
                 say(visible(f"{suite}  ({case.format})", newlines=False))
             extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
             agent = f"  [{case.agent}]" if case.agent else ""
+            idle = asserts_nothing(case)
+            extra += "  (asserts nothing)" if idle else ""
+            nothing += idle
             say(visible(f"  {full_name(case.name, case.variant)}{agent}{extra}", newlines=False))
-        say(f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}")
-    if errors:
-        return EXIT_USAGE
-    return EXIT_OK if cases else EXIT_NOTHING
-
-
-def check(
-    paths: Sequence[str],
-    config_file: str | None,
-    trust: bool,
-    without_answer: bool = False,
-    configs: Sequence[str] = (),
-) -> int:
-    """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
-    cases that pass against an agent that answers nothing."""
-    config, loaded, problems = load_paths(paths, config_file, trust, configs)
-    trusted = trust_for(config.root, trust)
-    expected = ExpectedSql(config, trusted)
-    problems += unjudgeable(loaded, expected)
-    if any(suite.format == "nao" and suite.cases for suite in loaded):
-        from tui_eval.commands.leakage import leaks
-
-        problems += leaks(loaded, config, trusted, expected)
-    if without_answer:
-        from tui_eval.commands.vacuous import vacuous
-
-        problems += vacuous(paths, config_file, trust)
-    unique = list(dict.fromkeys(problems))
-    for problem in unique:
-        note = "" if problem.level == "error" else " (note)"
-        say(visible(f"{problem}{note}", newlines=False))
-    errors = sum(problem.level == "error" for problem in unique)
-    cases = sum(len(suite.cases) for suite in loaded)
-    files = sum(1 for suite in loaded if suite.path)
-    notes = len(unique) - errors
-    say(
-        f"{counted(files, 'file')}, {counted(cases, 'case')}: {counted(errors, 'error')}, {counted(notes, 'note')}"
-    )
+        total = f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}"
+        say(f"{total}, {nothing} {'assert' if nothing > 1 else 'asserts'} nothing" if nothing else total)
     if errors:
         return EXIT_USAGE
     return EXIT_OK if cases else EXIT_NOTHING

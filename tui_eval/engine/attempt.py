@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from tui_eval import vacuity
 from tui_eval.agents.base import AgentError
 from tui_eval.assertions.evidence import Judgement
 from tui_eval.config import ConfigError
@@ -80,6 +81,7 @@ async def execute(
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = finished(job, number, run.conversation, collector, judgement, error)
     attempt.trace = run.kept_trace
+    attempt.asserted_nothing = judgement is not None and vacuity.asserted_nothing(run.job.case, attempt)
     if by_hand.changes:
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"

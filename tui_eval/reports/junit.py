@@ -18,7 +18,9 @@ COUNTS = ("tests", "failures", "errors", "skipped")
 
 def write(reader: RunReader, path: Path) -> None:
     """Write the run. A case that did not pass is a failure or an error with the reasons of its first
-    attempt that did not pass; one that did not run is skipped. Times are seconds over all attempts."""
+    attempt that did not pass; one that did not run is skipped. One that
+    passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are seconds
+    over all attempts."""
     cases, attempts = reader.cases(), reader.attempts()
     bad: dict[int, AttemptRow] = {}
     for row in attempts:
@@ -29,6 +31,7 @@ def write(reader: RunReader, path: Path) -> None:
     suites: dict[str, ElementTree.Element] = {}
     counts: dict[str, dict[str, int]] = {}
     seconds: dict[str, float] = {}
+    idle: dict[str, int] = {}
     names = _names(cases)
     for case, item in zip(cases, summarise_run(cases, attempts), strict=True):
         if case.suite not in suites:
@@ -46,6 +49,9 @@ def write(reader: RunReader, path: Path) -> None:
             time=f"{took:.3f}",
         )
         counts[case.suite]["tests"] += 1
+        if item.asserted_nothing:
+            _property(element, "asserted_nothing", "true")
+            idle[case.suite] = idle.get(case.suite, 0) + 1
         if item.outcome == "passed":
             continue
         if item.outcome is None or item.outcome in ("skipped", "cancelled"):
@@ -59,10 +65,19 @@ def write(reader: RunReader, path: Path) -> None:
         detail.text = _plain("\n".join(_reasons(attempt, item)))
     for suite, element in suites.items():
         _count(element, counts[suite], seconds[suite])
+        if suite in idle:
+            _property(element, "asserted_nothing", str(idle[suite]))
     whole = {name: sum(count[name] for count in counts.values()) for name in COUNTS}
     _count(root, whole, sum(seconds.values()))
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _property(element: ElementTree.Element, name: str, value: str) -> None:
+    """JUnit has properties before everything else that an element holds."""
+    properties = ElementTree.Element("properties")
+    ElementTree.SubElement(properties, "property", name=name, value=value)
+    element.insert(0, properties)
 
 
 def _count(element: ElementTree.Element, counts: dict[str, int], seconds: float) -> None:

@@ -81,6 +81,8 @@ def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[A
     flaky = sum(item.flaky for item in summaries)
     counts = [f"{passed:,} passed", f"{words['failed']:,} failed", f"{words['error']:,} errors"]
     counts += [f"{flaky:,} flaky"] if flaky else []
+    idle = sum(item.asserted_nothing for item in summaries)
+    counts += [f"{idle:,} asserted nothing"] if idle else []
     tokens = sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in done)
     costs = [row.cost for row in done if row.cost is not None]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))

@@ -193,9 +193,11 @@ def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], not
             if number := outcomes.count(outcome):
                 parts.append(f"{number} {word}{'s' if outcome == 'error' and number > 1 else ''}")
         line = ", ".join(parts) + f", {count} total"
-    flaky = sum(item.flaky for item in summaries)
-    if flaky:
-        line += f" ({flaky} flaky)"
+    flaky, idle = sum(item.flaky for item in summaries), sum(item.asserted_nothing for item in summaries)
+    notes = [f"{flaky} flaky"] if flaky else []
+    notes += [f"{idle} asserted nothing"] if idle else []
+    if notes:
+        line += f" ({', '.join(notes)})"
     ended = [row for row in attempts if row.state == "done"]
     if len(ended) != count:
         good = sum(row.outcome == "passed" for row in ended)

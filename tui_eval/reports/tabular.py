@@ -122,6 +122,8 @@ def _totals(summaries: Sequence[CaseSummary]) -> str:
     parts = [f"Pass rate {low:.0%} to {high:.0%} at 95 %"] if ended else []
     flaky = sum(item.flaky for item in ended)
     parts += [f"{flaky:,} flaky"] if flaky else []
+    idle = sum(item.asserted_nothing for item in ended)
+    parts += [f"{idle:,} asserted nothing"] if idle else []
     tokens = sum(item.tokens or 0 for item in ended)
     costs = [item.cost for item in ended if item.cost is not None]
     parts += [f"{tokens:,} tokens"] if tokens else []

@@ -15,7 +15,7 @@ _LIVE_KEPT_PER_ATTEMPT = 262_144  # characters of live text kept of one running 
 _ENDED = (
     "UPDATE attempts SET state = 'done', turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
     " started_at = ?, duration_ms = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
-    " tool_calls = ?, detail = '', answer = ?, changed = ? WHERE id = ?"
+    " tool_calls = ?, detail = '', answer = ?, asserted_nothing = ?, changed = ? WHERE id = ?"
 )
 _LIVE = "INSERT INTO live (attempt_ref, kind, agent, text, name, call_id, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 

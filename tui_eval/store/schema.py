@@ -26,7 +26,8 @@ CREATE TABLE attempts (
     state TEXT NOT NULL, outcome TEXT, score REAL, message TEXT NOT NULL DEFAULT '', started_at REAL,
     duration_ms REAL, input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost REAL,
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
-    changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL);
+    changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
+    asserted_nothing INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -38,7 +39,11 @@ CREATE TABLE live (
 
 
 ADDED = {
-    "attempts": {"answer": "TEXT NOT NULL DEFAULT ''", "ends_at": "REAL"},
+    "attempts": {
+        "answer": "TEXT NOT NULL DEFAULT ''",
+        "ends_at": "REAL",
+        "asserted_nothing": "INTEGER NOT NULL DEFAULT 0",
+    },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
 """By table the columns that runs of earlier versions have not, with their types; a reader takes the default."""
@@ -91,7 +96,7 @@ class AttemptRow(msgspec.Struct):
     again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
     its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
-    known (older runs)."""
+    known (older runs). `asserted_nothing` is 1 where no verdict could have been another one."""
 
     id: int
     case_ref: int
@@ -112,6 +117,7 @@ class AttemptRow(msgspec.Struct):
     changed: int
     answer: str = ""
     ends_at: float | None = None
+    asserted_nothing: int = 0
 
 
 class LiveRow(msgspec.Struct):

@@ -16,7 +16,8 @@ _Z95 = 1.959963984540054
 class CaseSummary(msgspec.Struct):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
     95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
-    the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`."""
+    the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
+    `asserted_nothing` says that it passed and could not have failed."""
 
     case_id: str
     name: str
@@ -37,6 +38,7 @@ class CaseSummary(msgspec.Struct):
     cost: float | None = None
     answers: list[str] = []
     variant: str = ""
+    asserted_nothing: bool = False
 
 
 def wilson(passed: int, total: int) -> tuple[float, float]:
@@ -102,6 +104,8 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
         cost=sum(costs) if costs else None,
         answers=sorted(marks) if "" not in marks else [],
         variant=case.variant,
+        asserted_nothing=bool(passed)
+        and all(row.asserted_nothing for row in ended if row.outcome == "passed"),
     )
 
 

@@ -172,8 +172,8 @@ class RunWriter:
         values = (
             attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
-            usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, answer_mark(attempt), self._changed,
-            attempt_ref,
+            usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, answer_mark(attempt),
+            int(attempt.asserted_nothing), self._changed, attempt_ref,
         )  # fmt: skip
         self._thread.ended(values, pack(attempt))
 

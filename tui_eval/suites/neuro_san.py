@@ -262,6 +262,8 @@ def _response(
             cure = f"say how to test it, for example keywords: {shown(tests, 30)}"
             reading.error((*at, part), f"must be a dictionary of tests, not {kind(tests)}", cure, "ignores")
             continue
+        if not tests:
+            reading.note((*at, part), "is empty and tests nothing")
         found += _tests(reading, part, tests, (*at, part), number, noted)
     return found
 

@@ -171,6 +171,8 @@ def _assertions(reading: Reading, key: str, value: Any, at: At) -> list[Assertio
 
 def _listed(reading: Reading, key: str, value: Any, at: At) -> list[Assertion]:
     found: list[Assertion] = []
+    if value == []:
+        reading.note(at, "is empty: it asks for nothing")
     for index, item in enumerate(value if isinstance(value, list) else [value]):
         here = (*at, index) if isinstance(value, list) else at
         text = reading.text(item, here, key)

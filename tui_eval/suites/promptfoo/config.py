@@ -287,6 +287,8 @@ class ConfigReader:
         ]
         if all(given.get("tests") in (None, []) for _, given, _ in parts) and not data.get("scenarios"):
             chunks = [[Test(reading.name, self.line_of())]]
+            message = "there are none: one case without variables is run, as in promptfoo"
+            reading.problem(reading.name, self.line_of("tests"), "tests", message, level="note")
         chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
         chunks = narrowing.narrowed(chunks, self.suite.settings, reading, self.line_of)
         maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval import vacuity
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state import figures
@@ -217,6 +218,11 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
     return shown
 
 
+def _idle(case: Case) -> list[vacuity.Idle]:
+    """What of the case cannot fail, but for the case itself."""
+    return [part for part in vacuity.idle_parts(case) if part.key][:LIST_LIMIT]
+
+
 def _case(case: Case) -> list[Paragraph]:
     shown: list[Paragraph] = []
     if case.description and case.description != case.name:
@@ -232,8 +238,9 @@ def _case(case: Case) -> list[Paragraph]:
     if case.assertions:
         shown += [("text", ""), ("label", "Of the whole conversation" if several else "Expected")]
         shown += _assertions(case.assertions)
-    if not case.assertions and not any(turn.assertions for turn in case.turns):
+    if vacuity.asserts_nothing(case):
         shown += [("text", ""), ("warn", "nothing asserted: it runs, and proves nothing")]
+    shown += [("warn", visible(f"{part.key}: {part.message}", newlines=False)) for part in _idle(case)]
     if case.vars:
         shown += [("text", ""), ("label", "Vars")]
         for name, value in list(case.vars.items())[:LIST_LIMIT]:

@@ -1,0 +1,80 @@
+"""`tui-eval check`: everything in the files that will not run, cannot be judged or cannot fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tui_eval import vacuity
+from tui_eval.commands.expected_sql import ExpectedSql
+from tui_eval.commands.listing import load_paths
+from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted, say
+from tui_eval.commands.unjudgeable import unjudgeable
+from tui_eval.guard.text import visible
+from tui_eval.guard.trust_store import trust_for
+from tui_eval.model import Problem, Suite
+
+_SHOWN = 20
+"""Notes of one kind that are printed with their places; of more, how many there are."""
+
+
+def check(
+    paths: Sequence[str],
+    config_file: str | None,
+    trust: bool,
+    without_answer: bool = False,
+    configs: Sequence[str] = (),
+) -> int:
+    """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
+    cases that pass against an agent that answers nothing. Alike notes are counted once."""
+    config, loaded, problems = load_paths(paths, config_file, trust, configs)
+    trusted = trust_for(config.root, trust)
+    expected = ExpectedSql(config, trusted)
+    problems += unjudgeable(loaded, expected)
+    problems += _idle(loaded)
+    if any(suite.format == "nao" and suite.cases for suite in loaded):
+        from tui_eval.commands.leakage import leaks
+
+        problems += leaks(loaded, config, trusted, expected)
+    if without_answer:
+        from tui_eval.commands.vacuous import vacuous
+
+        problems += vacuous(paths, config_file, trust)
+    errors, notes = _print(problems)
+    cases = sum(len(suite.cases) for suite in loaded)
+    files = sum(1 for suite in loaded if suite.path)
+    say(
+        f"{counted(files, 'file')}, {counted(cases, 'case')}: {counted(errors, 'error')}, {counted(notes, 'note')}"
+    )
+    if errors:
+        return EXIT_USAGE
+    return EXIT_OK if cases else EXIT_NOTHING
+
+
+def _print(problems: Sequence[Problem]) -> tuple[int, int]:
+    """Print each problem once; how many errors there are, and how many notes that say different things."""
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    errors = 0
+    for problem in dict.fromkeys(problems):
+        if problem.level == "error":
+            errors += 1
+            say(visible(str(problem), newlines=False))
+            continue
+        same = alike.setdefault((problem.message, problem.cure), [])
+        same.append(problem)
+        if len(same) <= _SHOWN:
+            say(visible(f"{problem} (note)", newlines=False))
+    for same in alike.values():
+        if len(same) > _SHOWN:
+            more = f"{same[0].message} (note): {len(same) - _SHOWN:,} more places"
+            say(visible(more, newlines=False))
+    return errors, len(alike)
+
+
+def _idle(loaded: Sequence[Suite]) -> Iterator[Problem]:
+    """A note for all that cannot fail, and for files that hold no case."""
+    for suite in loaded:
+        if not suite.cases and not suite.problems:
+            yield Problem(suite.path, 0, "", "holds no case: nothing of it runs", level="note")
+        for case, part in vacuity.distinct(suite.cases):
+            path = case.file or case.suite
+            yield Problem(path, part.line or case.line, part.key, part.message, part.cure, level="note")

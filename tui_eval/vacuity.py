@@ -1,0 +1,363 @@
+"""Whether a case, or an attempt that passed, asserted anything that could have failed.
+
+Verdicts are not changed by it: a format's own tool lets such a case pass, and so do we. It is what `check`
+notes, what the run counts (`1 asserted nothing`), and what is kept with an attempt for whoever shows it.
+
+Only what holds for every answer counts here; an assertion that is merely weak (`not-contains: sorry`) is
+`check --vacuous`'s to find, by asking an agent that answers nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.model import Assertion, Attempt, Case, Verdict
+
+NOTHING = "nothing is asserted: it passes whatever is answered"
+_ASSERT_SET = "assert-set"
+
+# Types that score from 0 to 1 and pass where the score is not below the threshold.
+_SCORED = frozenset(
+    ("rouge-n", "bleu", "gleu", "meteor", "g-eval", "answer-relevance", "context-recall", "context-relevance",
+     "context-faithfulness", "conversation-relevance", "tool-call-f1", "perplexity-score")
+)  # fmt: skip
+# Their score may be negative, so that even a threshold of 0 can be missed.
+_SCRIPTED = frozenset(("javascript", "python", "ruby", "webhook", "similar", "similar:cosine", "similar:dot"))
+_ALL_OF = frozenset(("contains-all", "icontains-all"))
+_ANY_OF = frozenset(("contains-any", "icontains-any"))
+_AT_LEAST = frozenset(("word-count", "trajectory:step-count", "trajectory:tool-used"))
+_ALWAYS_TRUE = {
+    "javascript": re.compile(r"true|[1-9]\d*|\s*return\s+true\s*;?\s*"),
+    "python": re.compile(r"True|[1-9]\d*|return\s+True"),
+}
+_ANCHORS = re.compile(r"[\^$]|\\[bB]|\(\?")
+_BY_THRESHOLD = frozenset(("latency", "cost", "perplexity", "perplexity-score"))
+_CSV_THRESHOLD = 0.75
+_LIMITS = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
+_JSON_TYPES = frozenset(("null", "boolean", "object", "array", "number", "string", "integer"))
+_SPANS = frozenset(("trace-error-spans", "trace-span-duration"))
+_BOUNDED = frozenset(("cost", "latency", "max_tool_calls", *_LIMITS))
+_NO_VERIFICATION = "no verification"
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Something of a case that cannot fail, or that is not read as it looks; `line` 0: the case's own."""
+
+    line: int
+    key: str
+    message: str
+    cure: str = ""
+
+
+def assertions_of(case: Case) -> list[Assertion]:
+    """Those of the turns in order, then those about the whole conversation."""
+    return [*(one for turn in case.turns for one in turn.assertions), *case.assertions]
+
+
+def idle_parts(case: Case) -> list[Idle]:
+    """Everything in a case that cannot fail, the case itself where nothing in it can, in its order."""
+    found: list[Idle] = []
+    if case.required < 1:
+        found.append(Idle(0, "attempts", "asks for no attempt to pass: it cannot fail"))
+    threshold = case.threshold
+    if _sums_up(case) and threshold is not None and threshold <= 0 and not _live(case):
+        message = f"a threshold of {threshold:g} is reached whatever fails"
+        found.append(Idle(0, "threshold", message, "give a threshold above 0, or none"))
+    given = assertions_of(case)
+    for place, assertion in enumerate(given):
+        why = _why_set(place, given) if assertion.type == _ASSERT_SET else _why(assertion)
+        if why:
+            found.append(Idle(assertion.line, assertion.type, *why))
+        elif misread := _misread(assertion):
+            found.append(Idle(assertion.line, assertion.type, *misread))
+    if _free(case):
+        found += [
+            Idle(one.line, one.type, *_NO_COST) for one in given if one.type == "cost" and not _why(one)
+        ]
+    rtol = (case.comparison or {}).get("rtol")
+    if case.format == "nao" and isinstance(rtol, int | float) and rtol >= 1:
+        message = f"a relative tolerance of {rtol:g} takes 0 for every number"
+        found.append(Idle(0, "comparison.rtol", message, "give a small one, as 1e-5"))
+    bare = not given and not _broken(case) and not case.options.get("assertScoringFunction")
+    if bare or (not _live(case) and not found):
+        found.insert(0, Idle(0, "", NOTHING, "say what is expected of the answer"))
+    return found
+
+
+def asserts_nothing(case: Case) -> bool:
+    """Whether nothing that a case says can fail, whatever an agent answers."""
+    return case.required < 1 or not _live(case)
+
+
+def asserted_nothing(case: Case, attempt: Attempt) -> bool:
+    """Whether no verdict of an attempt could have been another one: because nothing of the case can fail, or
+    because the agent reports nothing of what a limit is set to (costs, tokens, guardrails)."""
+    if case.required < 1:
+        return True
+    live = _live(case)
+    if not live:
+        return True
+    if live == ["assertScoringFunction"]:
+        return False
+    return not any(
+        verdict.type in live and verdict.type != _ASSERT_SET and not _unreported(verdict, attempt)
+        for verdict in attempt.verdicts
+    )
+
+
+def _live(case: Case) -> list[str]:
+    """The types of what can fail in a case."""
+    own = ["assertScoringFunction"] if case.options.get("assertScoringFunction") else []
+    if _broken(case):
+        return ["suite"]
+    given = assertions_of(case)
+    if _sums_up(case) and case.threshold is not None and case.threshold <= 0:
+        return own + [one.type for one in given if one.type.removeprefix("not-") in _SCRIPTED]
+    idle_sets = {
+        place for place, one in enumerate(given) if one.type == _ASSERT_SET and _why_set(place, given)
+    }
+    free = _free(case)
+    live = [
+        one.type
+        for one in given
+        if one.type != _ASSERT_SET
+        and one.set not in idle_sets
+        and not _why(one)
+        and not (free and one.type == "cost")
+    ]
+    if not live and _sums_up(case) and (case.threshold or 0) > 0 and not any(map(_counts, given)):
+        return own + [one.type for one in given]  # nothing adds up to a threshold above 0: it always fails
+    return own + live
+
+
+def _broken(case: Case) -> bool:
+    """Whether something in the case could not be read, so that it never passes."""
+    return any(problem.level == "error" for problem in case.problems)
+
+
+def _counts(assertion: Assertion) -> bool:
+    return assertion.weight is None or assertion.weight > 0
+
+
+def _sums_up(case: Case) -> bool:
+    return case.format == "promptfoo"
+
+
+def _free(case: Case) -> bool:
+    """Whether the case's provider says a cost of 0 for everything."""
+    named = case.provider if isinstance(case.provider, str) else case.agent
+    if isinstance(case.provider, dict):
+        named = case.provider.get("id")
+    return case.format == "promptfoo" and named == "echo"
+
+
+_NO_COST = (
+    "never fails here: the agent reports no costs",
+    "ask an agent that reports them, or give prices under `prices:` in tui_eval.yaml",
+)
+
+
+def _unreported(verdict: Verdict, attempt: Attempt) -> bool:
+    """Whether a verdict rests on what the agent does not report, and so could not fail."""
+    kind = verdict.type
+    if kind == "cost":
+        return verdict.actual == 0 and _nothing_used(attempt)
+    if kind == "guardrails":
+        return verdict.passed is True and not verdict.actual
+    if kind in _LIMITS:
+        usage = attempt.usage
+        return verdict.actual == 0 and (usage is None or getattr(usage, _LIMITS[kind]) is None)
+    if kind in _SPANS:
+        return verdict.passed is True and not (attempt.trace and attempt.trace.spans)
+    return kind == "sql" and verdict.passed is True and attempt.message == _NO_VERIFICATION
+
+
+def _nothing_used(attempt: Attempt) -> bool:
+    """Whether the agent paid for nothing: no tokens were counted, so that 0 USD is no price."""
+    usage = attempt.usage
+    return not attempt.cost and (usage is None or not (usage.input_tokens or usage.output_tokens))
+
+
+def _why_set(place: int, given: Sequence[Assertion]) -> tuple[str, str] | None:
+    """Why a set cannot fail; None where it can."""
+    assertion = given[place]
+    members = [one for one in given if one.set == place]
+    if not members:
+        return "an empty set: it passes whatever is answered", "list assertions under assert"
+    if assertion.threshold is not None and assertion.threshold <= 0:
+        if any(one.type.removeprefix("not-") in _SCRIPTED for one in members):
+            return None
+        return (
+            f"a threshold of {assertion.threshold:g} is reached whatever fails in the set",
+            "give a threshold above 0, or none",
+        )
+    return None
+
+
+def _why(assertion: Assertion) -> tuple[str, str] | None:
+    """Why an assertion holds for every answer, and the cure; None where it can fail."""
+    if assertion.weight == 0:
+        return "a weight of 0 never fails", "give a weight above 0, or none; the score alone is kept"
+    kind, inverse = assertion.type, False
+    if kind.startswith("not-"):
+        kind, inverse = kind[4:], True
+    value = assertion.value
+    check = _INVERTED.get(kind) if inverse else _PLAIN.get(kind)
+    message = check(value) if check is not None else None
+    if message is None:
+        message = _by_threshold(kind, inverse, assertion.threshold)
+    limit = assertion.threshold if kind in ("cost", "latency") else value
+    if kind in _BOUNDED and not inverse and isinstance(limit, float) and limit == math.inf:
+        message = "a limit without end is never exceeded"
+    return None if message is None else (message, "say what the answer must hold")
+
+
+def _by_threshold(kind: str, inverse: bool, threshold: float | None) -> str | None:
+    if threshold is None:
+        free = kind == "perplexity-score" or (kind == "perplexity" and not inverse)
+        return "never fails without a threshold" if free else None
+    if kind in _SCORED and not inverse and threshold <= 0:
+        return f"a threshold of {threshold:g} is reached by every answer"
+    return None
+
+
+def _empty(value: Any) -> str | None:
+    if isinstance(value, list) and not value:
+        return "an empty list asks for nothing: it passes whatever is answered"
+    if isinstance(value, str) and value and not value.strip(" \t\r\n,"):
+        return "a list without texts asks for nothing: it passes whatever is answered"
+    return None
+
+
+def _all_empty(value: Any) -> str | None:
+    if isinstance(value, list) and value and all(item == "" for item in value):
+        return "every text holds an empty one: it passes whatever is answered"
+    return _empty(value)
+
+
+def _any_empty(value: Any) -> str | None:
+    if isinstance(value, list) and any(item == "" for item in value):
+        return "every text holds an empty one: it passes whatever is answered"
+    return None
+
+
+def _least_nothing(value: Any) -> str | None:
+    if not isinstance(value, dict) or value.get("max") is not None:
+        return None
+    least = value.get("min")
+    if isinstance(least, int | float) and not isinstance(least, bool) and least <= 0:
+        return f"a least number of {least:g} is always reached"
+    return None
+
+
+def _any_count(value: Any) -> str | None:
+    if isinstance(value, dict) and value.get("min") is None and value.get("max") is None:
+        return "asks for no number of spans: every number passes"
+    return _least_nothing(value)
+
+
+def _empty_text(value: Any) -> str | None:
+    return "every text holds an empty one: it passes whatever is answered" if value == "" else None
+
+
+def _every_text(value: Any) -> str | None:
+    """Why a pattern is found in every text: it can match nothing at all, anywhere."""
+    if not isinstance(value, str) or "{{" in value or value.startswith("file://") or len(value) > 200:
+        return None
+    if _ANCHORS.search(value):
+        return None
+    try:
+        found = re.compile(value).fullmatch("") is not None
+    except (re.error, RecursionError, OverflowError):
+        return None
+    return "the pattern is found in every text" if found else None
+
+
+def _constant(kind: str) -> Any:
+    def check(value: Any) -> str | None:
+        if isinstance(value, str) and _ALWAYS_TRUE[kind].fullmatch(value.strip()):
+            return "is true whatever is answered"
+        return None
+
+    return check
+
+
+def _wide(value: Any) -> str | None:
+    return "a share of 100 % is never exceeded" if _share(value) >= 100 else None
+
+
+_DATA = ("enum", "const", "default", "examples")
+
+
+def _unknown_type(value: Any) -> str | None:
+    """What a schema calls a type and is none: no text conforms to it, so none can break the rule."""
+    if isinstance(value, dict):
+        named = value.get("type")
+        for kind in named if isinstance(named, list) else [named]:
+            if isinstance(kind, str) and kind not in _JSON_TYPES:
+                return f"the schema's type {kind[:40]!r} is none of JSON's: nothing is compared with it"
+        parts = [part for key, part in value.items() if key not in _DATA]
+    else:
+        parts = value if isinstance(value, list) else []
+    return next((why for part in parts if (why := _unknown_type(part))), None)
+
+
+def _share(value: Any) -> float:
+    share = value.get("max_percentage") if isinstance(value, dict) else None
+    return float(share) if isinstance(share, int | float) and "max_count" not in value else 0.0
+
+
+_PLAIN: dict[str, Any] = {
+    **dict.fromkeys(_ALL_OF, _all_empty),
+    **dict.fromkeys(_ANY_OF, _any_empty),
+    **dict.fromkeys(_AT_LEAST, _least_nothing),
+    "trace-span-count": _any_count,
+    "regex": _every_text,
+    "javascript": _constant("javascript"),
+    "python": _constant("python"),
+    "trace-error-spans": _wide,
+    "should_contain": _empty_text,
+    "keywords": _empty_text,
+}
+"""What makes an assertion hold for every answer, by its type."""
+_INVERTED: dict[str, Any] = {
+    **dict.fromkeys(_ANY_OF, _empty),
+    "is-json": _unknown_type,
+    "contains-json": _unknown_type,
+}
+"""The same under promptfoo's `not-`."""
+
+
+def _misread(assertion: Assertion) -> tuple[str, str] | None:
+    """Why an assertion is not read as it looks: in a CSV cell only a number in brackets is a limit."""
+    kind = assertion.type.removeprefix("not-")
+    value = assertion.value
+    if kind not in _BY_THRESHOLD or assertion.threshold != _CSV_THRESHOLD or value is UNSET:
+        return None
+    try:
+        float(str(value))
+    except ValueError:
+        return None
+    unit = {"latency": " ms", "cost": " USD"}.get(kind, "")
+    return (
+        f"{value} is not read as the limit: promptfoo takes {_CSV_THRESHOLD:g}{unit}",
+        f"write {assertion.type}({value})",
+    )
+
+
+def distinct(cases: Iterable[Case]) -> Iterator[tuple[Case, Idle]]:
+    """What cannot fail in any of the cases, each place once: a test's columns share its assertions."""
+    seen: set[tuple[str, int, Idle]] = set()
+    for case in cases:
+        for part in idle_parts(case):
+            place = (case.file or case.suite, part.line or case.line, part)
+            if place not in seen:
+                seen.add(place)
+                yield case, part
