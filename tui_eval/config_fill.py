@@ -115,9 +115,31 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
         path = os.path.abspath(roots[0] / path)
         if not any(inside(root, Path(path)) for root in roots):
             trust.require(f"read {path} ({place})")
+    outside = _links(Path(path), roots, trust, place) if path and spec.type == "files" else []
     if url and secret_values({"url": url}) and not is_loopback(url):
         trust.require(f"send a secret ({place}.url) to {host_of(url)}")
-    return msgspec.structs.replace(spec, path=path, url=url)
+    return msgspec.structs.replace(spec, path=path, url=url, outside=outside)
+
+
+def _links(folder: Path, roots: Sequence[Path], trust: Trust, place: str) -> list[str]:
+    """What links in a folder lead to: files of the project, others where they may be read.
+
+    Raises:
+        NeedsTrust: one leads out of the project, in a folder that is not trusted.
+    """
+    found: list[str] = []
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return found
+    for entry in entries:
+        if not entry.is_symlink():
+            continue
+        target = Path(os.path.realpath(entry.path))
+        if not any(inside(root, target) for root in roots):
+            trust.require(f"read {target} ({place}: the link {entry.name})")
+        found.append(str(target))
+    return found
 
 
 def known_secrets(config: Config) -> list[str]:

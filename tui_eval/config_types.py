@@ -49,13 +49,15 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
 
 
 class DatabaseSpec(msgspec.Struct, omit_defaults=True):
-    """One entry of `databases:`; `path` is absolute (for `postgres`, `url`)."""
+    """One entry of `databases:`; `path` is absolute (for `postgres`, `url`). `outside` are the files that links in
+    a folder of type `files` lead to and that may be read though they lie outside of it."""
 
     name: str
     type: str
     path: str = ""
     url: str = ""
     line: int = 0
+    outside: list[str] = []
 
 
 class SuiteRule(msgspec.Struct, omit_defaults=True):

@@ -15,7 +15,7 @@ from tui_eval.frames.sql import SqlError, execute
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(SqlError, match=r"install tui-eval\[postgres\]"):
+    with pytest.raises(SqlError, match=r"pip install -e "):
         execute(DatabaseSpec("p", "postgres", url="postgresql://localhost/x"), "SELECT 1")
 
 

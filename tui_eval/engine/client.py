@@ -217,7 +217,8 @@ def _spawn(socket: Path, log: Path) -> subprocess.Popen[bytes]:
         output = open(os.devnull, "wb")  # noqa: SIM115
     with output:
         return subprocess.Popen(
-            [sys.executable, "-m", "tui_eval.engine.process", "--socket", str(socket)],
+            # -P: the project's folder, in which this may run, is no place to import modules from.
+            [sys.executable, "-P", "-m", "tui_eval.engine.process", "--socket", str(socket)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _LOCK_TRIES = 6
 _LOCK_PAUSE = 0.15
+_STEPS = 10_000
+"""Instructions of SQLite's machine after which the time is looked at."""
+_WILD = re.compile(r"[*?\[]")
 _CLOSED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -38,6 +41,10 @@ class NoDatabase(SqlError):
     """The database could not be opened or holds nothing; one clear line that names it."""
 
 
+class TooLate(SqlError):
+    """The time was up before the tables were loaded."""
+
+
 def one_line(problem: BaseException | str) -> str:
     """The first line of a database's error, without the picture of where it happened."""
     lines = [line.strip() for line in str(problem).strip().splitlines() if line.strip()]
@@ -45,10 +52,16 @@ def one_line(problem: BaseException | str) -> str:
 
 
 @contextlib.contextmanager
-def opened(database: DatabaseSpec, sql: str | None, memory_mb: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A locked DuckDB connection holding the database; `sql` tells which tables are needed.
+def opened(
+    database: DatabaseSpec, sql: str | None, memory_mb: int, end: float
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A locked DuckDB connection holding the database; `sql` tells which tables are needed, `end` (of
+    `time.monotonic`) until when they must be loaded.
+
+    Only for the process that may be killed (`sql_worker`): what a project's file makes a library do is not known.
 
     Raises:
+        TooLate: the time is up.
         NoDatabase: it does not exist, cannot be opened, or its type is unknown.
     """
     if database.type == "duckdb":
@@ -66,7 +79,7 @@ def opened(database: DatabaseSpec, sql: str | None, memory_mb: int) -> Iterator[
     connection = duckdb.connect(":memory:", config={"memory_limit": f"{memory_mb}MB", **_CLOSED})
     try:
         if database.type == "sqlite":
-            _load_sqlite(connection, database, path, sql)
+            _load_sqlite(connection, database, path, sql, end)
         else:
             _load_files(connection, database, path)
         connection.execute("SET enable_external_access = false")
@@ -115,7 +128,7 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
             try:
                 shutil.copyfile(path, copy)
                 wal = path.with_name(path.name + ".wal")
-                if wal.exists():
+                if wal.is_file() and not wal.is_symlink():
                     shutil.copyfile(wal, copy.with_name(copy.name + ".wal"))
                     duckdb.connect(str(copy)).close()  # a copy may take in its write-ahead log
                 connection = duckdb.connect(str(copy), read_only=True, config=dict(config))
@@ -150,12 +163,20 @@ def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, f
     }
     files = sorted(folder.iterdir()) if folder.is_dir() else [folder]
     loaded = 0
+    within = (folder if folder.is_dir() else folder.parent).resolve()
     for file in files:
         reader = readers.get(file.suffix.lower())
         if reader is None or not file.is_file():
             continue
+        real = file.resolve()
+        if not real.is_relative_to(within) and str(real) not in database.outside:
+            raise NoDatabase(
+                f"database {database.name!r}: {file.name} is a link that leads out of the folder: it is not read"
+            )
         try:
-            connection.execute(f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}(?)", [str(file)])
+            # A name is one file, also where it has characters that DuckDB would take for a pattern.
+            name = _WILD.sub(lambda found: f"[{found[0]}]", str(real))
+            connection.execute(f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}(?)", [name])
         except duckdb.Error as problem:
             raise NoDatabase(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
         loaded += 1
@@ -164,9 +185,16 @@ def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, f
 
 
 def _load_sqlite(
-    connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, path: Path, sql: str | None
+    connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, path: Path, sql: str | None, end: float
 ) -> None:
     import duckdb
+
+    late = False
+
+    def over() -> bool:
+        nonlocal late
+        late = time.monotonic() > end
+        return late
 
     try:
         wanted = {name.lower() for name in connection.get_table_names(sql)} if sql else None
@@ -174,6 +202,8 @@ def _load_sqlite(
         wanted = None
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as source:
+            source.set_progress_handler(over, _STEPS)
+            source.execute("PRAGMA trusted_schema = OFF")
             source.text_factory = lambda data: data.decode("utf-8", "replace")
             names = [
                 row[0]
@@ -185,6 +215,8 @@ def _load_sqlite(
                 if wanted is None or name.lower() in wanted:
                     _load_table(connection, source, name)
     except sqlite3.Error as problem:
+        if late:
+            raise TooLate from None
         raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
     except duckdb.Error as problem:
         raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None

@@ -90,7 +90,16 @@ class Beginning(SuitesReading):
         return ""
 
     def _init(self, case_format: str, options: list[str]) -> str:
-        command = [sys.executable, "-m", "tui_eval", "init", str(self.state.root), "--format", case_format]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "tui_eval",
+            "init",
+            str(self.state.root),
+            "--format",
+            case_format,
+        ]
         done = subprocess.run(
             [*command, *options],
             capture_output=True,

@@ -1,0 +1,184 @@
+"""Processes that open and query databases, kept for the next question, and killed when one takes too long."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tui_eval.config import DatabaseSpec
+from tui_eval.frames.databases import NoDatabase, SqlError, one_line
+from tui_eval.frames.sql_worker import Answered, Asked, framed
+
+if TYPE_CHECKING:
+    import polars
+
+_GRACE = 3.0
+"""Seconds that a process may take beyond a query's time to say so itself; after that it is killed."""
+_START = 60.0
+"""Seconds for a process to be there and have its libraries."""
+_KEPT = 4
+_HEAD = 8
+_LOOK_MS = 20
+
+
+def ask(
+    database: DatabaseSpec, sql: str | None, timeout: float, memory_mb: int, cancel: threading.Event | None
+) -> Answered:
+    """Have a query answered, or without one the tables told. Blocks: call it in a thread.
+
+    Raises:
+        SqlError: one clear line.
+    """
+    if cancel is not None and cancel.is_set():
+        raise SqlError("cancelled")
+    try:
+        worker = _taken()
+    except OSError as error:
+        raise SqlError(f"no process for SQL can be started: {one_line(error)}") from None
+    try:
+        said = worker.ask(Asked(database, sql, timeout, memory_mb), cancel)
+    except BaseException:
+        worker.kill()
+        raise
+    _give_back(worker)
+    if said.error:
+        raise (NoDatabase if said.no_database else SqlError)(said.error)
+    return said
+
+
+def frame_of(said: Answered) -> polars.DataFrame:
+    """The rows of an answer.
+
+    Raises:
+        SqlError: they cannot be read.
+    """
+    import polars as pl
+
+    try:
+        return pl.read_ipc(said.data)
+    except BaseException as problem:
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        raise SqlError(f"the rows could not be read: {one_line(problem)}") from None
+
+
+class _Worker:
+    """One process, asked by one thread at a time."""
+
+    def __init__(self) -> None:
+        # -P: the folder that the program was started in is no place to import modules from. A session of its
+        # own, so that Ctrl-C is the engine's alone.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tui_eval.frames.sql_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._fresh = True
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, asked: Asked, cancel: threading.Event | None) -> Answered:
+        """The answer to a question.
+
+        Raises:
+            SqlError: its time is up, it is cancelled, or the process ended.
+        """
+        end = time.monotonic() + asked.timeout + _GRACE + (_START if self._fresh else 0)
+        late = f"the query took longer than {asked.timeout:g} s"
+        lost = (
+            f"the process that executed the query ended: the query needs more than {asked.memory_mb} MB of "
+            f"memory, or database {asked.database.name!r} is damaged"
+        )
+        largest = 4 * asked.memory_mb * 1024 * 1024
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(framed(msgspec.msgpack.encode(asked)))
+        except OSError:
+            raise SqlError(lost) from None
+        head = self._read(_HEAD, end, cancel, late, lost)
+        length = int.from_bytes(head, "big")
+        if length > largest:
+            raise SqlError(f"the rows need more than {asked.memory_mb} MB of memory")
+        body = self._read(length, end, cancel, late, lost)
+        self._fresh = False
+        try:
+            return msgspec.msgpack.decode(body, type=Answered)
+        except msgspec.MsgspecError:
+            raise SqlError(lost) from None
+
+    def _read(
+        self, length: int, end: float, cancel: threading.Event | None, late: str, lost: str
+    ) -> bytearray:
+        assert self._process.stdout is not None
+        handle = self._process.stdout.fileno()
+        there = select.poll()
+        there.register(handle, select.POLLIN | select.POLLHUP)
+        found = bytearray()
+        while len(found) < length:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise SqlError(late)
+            if cancel is not None and cancel.is_set():
+                raise SqlError("cancelled")
+            if not there.poll(left * 1000 if cancel is None else min(left * 1000, _LOOK_MS)):
+                continue
+            piece = os.read(handle, min(length - len(found), 1 << 20))
+            if not piece:
+                raise SqlError(lost)
+            found += piece
+        return found
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+_lock = threading.Lock()
+_idle: list[_Worker] = []
+
+
+def _taken() -> _Worker:
+    """A process that waits, else a new one."""
+    while True:
+        with _lock:
+            worker = _idle.pop() if _idle else None
+        if worker is None:
+            return _Worker()
+        if worker.alive:
+            return worker
+        worker.kill()
+
+
+def _give_back(worker: _Worker) -> None:
+    with _lock:
+        if len(_idle) < _KEPT:
+            _idle.append(worker)
+            return
+    worker.kill()
+
+
+@atexit.register
+def _end() -> None:
+    with _lock:
+        waiting, _idle[:] = _idle[:], []
+    for worker in waiting:
+        worker.kill()

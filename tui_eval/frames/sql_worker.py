@@ -1,0 +1,334 @@
+"""The process in which databases of a project are opened, loaded and queried: `python -m tui_eval.frames.sql_worker`.
+
+A project's database is not to be believed: a view of SQLite can be without end, a file can be made to bring a
+library down. Requests come one at a time on stdin, answers leave on stdout, each a length and MessagePack. The
+process ends when stdin does, whatever it is doing then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import queue
+import resource
+import struct
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from tui_eval.config import DatabaseSpec
+from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line, opened, quoted
+from tui_eval.frames.sql_result import SqlResult
+
+if TYPE_CHECKING:
+    import duckdb
+
+_LENGTH = struct.Struct(">Q")
+_BESIDE = 512 * 1024 * 1024
+"""Bytes of address space beside twice the memory that a query may have: rows are held once as they come from
+SQLite, once as DuckDB's."""
+
+
+class Asked(msgspec.Struct):
+    """A request. Without `sql` the tables and their columns are asked for. `timeout` in seconds, for opening,
+    loading and the query together."""
+
+    database: DatabaseSpec
+    sql: str | None
+    timeout: float
+    memory_mb: int
+
+
+class Answered(msgspec.Struct):
+    """An answer: an `error` (of the database: `no_database`), a `text`, or a result whose frame is `data` (Arrow
+    IPC)."""
+
+    error: str = ""
+    no_database: bool = False
+    text: str = ""
+    columns: list[str] = []
+    types: dict[str, str] = {}
+    ordered: bool = False
+    order_columns: list[str] = []
+    data: bytes = b""
+
+
+def read_message(stream: BinaryIO) -> bytes | None:
+    """The next message; None at the end of the stream."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    body = stream.read(length)
+    return body if len(body) == length else None
+
+
+def framed(body: bytes) -> bytes:
+    """A message with its length before it."""
+    return _LENGTH.pack(len(body)) + body
+
+
+def answer(asked: Asked) -> Answered:
+    """What came of a request; never raises."""
+    try:
+        with _memory(asked.memory_mb):
+            end = time.monotonic() + asked.timeout
+            if asked.sql is None:
+                return Answered(text=_schema_text(asked.database, asked.memory_mb, end, asked.timeout))
+            result = _execute(asked.database, asked.sql, asked.memory_mb, end, asked.timeout)
+            data = io.BytesIO()
+            result.frame.write_ipc(data, compression="uncompressed")
+            return Answered(
+                columns=result.columns,
+                types=result.types,
+                ordered=result.ordered,
+                order_columns=list(result.order_columns),
+                data=data.getvalue(),
+            )
+    except TooLate:
+        return Answered(
+            error=f"the query took longer than {asked.timeout:g} s, loading the tables and views that it names"
+        )
+    except NoDatabase as problem:
+        return Answered(error=str(problem), no_database=True)
+    except SqlError as problem:
+        return Answered(error=str(problem))
+    except MemoryError:
+        return Answered(error=f"the query needs more than {asked.memory_mb} MB of memory")
+    except BaseException as problem:  # Polars panics with one that is no Exception
+        return Answered(error=f"the rows could not be read: {one_line(problem)}")
+
+
+@contextlib.contextmanager
+def _memory(memory_mb: int):
+    """Bound what this process may hold while a request is answered; where that cannot be (macOS), the time is."""
+    old = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open("/proc/self/statm", encoding="ascii") as file:
+            held = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (held + 2 * memory_mb * 1024 * 1024 + _BESIDE, old[1]))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_AS, old)
+
+
+def _execute(database: DatabaseSpec, sql: str, memory_mb: int, end: float, timeout: float) -> SqlResult:
+    import duckdb
+
+    query = only_a_select(sql)
+    with opened(database, query, memory_mb, end) as connection, _Watch(connection, end, timeout) as watch:
+        try:
+            return _run(connection, query)
+        except duckdb.InterruptException:
+            raise SqlError(watch.reason or "the query was interrupted") from None
+        except duckdb.OutOfMemoryException:
+            raise SqlError(f"the query needs more than {memory_mb} MB of memory") from None
+        except duckdb.Error as problem:
+            raise SqlError(watch.reason or one_line(problem)) from None
+
+
+def _schema_text(database: DatabaseSpec, memory_mb: int, end: float, timeout: float) -> str:
+    import duckdb
+
+    with opened(database, None, memory_mb, end) as connection, _Watch(connection, end, timeout) as watch:
+        try:
+            found = connection.execute(
+                "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() "
+                "WHERE NOT internal ORDER BY schema_name, table_name, column_index"
+            ).fetchall()
+        except duckdb.Error as problem:
+            raise SqlError(watch.reason or one_line(problem)) from None
+    tables: dict[str, list[str]] = {}
+    for schema, table, column, kind in found:
+        name = table if schema == "main" else f"{schema}.{table}"
+        tables.setdefault(name, []).append(f"{_bare(column)} {kind}")
+    return "\n".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
+
+
+_HELD = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "HUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", '"NULL"',
+}  # fmt: skip
+
+
+def only_a_select(sql: str, strict: bool = True) -> str:
+    """The statement, if it is one SELECT; not `strict`: or of a dialect that is not DuckDB's.
+
+    Raises:
+        SqlError: it is another, or several.
+    """
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as problem:
+        if not strict:
+            return sql  # another dialect; the server itself refuses writes
+        raise SqlError(one_line(problem)) from None
+    if len(statements) != 1:
+        raise SqlError("there is no SQL statement" if not statements else "only one SQL statement is allowed")
+    kind = statements[0].type
+    if kind == duckdb.StatementType.MULTI:
+        raise SqlError("PIVOT over unknown columns is several statements; name its values with IN (…)")
+    if kind != duckdb.StatementType.SELECT:
+        raise SqlError(f"only SELECT is allowed, not {str(kind).rsplit('.', 1)[-1]}")
+    return statements[0].query.strip().rstrip(";").rstrip()
+
+
+class _Watch:
+    """Interrupts a connection's query when its time is up."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, end: float, timeout: float) -> None:
+        self.reason = ""
+        self._connection, self._end, self._timeout = connection, end, timeout
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="sql-limit", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        if self._done.wait(max(0.0, self._end - time.monotonic())):
+            return
+        self.reason = f"the query took longer than {self._timeout:g} s"
+        while True:
+            self._connection.interrupt()  # again and again: the query may not have begun
+            if self._done.wait(0.02):
+                return
+
+
+def _run(connection: duckdb.DuckDBPyConnection, query: str) -> SqlResult:
+    import polars as pl
+
+    relation = connection.sql(query)
+    if relation is None:
+        raise SqlError("the statement gives no rows")
+    types = [str(kind) for kind in relation.types]
+    names = _distinct(relation.columns)
+    if any(not _held(kind) for kind in types):
+        inner = ", ".join(f"c{index}" for index in range(len(names)))
+        shown = ", ".join(_shown(f"c{index}", kind) for index, kind in enumerate(types))
+        relation = connection.sql(f"SELECT {shown} FROM (\n{query}\n) AS q({inner})")
+    frame = pl.DataFrame(relation)
+    frame.columns = names
+    ordered, order_columns = _order(connection, query, names)
+    return SqlResult(names, frame, ordered, dict(zip(names, types, strict=True)), order_columns)
+
+
+def _held(kind: str) -> bool:
+    return kind in _HELD or (kind.startswith("DECIMAL(") and kind.endswith(")"))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    taken: set[str] = set()
+    made: list[str] = []
+    for name in names:
+        number, fresh = 1, name
+        while fresh in taken:
+            fresh, number = f"{name}_{number}", number + 1
+        taken.add(fresh)
+        made.append(fresh)
+    return made
+
+
+def _shown(column: str, kind: str) -> str:
+    """A column as a frame can hold it, temporal ones in the spelling of nao's API."""
+    if _held(kind):
+        return column
+    text = f"CAST({column} AS VARCHAR)"
+    if kind == "DATE":
+        return f"CASE WHEN isfinite({column}) THEN {text} || 'T00:00:00' ELSE {text} END"
+    if kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
+        return f"replace({text}, ' ', 'T')"
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        utc = f"replace(CAST(make_timestamp(epoch_us({column})) AS VARCHAR), ' ', 'T') || '+00:00'"
+        return f"CASE WHEN isfinite({column}) THEN {utc} ELSE {text} END"
+    return text
+
+
+def _order(
+    connection: duckdb.DuckDBPyConnection, query: str, names: list[str]
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the statement has a top-level ORDER BY, and which result columns it names."""
+    import duckdb
+
+    try:
+        row = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
+        tree = json.loads(row[0]) if row else {}
+        node = tree["statements"][0]["node"]
+        while node.get("type") == "CTE_NODE":
+            node = node["child"]
+        orders = [
+            order
+            for modifier in node.get("modifiers", [])
+            if modifier.get("type") == "ORDER_MODIFIER"
+            for order in modifier["orders"]
+        ]
+    except (duckdb.Error, KeyError, IndexError, TypeError, ValueError):
+        return _order_by_sqlglot(query), ()
+    columns: list[str] = []
+    for order in orders:
+        expression = order.get("expression", {})
+        name: Any = None
+        if expression.get("type") == "COLUMN_REF":
+            name = expression["column_names"][-1]
+        elif expression.get("type") == "VALUE_CONSTANT":
+            literal = expression.get("literal") or expression.get("value") or {}
+            place = str(literal.get("text", literal.get("value", "")))
+            if place.isdigit() and 1 <= int(place) <= len(names):
+                name = names[int(place) - 1]
+        if name not in names:
+            return True, ()
+        columns.append(name)
+    return bool(orders), tuple(columns)
+
+
+def _order_by_sqlglot(query: str) -> bool:
+    try:
+        import sqlglot
+
+        tree = sqlglot.parse_one(query, read="duckdb")
+    except Exception:
+        return False
+    return tree.args.get("order") is not None
+
+
+def _bare(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)
+
+
+def main() -> None:
+    """Answer until stdin ends."""
+    import duckdb  # noqa: F401 - what every request needs, before memory is bounded
+    import polars  # noqa: F401
+
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def listen() -> None:
+        while (message := read_message(sys.stdin.buffer)) is not None:
+            waiting.put(message)
+        os._exit(0)  # whoever asked is gone: whatever is being done is for nobody
+
+    threading.Thread(target=listen, name="requests", daemon=True).start()
+    while True:
+        said = answer(msgspec.msgpack.decode(waiting.get(), type=Asked))
+        out.write(framed(msgspec.msgpack.encode(said)))
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()
