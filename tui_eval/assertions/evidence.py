@@ -84,7 +84,7 @@ class JudgeServices:
     or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores of a
     text's classes by the classifier that a suite names.
     `run_sql(database, query)` runs the expected query; `rows(columns)` gives the agent's answer as
-    rows. `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
+    rows (`CannotJudge`: nothing says what they are). `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
     variables that templates may read. `compares_columns` says that whoever asks will compare the
     columns of a test itself when all have run (promptfoo's select-best, max-score).

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.assertions.evidence import Evidence, Judgement, RowsAnswer
+from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
 from tui_eval.model import Assertion, DataDetails, Verdict
 
@@ -170,7 +170,10 @@ def _no_database(evidence: Evidence) -> str:
 async def _answer(evidence: Evidence, columns: list[str]) -> RowsAnswer | str:
     """The agent's answer as rows, or why it cannot be asked for."""
     if evidence.services.rows is not None:
-        return await evidence.services.rows(columns)
+        try:
+            return await evidence.services.rows(columns)
+        except CannotJudge as why:
+            return str(why)
     reply = evidence.reply()
     if reply is None or (reply.rows is None and not reply.verified):
         return "the agent's answer cannot be had as rows"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from tui_eval.agents.base import Request
-from tui_eval.assertions.evidence import RowsAnswer
+from tui_eval.assertions.evidence import CannotJudge, RowsAnswer
+from tui_eval.engine.extraction import asked_columns, listed, read_answer
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation
 from tui_eval.engine.request import Recorded
@@ -118,34 +120,81 @@ def earlier(
     )
 
 
-def answered(attempt: Attempt, conversation: Conversation) -> tuple[list[Entry], list[Reply]]:
-    """All of a recorded conversation, without what was asked for its rows afterwards.
+class Answered(NamedTuple):
+    """A recorded conversation: what is judged of it, and the turns that asked for its rows afterwards."""
+
+    entries: list[Entry]
+    replies: list[Reply]
+    extra_entries: list[Entry]
+    extra_replies: list[Reply]
+
+
+def answered(attempt: Attempt, conversation: Conversation, case_format: str) -> Answered:
+    """All of a recorded conversation.
 
     Raises:
-        CannotContinue: there is no answer to judge.
+        CannotContinue: there is no answer to judge, or none to the last turn of the case as it is now.
     """
     last = conversation.requests[-1].turn
-    replies = [reply for reply in attempt.replies if reply.turn <= last]
+    extra = _extra_turns(attempt)
+    replies = [reply for reply in attempt.replies if reply.turn <= last and reply.turn not in extra]
     if attempt.error is not None or not replies:
         raise CannotContinue(
             f"there is no recorded answer to judge ({attempt.error or attempt.message or 'none came'}): run the "
             "case"
         )
+    by_hand = attempt.message.startswith(BY_HAND)
+    if case_format in _AS_WRITTEN and max(reply.turn for reply in replies) < last and not by_hand:
+        raise CannotContinue(f"the recorded attempt has no answer to turn {last}: run the case")
     entries = [
         entry
         for entry in attempt.transcript
-        if entry.turn <= last and not (entry.kind == "note" and entry.text == JUDGED_AGAIN)
+        if entry.turn <= last
+        and entry.turn not in extra
+        and not (entry.kind == "note" and entry.text == JUDGED_AGAIN)
     ]
-    return entries, replies
+    return Answered(
+        entries,
+        replies,
+        [entry for entry in attempt.transcript if entry.turn in extra],
+        [reply for reply in attempt.replies if reply.turn in extra],
+    )
 
 
-def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer:
-    """The rows that the recorded answer was asked for; nobody can be asked for others."""
-    data = attempt.data
-    if data is None or data.actual is None:
-        return RowsAnswer(error="no rows were recorded with the answer: run the case")
-    if data.columns and sorted(data.columns) != sorted(columns):
-        return RowsAnswer(
-            error=f"the recorded rows were asked for with the columns {', '.join(data.columns)}: run the case"
+def _extra_turns(attempt: Attempt) -> dict[int, str]:
+    """The turns that asked for the answer's rows, each with the columns that it named (empty: a repair)."""
+    found: dict[int, str] = {}
+    for entry in attempt.transcript:
+        if entry.kind == "user" and (columns := asked_columns(entry.text)) is not None:
+            found[entry.turn] = columns
+    return found
+
+
+def was_asked_for_rows(attempt: Attempt) -> bool:
+    """Whether there were turns that asked for the answer's rows."""
+    return bool(_extra_turns(attempt))
+
+
+def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer | None:
+    """The rows that the recorded answer was asked for; nobody can be asked for others. None: it was not
+    asked for any.
+
+    Raises:
+        CannotJudge: they were asked for with other columns, or not all of them were kept.
+    """
+    extra, data = _extra_turns(attempt), attempt.data
+    replies = [reply for reply in attempt.replies if reply.turn in extra]
+    asked = next((text.split(", ") for text in extra.values() if text), None)
+    if asked is None and data is not None and data.actual is not None:
+        asked = data.columns
+    if asked and sorted(asked) != sorted(listed(columns).split(", ")):
+        raise CannotJudge(
+            f"the recorded rows were asked for with the columns {', '.join(asked)}: run the case"
         )
+    if replies:
+        return read_answer(replies[-1], columns)[0]
+    if data is None or data.actual is None:
+        return None
+    if isinstance(kept := data.settings.get("truncated"), dict) and kept.get("actual") != len(data.actual):
+        raise CannotJudge(f"only the first {len(data.actual):,} rows of the answer were kept: run the case")
     return RowsAnswer(rows=data.actual, sql=data.verification_sql)

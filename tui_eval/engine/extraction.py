@@ -21,10 +21,12 @@ PROMPT = (
     "Return the data as an array of rows, where each row is an object with the column names as keys.\n"
     "If you cannot answer, set data to null."
 )
+_REPAIR_BEGINS = "That could not be read: "
 _REPAIR = (
-    "That could not be read: {problem}. Reply with nothing but one JSON object of the form "
+    _REPAIR_BEGINS + "{problem}. Reply with nothing but one JSON object of the form "
     '{{"data": [{{...}}, ...]}} with the columns {columns}, or {{"data": null}}.'
 )
+_ASKED = re.compile(re.escape(PROMPT).replace(r"\{columns\}", "(.*)"), re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 Ask = Callable[[Request], Awaitable[Reply]]
@@ -59,25 +61,41 @@ def verified(reply: Reply) -> RowsAnswer:
     )
 
 
+def asked_columns(text: str) -> str | None:
+    """The columns, as they stand in the prompt, that an extra turn asked for; empty of a repair turn, None of
+    what is no such turn."""
+    found = _ASKED.fullmatch(text)
+    return found[1] if found is not None else "" if text.startswith(_REPAIR_BEGINS) else None
+
+
+def listed(columns: list[str]) -> str:
+    """Columns as the prompt lists them."""
+    return ", ".join(columns)
+
+
 async def extract(ask: Ask, turn: int, columns: list[str]) -> RowsAnswer:
     """Ask for the final answer as rows with these columns; `turn` is the number of the extra turn.
 
     A reply that is not readable after one repair turn is an answer with `rows` None and an error.
     """
-    listed = ", ".join(columns)
-    reply = await ask(Request(turn=turn, text=PROMPT.format(columns=listed), schema=schema(columns)))
-    for last in (False, True):
-        if reply.rows is not None and not reply.verified:
-            return RowsAnswer(rows=reply.rows, source="extraction", columns=columns)
-        rows, problem = read_rows(reply)
-        if problem is None:
-            error = None if rows is not None else "the agent could not answer (data is null)"
-            return RowsAnswer(rows=rows, error=error, source="extraction", columns=columns)
-        if last:
-            break
-        text = _REPAIR.format(problem=problem, columns=listed)
-        reply = await ask(Request(turn=turn + 1, text=text, schema=schema(columns)))
-    return RowsAnswer(error=f"no data returned: the agent's rows could not be read: {problem}")
+    reply = await ask(Request(turn=turn, text=PROMPT.format(columns=listed(columns)), schema=schema(columns)))
+    answer, problem = read_answer(reply, columns)
+    if not problem:
+        return answer
+    text = _REPAIR.format(problem=problem, columns=listed(columns))
+    return read_answer(await ask(Request(turn=turn + 1, text=text, schema=schema(columns))), columns)[0]
+
+
+def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
+    """The answer in the reply to an extra turn, and why it could not be read (empty: it could)."""
+    if reply.rows is not None and not reply.verified:
+        return RowsAnswer(rows=reply.rows, source="extraction", columns=columns), ""
+    rows, problem = read_rows(reply)
+    if problem is not None:
+        told = f"no data returned: the agent's rows could not be read: {problem}"
+        return RowsAnswer(error=told), problem
+    error = None if rows is not None else "the agent could not answer (data is null)"
+    return RowsAnswer(rows=rows, error=error, source="extraction", columns=columns), ""
 
 
 def read_rows(reply: Reply) -> tuple[list[dict[str, Any]] | None, str | None]:

@@ -9,7 +9,14 @@ from typing import Any
 from tui_eval import assertions
 from tui_eval.agents import with_env
 from tui_eval.agents.base import Agent, AgentError, Request
-from tui_eval.assertions.evidence import Evidence, Judgement, JudgeServices, Reports, RowsAnswer
+from tui_eval.assertions.evidence import (
+    CannotJudge,
+    Evidence,
+    Judgement,
+    JudgeServices,
+    Reports,
+    RowsAnswer,
+)
 from tui_eval.engine import continuing
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
@@ -78,7 +85,11 @@ class _Rows:
         self._known: dict[tuple[str, ...], RowsAnswer] = {}
 
     async def of(self, columns: list[str]) -> RowsAnswer:
-        """The rows with these columns."""
+        """The rows with these columns.
+
+        Raises:
+            CannotJudge: nothing says what they are.
+        """
         key = tuple(columns)
         if key not in self._known:
             self._known[key] = await self._found(columns)
@@ -89,18 +100,21 @@ class _Rows:
         last = self.replies[-1] if self.replies else None
         has_rows = last is not None and (last.verified or last.rows is not None)
         if job.judges_only and job.recorded is not None:
-            if last is not None and has_rows:
+            if last is not None and has_rows and not continuing.was_asked_for_rows(job.recorded):
                 return verified(last)
-            return continuing.recorded_rows(job.recorded, columns)
+            answer = continuing.recorded_rows(job.recorded, columns)
+            if answer is None:
+                raise CannotJudge("no rows were recorded with the answer: run the case")
+            return answer
         guide = job.spec is not None and job.spec.extraction == "guide"
         if last is not None and has_rows and not guide:
             return verified(last)
         if ask is None:
-            return RowsAnswer(error="a recorded output has no rows")
+            raise CannotJudge("a recorded output has no rows")
         try:
             return await extract(ask, (last.turn if last else 0) + 1, columns)
         except AgentError as error:
-            return RowsAnswer(error=f"asking for the rows failed: {error}")
+            raise CannotJudge(f"asking for the rows failed: {error}") from None
 
 
 def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgement:

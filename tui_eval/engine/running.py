@@ -149,14 +149,17 @@ class Running:
     async def _judge_again(self, recorded: Attempt, conversation: Conversation, agent: Agent) -> Judgement:
         """The recorded answer with today's assertions; nothing is sent to the agent."""
         try:
-            self.collector.adopt(*continuing.answered(recorded, conversation))
+            answer = continuing.answered(recorded, conversation, self.job.case.format)
         except continuing.CannotContinue as why:
             raise AttemptFailed(str(why)) from None
+        self.collector.adopt(answer.entries, answer.replies)
         self.collector.take(Note(continuing.JUDGED_AGAIN))
         if recorded.message.startswith(continuing.BY_HAND):
             self.by_hand.changes.append(recorded.message.removeprefix(continuing.BY_HAND))
         self._spent_ms = recorded.duration_ms or 0.0
         judgement = await self._judge(conversation, reports_of(agent))
+        # The turns that asked for its rows were no part of the conversation that is judged; they stay.
+        self.collector.adopt(answer.extra_entries, answer.extra_replies)
         keep_masked(judgement, recorded, self.environment.masker)
         return judgement
 

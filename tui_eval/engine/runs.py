@@ -17,6 +17,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.candidates import candidates
 from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.judging_again import Judged, answers_beside, judged_by, planned
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import NothingLeft, choose
@@ -86,15 +87,24 @@ def prepare(
         raise NothingToRun(str(error)) from None
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
-    if request.continue_from is not None:
-        continuing.place(jobs, request.continue_from, store or Store(config.root))
+    judged: list[Judged] = []
+    if request.continue_from is not None and request.continue_from.turn is None:
+        answered = answers_beside(Store(config.root), request.continue_from)
+        judged = [judged_by(jobs, answered, Path(request.continue_from.run).name)]
+        jobs = [judged[0].job]
+    elif request.continue_from is not None:
+        continuing.place(jobs, request.continue_from, Store(config.root))
     check_judge(request, environment)
     linked = request.linked_to
     earlier = recall(environment, config, linked, jobs) if linked is not None else []
     writer = new_writer(store or Store(config.root), config, request, jobs, environment)
+    references: list[list[int]] | None = None
+    if judged:
+        jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.runner.earlier = earlier
-    active.tickets = active.runner.plan()
+    runner = active.runner
+    active.tickets = runner.plan() if references is None else runner.tickets(references)
     writer.flush()  # who opens the run now sees what it will execute
     return active
 

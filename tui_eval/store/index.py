@@ -331,7 +331,8 @@ def _with_those_before(
 ) -> dict[Column, dict[str, CaseSummary]]:
     """Of a run that adds attempts to another, or judges some of its answers again: what its cases have come to
     with it, by column. Of other runs nothing: they stand for themselves."""
-    adds = info.options.get("first_attempt", 1) != 1 or info.options.get("continue_from")
+    given = info.options
+    adds = given.get("first_attempt", 1) != 1 or given.get("continue_from") or given.get("rescores")
     if not info.linked_to or not adds:
         return {}
     from tui_eval.store.linked import family, load_together  # it looks into the index itself

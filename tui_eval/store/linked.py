@@ -3,7 +3,7 @@ run that it builds on. Which runs those are, and what they come to as one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from math import ceil
 from pathlib import Path
@@ -63,6 +63,86 @@ def counting_folders(root: Path, folder: Path, other: Path | None = None) -> lis
     return [folder if name == folder.name else folder.with_name(name) for name in found]
 
 
+class Placed(NamedTuple):
+    """An attempt and the run it is in; attempts' ids are unique within a run only. `instead` names the run
+    and the attempt whose place it takes: it goes on from one of its turns."""
+
+    run_id: str
+    row: AttemptRow
+    instead: tuple[str, int] | None = None
+
+    @property
+    def answer(self) -> str:
+        """The recorded answer that it is, or judges again: `RUN/ATTEMPT` where that was first recorded."""
+        return self.row.judges or answer_name(self.run_id, self.row.id)
+
+    @property
+    def state(self) -> str:
+        """The outcome, or what it is doing: `running`, `waiting`."""
+        state = self.row.outcome or self.row.state
+        return "running" if state == "retrying" else state
+
+
+def answer_name(run_id: str, attempt_ref: int) -> str:
+    """What an answer is called in other runs that judge it."""
+    return f"{run_id}/{attempt_ref}"
+
+
+def generations(runs: Iterable[Sequence[Placed]]) -> list[list[Placed]]:
+    """The attempts of one case and column in runs that are linked, oldest run first, by which of them count
+    together; the last of these lists is what counts now.
+
+    A run that begins at attempt 1 has run the case anew, one that begins later adds to the attempts before. One
+    that goes on from a turn of an attempt stands where that stood. A judgement takes the place of the one before
+    it of the same answer, with the tokens and the cost that the answer had: the agent was asked once. Judgements
+    that were cancelled change nothing, nor do those of answers that are known no more.
+    """
+    found: list[list[Placed]] = []
+    for own in runs:
+        if not own:
+            continue
+        if found and any(one.row.judges for one in own):
+            for one in own:
+                _judge(found, one)
+        elif own[0].instead is not None and (at := _find(found, own[0].instead)) is not None:
+            group, index = at
+            group[index : index + 1] = own
+        elif found and own[0].row.attempt > 1:
+            found[-1].extend(own)
+        else:
+            found.append(list(own))
+    return found
+
+
+def _find(groups: Sequence[list[Placed]], wanted: tuple[str, int]) -> tuple[list[Placed], int] | None:
+    """Where an attempt stands, or what judges its answer by now."""
+    name = answer_name(*wanted)
+    for group in groups:
+        for index, one in enumerate(group):
+            if (one.run_id, one.row.id) == wanted or one.answer == name:
+                return group, index
+    return None
+
+
+def _judge(groups: Sequence[list[Placed]], one: Placed) -> None:
+    """Put a judgement where the one before it of the same answer stands."""
+    if one.row.state == "done" and one.row.outcome not in _JUDGED:
+        return
+    for group in groups:
+        for index, before in enumerate(group):
+            if before.answer == one.answer:
+                old = before.row
+                row = msgspec.structs.replace(
+                    one.row,
+                    input_tokens=old.input_tokens,
+                    output_tokens=old.output_tokens,
+                    cached_tokens=old.cached_tokens,
+                    cost=old.cost,
+                )
+                group[index] = one._replace(row=row)
+                return
+
+
 class Part(NamedTuple):
     """The cases and attempts of a run, its id, and whose place its attempt takes."""
 
@@ -73,8 +153,8 @@ class Part(NamedTuple):
 
 
 def replaced_by(info: RunInfo) -> tuple[str, int] | None:
-    """The run and the attempt in it whose place a run's one attempt takes, since it judges that one again
-    or goes on from one of its turns; None for other runs."""
+    """The run and the attempt in it whose place a run's one attempt takes, since it goes on from one of its
+    turns, or judges that one alone again (as earlier versions did); None for other runs."""
     given = info.options.get("continue_from")
     if not isinstance(given, dict) or not isinstance(given.get("attempt"), int):
         return None
@@ -82,16 +162,14 @@ def replaced_by(info: RunInfo) -> tuple[str, int] | None:
 
 
 def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
-    """What several runs say of each case, oldest run first, as if they were one: a run that begins a case at
-    attempt 1 has run it anew and takes the place of those before, one that begins later adds to them, and an
-    attempt judged again takes the place of what it was. A run in which nothing of a case was judged
-    (cancelled, cut off) changes nothing of it.
+    """What several runs say of each case, oldest run first, as if they were one (`generations`). A run in which
+    nothing of a case was judged (cancelled, cut off) changes nothing of it.
     """
     parts = [Part(*part) for part in parts]
     if len(parts) == 1:
         return summarise_run(parts[0].cases, parts[0].attempts)
     rows: dict[tuple[str, str, str], CaseRow] = {}
-    placed: dict[tuple[str, str, str], list[tuple[str, AttemptRow]]] = {}
+    runs: dict[tuple[str, str, str], list[list[Placed]]] = {}
     shares: dict[tuple[str, str, str], float] = {}
     for cases, attempts, run_id, instead in parts:
         by_case: dict[int, list[AttemptRow]] = {}
@@ -99,19 +177,17 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
             by_case.setdefault(row.case_ref, []).append(row)
         for case in cases:
             key = (case.case_id, case.agent, case.model or "")
-            own = [(run_id, row) for row in by_case.get(case.id, [])]
-            before = placed.get(key, [])
-            at = next((i for i, (run, row) in enumerate(before) if (run, row.id) == instead), None)
+            own = [Placed(run_id, row, instead) for row in by_case.get(case.id, [])]
             if key not in rows:
                 shares[key] = case.required / case.attempts if case.attempts else 1.0
-            elif not any(row.state == "done" and row.outcome in _JUDGED for _, row in own):
+            elif not any(one.row.state == "done" and one.row.outcome in _JUDGED for one in own):
                 continue
-            elif at is not None:
-                own = [*before[:at], *own, *before[at + 1 :]]
-            elif min(row.attempt for _, row in own) > 1:
-                own = [*before, *own]
-            rows[key], placed[key] = case, own
-    return [_summary(case, [row for _, row in placed[key]], shares[key]) for key, case in rows.items()]
+            rows[key] = case
+            runs.setdefault(key, []).append(own)
+    return [
+        _summary(case, [one.row for group in generations(runs[key])[-1:] for one in group], shares[key])
+        for key, case in rows.items()
+    ]
 
 
 def _summary(case: CaseRow, rows: Sequence[AttemptRow], share: float) -> CaseSummary:

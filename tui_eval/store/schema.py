@@ -27,7 +27,7 @@ CREATE TABLE attempts (
     duration_ms REAL, input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost REAL,
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
     changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
-    asserted_nothing INTEGER NOT NULL DEFAULT 0);
+    asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '');
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -43,6 +43,7 @@ ADDED = {
         "answer": "TEXT NOT NULL DEFAULT ''",
         "ends_at": "REAL",
         "asserted_nothing": "INTEGER NOT NULL DEFAULT 0",
+        "judges": "TEXT NOT NULL DEFAULT ''",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -96,7 +97,9 @@ class AttemptRow(msgspec.Struct):
     again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
     its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
-    known (older runs). `asserted_nothing` is 1 where no verdict could have been another one."""
+    known (older runs). `asserted_nothing` is 1 where no verdict could have been another one.
+    `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
+    first recorded; empty where the agent was asked."""
 
     id: int
     case_ref: int
@@ -118,6 +121,7 @@ class AttemptRow(msgspec.Struct):
     answer: str = ""
     ends_at: float | None = None
     asserted_nothing: int = 0
+    judges: str = ""
 
 
 class LiveRow(msgspec.Struct):

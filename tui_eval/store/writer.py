@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from tui_eval.store.write_thread import WriteThread, connect
 
 
 class PlannedCase(msgspec.Struct):
-    """A case that a run will execute with one agent, `attempts` times from `first_attempt` on."""
+    """A case that a run will execute with one agent, `attempts` times from `first_attempt` on. Of a case whose
+    recorded answers are judged again, `judges` says which each attempt judges (`AttemptRow.judges`), and
+    `numbers` the numbers of the attempts, where they do not follow one another."""
 
     case: Case
     agent: str
@@ -32,6 +35,8 @@ class PlannedCase(msgspec.Struct):
     attempts: int
     required: int
     first_attempt: int = 1
+    judges: list[str] = []
+    numbers: list[int] = []
 
 
 class RunWriter:
@@ -110,9 +115,10 @@ class RunWriter:
                 )
             )  # fmt: skip
             ids: list[int] = []
-            for number in range(item.first_attempt, item.first_attempt + item.attempts):
+            numbers = item.numbers or range(item.first_attempt, item.first_attempt + item.attempts)
+            for number, judges in zip_longest(numbers, item.judges, fillvalue=""):
                 self._changed += 1
-                attempt_rows.append((self._next_attempt, case_ref, number, "waiting", self._changed))
+                attempt_rows.append((self._next_attempt, case_ref, number, "waiting", self._changed, judges))
                 ids.append(self._next_attempt)
                 self._next_attempt += 1
             references.append(ids)
@@ -122,7 +128,7 @@ class RunWriter:
                 f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows(case_rows)
             )
             connection.executemany(
-                "INSERT INTO attempts (id, case_ref, attempt, state, changed) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO attempts (id, case_ref, attempt, state, changed, judges) VALUES (?, ?, ?, ?, ?, ?)",
                 attempt_rows,
             )
 

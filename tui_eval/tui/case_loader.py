@@ -9,14 +9,13 @@ from pathlib import Path
 
 from tui_eval.model import Case
 from tui_eval.store.index import Index
-from tui_eval.store.linked import family, replaced_by
+from tui_eval.store.linked import Placed, family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import StoreError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
 from tui_eval.tui.state.explain import explanations
-from tui_eval.tui.state.linked import Placed
 from tui_eval.tui.state.regex_matches import look
 from tui_eval.tui.state.run_view import standing
 from tui_eval.tui.state.transcript_view import prepared

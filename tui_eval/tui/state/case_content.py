@@ -11,12 +11,13 @@ from rich.cells import cell_len
 
 from tui_eval.case_names import full_name, variant_of
 from tui_eval.model import Attempt, Case, Verdict
+from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.lines import Line, Span, end_of, fit, one_line, text_lines, width_of, wrap
-from tui_eval.tui.state.linked import Placed, stability, together
+from tui_eval.tui.state.linked import stability, together
 from tui_eval.tui.state.noting import note_sign
 from tui_eval.tui.state.past import CasePast, note_spans
 from tui_eval.tui.state.reason_words import message_of

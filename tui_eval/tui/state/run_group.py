@@ -1,9 +1,7 @@
 """The run in front together with the runs it builds on or that add to it (`r`, `R`, `+`): one list of
 cases, each with its newest attempts. Pure.
 
-A linked run that begins a case at attempt 1 is a rerun: its attempts take the place of those before. One
-that begins later adds to them. An attempt that was judged again, or that goes on from one of another's turns,
-takes the place of that one.
+Which attempts of a case count is `store.linked.generations`' rule.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from tui_eval.model import Outcome
-from tui_eval.store.linked import replaced_by
+from tui_eval.store.linked import Placed, generations, replaced_by
 from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.tui.state.run_view import RunView, case_outcome
 
@@ -103,22 +101,21 @@ class RunGroup:
 
     def attempts(self, key: str) -> list[PlacedAttempt]:
         """The attempts that count: those since the last rerun, in their order."""
-        found: list[PlacedAttempt] = []
+        runs: list[list[Placed]] = []
         for run, ref in self.cases.get(key, ()):
             rows = run.attempts_of(ref)
-            instead = replaced_by(run.info)
-            at = next((i for i, one in enumerate(found) if (one.run.info.id, one.row.id) == instead), None)
-            if at is not None:
-                found[at : at + 1] = [PlacedAttempt(run, row) for row in rows]
-                continue
-            if found and rows and all(row.outcome in ("skipped", "cancelled") for row in rows):
+            if runs and rows and all(row.outcome in ("skipped", "cancelled") for row in rows):
                 continue  # changed by hand on its way, or nothing came of it: it takes no result's place
-            if found and not run.active and all(row.state != "done" for row in rows):
-                continue  # cut off before it had any result
-            if rows and rows[0].attempt == 1:
-                found.clear()
-            found.extend(PlacedAttempt(run, row) for row in rows)
-        return found
+            if runs and not run.active:
+                if all(row.state != "done" for row in rows):
+                    continue  # cut off before it had any result
+                rows = [row for row in rows if row.state == "done" or not row.judges]
+            instead = replaced_by(run.info)
+            runs.append([Placed(run.info.id, row, instead) for row in rows])
+        by_id = {run.info.id: run for run in self.runs}
+        return [
+            PlacedAttempt(by_id[one.run_id], one.row) for group in generations(runs)[-1:] for one in group
+        ]
 
     def telling(self, key: str) -> PlacedAttempt | None:
         """The attempt to look at first: one at work, else the first that did not pass (of the newest run

@@ -1,0 +1,283 @@
+"""One judgement per recorded answer: judged again, and again, by the file as it is, an answer is counted once."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pytest
+
+from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.engine.rescoring import rescore
+from tui_eval.engine.runs import prepare
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt
+from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import AttemptRow
+from tui_eval.store.summary import CaseSummary
+
+SUITE = "agent: helper\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: ['%s']}}\n"
+SCRIPT = 'default: {say: "hi there", usage: {input: 100, output: 20}, cost: 0.01}\nrate: 5000\n'
+PASSES, FAILS = SUITE % "hi", SUITE % "never said"
+
+
+async def run(root: Path, **options) -> Path:
+    active = prepare(RunRequest(paths=[str(root)], **options))
+    assert active.writer is not None
+    await active.execute()
+    return active.writer.folder
+
+
+async def judge(root: Path, folder: Path, attempt: int = 1) -> Path:
+    """What `.` asks for on an attempt."""
+    return await run(root, linked_to=folder.name, continue_from=Recorded(folder.name, attempt))
+
+
+async def rescored(folder: Path) -> Path:
+    active = rescore(folder, overrides=RunRequest())
+    assert active.writer is not None
+    await active.execute()
+    return active.writer.folder
+
+
+def rows_of(folder: Path) -> list[AttemptRow]:
+    with closing(RunReader(folder)) as reader:
+        return reader.attempts()
+
+
+def attempts_of(folder: Path) -> list[Attempt]:
+    with closing(RunReader(folder)) as reader:
+        found = [reader.attempt(row.id) for row in reader.attempts()]
+    return [one for one in found if one is not None]
+
+
+def state(root: Path, folder: Path) -> CaseSummary:
+    """What the case has come to, over the run and all that was added to it."""
+    (one,) = load_together(counting_folders(root, folder))
+    return one
+
+
+def facts(one: CaseSummary) -> tuple[object, ...]:
+    return one.outcome, one.passed, one.attempts, one.flaky, one.tokens, round(one.cost or 0.0, 9)
+
+
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_every_attempt_is_judged_and_each_answer_counts_once(project, again: str) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root, attempts=3)
+    assert facts(state(root, first)) == ("passed", 3, 3, False, 360, 0.03)
+
+    async def once_more(attempt: int = 1) -> Path:
+        return await judge(root, first, attempt) if again == "judge" else await rescored(first)
+
+    (root / "suite.yaml").write_text(FAILS)
+    judged = await once_more(2)
+    assert [(row.attempt, row.outcome, row.judges, row.cost) for row in rows_of(judged)] == [
+        (number, "failed", f"{first.name}/{number}", 0.0) for number in (1, 2, 3)
+    ]
+    assert facts(state(root, first)) == ("failed", 0, 3, False, 360, 0.03)
+    (root / "suite.yaml").write_text(PASSES)
+    await once_more()
+    assert facts(state(root, first)) == ("passed", 3, 3, False, 360, 0.03)
+    # The run keeps what it was; a judgement of a judgement judges the first recorded answer.
+    assert [row.outcome for row in rows_of(first)] == ["passed"] * 3
+    last = await judge(root, judged, 3) if again == "judge" else await rescored(judged)
+    assert [row.judges for row in rows_of(last)] == [f"{first.name}/{number}" for number in (1, 2, 3)]
+    assert facts(state(root, first)) == ("passed", 3, 3, False, 360, 0.03)
+
+
+async def test_a_mended_file_makes_all_of_them_pass(project) -> None:
+    root = project(suite=FAILS, script=SCRIPT)
+    first = await run(root, attempts=3)
+    assert facts(state(root, first))[:4] == ("failed", 0, 3, False)
+    (root / "suite.yaml").write_text(PASSES)
+    await judge(root, first)
+    assert facts(state(root, first))[:4] == ("passed", 3, 3, False)
+
+
+async def test_attempts_that_were_added_are_judged_with_the_others(project) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root, attempts=2)
+    added = await run(root, attempts=1, first_attempt=3, linked_to=first.name)
+    (root / "suite.yaml").write_text(FAILS)
+    judged = await judge(root, added)
+    assert [row.judges for row in rows_of(judged)] == [
+        f"{first.name}/1", f"{first.name}/2", f"{added.name}/1",
+    ]  # fmt: skip
+    assert facts(state(root, first)) == ("failed", 0, 3, False, 360, 0.03)
+    # One more after that adds to them; a rerun begins anew, and what is judged of the old ones is no news.
+    await run(root, attempts=1, first_attempt=4, linked_to=judged.name)
+    assert facts(state(root, first))[:3] == ("failed", 0, 4)
+    (root / "suite.yaml").write_text(PASSES)
+    await run(root, attempts=1, linked_to=first.name)
+    assert facts(state(root, first))[:3] == ("passed", 1, 1)
+    (root / "suite.yaml").write_text(FAILS)
+    old = await judge(root, first)
+    assert len(rows_of(old)) == 4, "the attempts that counted together with it"
+    assert facts(state(root, first))[:3] == ("passed", 1, 1)
+
+
+async def test_an_attempt_without_an_answer_does_not_pass_by_being_left_out(project) -> None:
+    script = SCRIPT + "rules:\n  - {match: {contains: broken}, steps: [{error: boom}]}\n"
+    suite = PASSES + "  - {name: two, input: broken, expected: {should_contain: [hi]}}\n"
+    root = project(suite=suite, script=script)
+    first = await run(root)
+    judged = await rescored(first)
+    assert [(row.outcome, row.message) for row in rows_of(judged)] == [
+        ("passed", "passed"),
+        ("error", "there is no recorded answer to judge (boom): run the case"),
+    ]
+    assert [one.outcome for one in load_together(counting_folders(root, first))] == ["passed", "error"]
+
+
+async def test_a_turn_that_was_never_answered_is_an_error(project) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root)
+    more = "agent: helper\ntest_cases:\n  - {name: one, messages: [hello, bye], expected: {should_not_contain: [x]}}\n"
+    (root / "suite.yaml").write_text(more)
+    (row,) = rows_of(await judge(root, first))
+    assert (row.outcome, row.message) == (
+        "error", "the recorded attempt has no answer to turn 2: run the case",
+    )  # fmt: skip
+
+
+async def test_a_judgement_is_replaced_also_where_its_run_is_gone(project) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root)
+    judged = await judge(root, first)
+    shutil.rmtree(first)
+    (root / "suite.yaml").write_text(FAILS)
+    again = await judge(root, judged)
+    (row,) = rows_of(again)
+    assert (row.outcome, row.judges) == ("failed", f"{first.name}/1")
+    (now,) = load_together([judged, again])
+    assert facts(now)[:4] == ("failed", 0, 1, False)
+
+
+async def test_what_earlier_versions_judged_is_followed_to_the_first_recording(project) -> None:
+    """They kept in the run's options what its one attempt judged, and nothing in its row."""
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root)
+    judged = await judge(root, first)
+    with sqlite3.connect(judged / "run.db") as connection:
+        connection.execute("UPDATE attempts SET judges = ''")
+    again = await judge(root, judged)
+    assert [row.judges for row in rows_of(again)] == [f"{first.name}/1"]
+    assert facts(state(root, first))[:3] == ("passed", 1, 1)
+
+
+async def test_what_is_no_result_is_not_judged(project) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    folder = await run(root)
+    with sqlite3.connect(folder / "run.db") as connection:
+        connection.execute("UPDATE attempts SET outcome = 'cancelled'")
+    with pytest.raises(SelectionError, match="no recorded answer"):
+        await judge(root, folder)
+
+
+# The answer's rows
+
+NAO = "name: one\nprompt: how many?\nsql: |\n  %s\n"
+ROWS = 'default: {say: "41 and 1", rows: [{n: 41}, {n: 1}], usage: {input: 100, output: 20}}\nrate: 5000\n'
+RIGHT, WRONG, TYPO = (
+    "SELECT n FROM t ORDER BY n DESC",
+    "SELECT n + 1 AS n FROM t",
+    "SELECT n FORM t",
+)
+CONFIG = """
+agents: {helper: {type: scripted, script: agent.script.yaml, extraction: guide}}
+databases: {shop: {type: duckdb, path: shop.duckdb}}
+suites: [{path: "tests/**", agent: helper, database: shop}]
+"""
+
+
+def nao(project, sql: str) -> Path:
+    root = project(script=ROWS, config=CONFIG, **{"tests/one.yml": NAO % sql})
+    (root / "suite.yaml").unlink()
+    with duckdb.connect(str(root / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1), (41)) AS v(n)")
+    return root
+
+
+@pytest.mark.parametrize("again", ["judge", "rescore", "rescore the last"])
+async def test_a_typo_that_is_mended_is_as_if_it_had_not_been(project, again: str) -> None:
+    root = nao(project, RIGHT)
+    folder = first = await run(root)
+    (answered,) = attempts_of(first)
+    assert answered.outcome == "passed" and len(answered.replies) == 2, answered.message
+    for sql, outcome in (
+        (TYPO, "error"),
+        (RIGHT, "passed"),
+        (WRONG, "failed"),
+        (TYPO, "error"),
+        (RIGHT, "passed"),
+    ):
+        (root / "tests/one.yml").write_text(NAO % sql)
+        if again == "judge":
+            folder = await judge(root, folder)
+        else:
+            folder = await rescored(folder if again == "rescore the last" else first)
+        (judged,) = attempts_of(folder)
+        assert judged.outcome == outcome, judged.message
+        # The turn that asked for the rows stays, with its tokens.
+        assert judged.replies == answered.replies and judged.usage == answered.usage
+        assert [one.text for one in judged.transcript if one.kind == "user"] == [
+            one.text for one in answered.transcript if one.kind == "user"
+        ]
+        assert judged.response_text == answered.response_text
+    assert facts(state(root, first))[:5] == ("passed", 1, 1, False, answered_tokens(answered))
+
+
+def answered_tokens(attempt: Attempt) -> int:
+    usage = attempt.usage
+    assert usage is not None
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+async def test_rows_that_were_never_recorded_are_an_error_not_a_failure(project) -> None:
+    root = nao(project, TYPO)
+    first = await run(root)
+    assert attempts_of(first)[0].outcome == "error"
+    (root / "tests/one.yml").write_text(NAO % RIGHT)
+    for folder in (await judge(root, first), await rescored(first)):
+        (judged,) = attempts_of(folder)
+        assert (judged.outcome, judged.message) == (
+            "error", "no rows were recorded with the answer: run the case",
+        )  # fmt: skip
+    # Neither are those that were asked for with other columns.
+    (root / "tests/one.yml").write_text(NAO % RIGHT)
+    again = await run(root)
+    (root / "tests/one.yml").write_text(NAO % "SELECT n AS m FROM t")
+    (judged,) = attempts_of(await judge(root, again))
+    assert judged.outcome == "error" and "asked for with the columns n: run the case" in judged.message
+
+
+async def test_an_answer_of_more_rows_than_are_shown_is_judged_whole(project) -> None:
+    root = nao(project, "SELECT range AS n FROM range(1500)")
+    rows = "[" + ", ".join(f"{{n: {number}}}" for number in range(1499)) + ", {n: -1}]"
+    (root / "agent.script.yaml").write_text(f"default: {{say: many, rows: {rows}}}\nrate: 5000\n")
+    first = await run(root)
+    (answered,) = attempts_of(first)
+    assert answered.outcome == "failed"
+    (root / "tests/one.yml").write_text(
+        NAO % "SELECT CASE range WHEN 1499 THEN -1 ELSE range END AS n FROM range(1500)"
+    )
+    (judged,) = attempts_of(await judge(root, first))
+    assert judged.outcome == "passed", judged.message
+
+
+def test_the_rows_of_judgements_are_read_from_older_runs(tmp_path: Path) -> None:
+    """Their attempts have no such column."""
+    from tests.tui.app_host import LiveRun
+
+    made = LiveRun(tmp_path, ["x"])
+    made.all_done(["passed"])
+    with sqlite3.connect(made.folder / "run.db") as connection:
+        connection.execute("ALTER TABLE attempts DROP COLUMN judges")
+    (row,) = rows_of(made.folder)
+    assert row.judges == "" and msgspec.structs.asdict(row)["outcome"] == "passed"
