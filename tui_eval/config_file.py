@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Hashable, Iterable
 from pathlib import Path
@@ -9,10 +10,19 @@ from typing import Any
 
 from tui_eval import config_keys as keys
 from tui_eval import extensions
-from tui_eval.config_types import CONFIG_NAME, AgentSpec, Config, DatabaseSpec, RunSettings, SuiteRule
+from tui_eval.config_types import (
+    CONFIG_NAME,
+    AgentSpec,
+    Config,
+    ConfigError,
+    DatabaseSpec,
+    RunSettings,
+    SuiteRule,
+)
 from tui_eval.guard import yaml_lines
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Problem
+from tui_eval.model_ids import agent_of
 
 LARGEST = 5_000_000
 """Bytes of configuration that are read."""
@@ -187,14 +197,17 @@ class _Reader:
             return None
         if not isinstance(given, str):
             return self._agent("judge", given, ("judge",))
-        spec = self._config.agents.get(given)
-        provider, _, model = given.partition(":")
-        if spec is None and model and provider in ("openai", "anthropic"):
-            return AgentSpec(
-                given, provider, model=model, base=str(self._config.root), line=self._lines.at("judge")
-            )
+        if given in self._config.agents:
+            return self._config.agents[given]
+        try:
+            spec = agent_of(given, str(self._config.root))
+        except ConfigError as wrong:
+            self._wrong(("judge",), str(wrong))
+            return None
         if spec is None:
             self._no_such(("judge",), given, self._config.agents, "agent")
+            return None
+        spec.line = self._lines.at("judge")
         return spec
 
     def _databases(self, given: Any) -> dict[str, DatabaseSpec]:
@@ -253,11 +266,12 @@ class _Reader:
 
     def _names_agent(self, text: str) -> bool:
         """Whether `--agent` would take it: an agent, `provider:model`, a URL, a function of a file."""
-        if text in self._config.agents or text == "echo" or text.startswith(("http://", "https://")):
+        if text in self._config.agents or text == "echo":
             return True
+        with contextlib.suppress(ConfigError):
+            if agent_of(text, "") is not None:
+                return True
         before, _, after = text.rpartition(":")
-        if text.startswith(("openai:", "anthropic:", "ollama:")):
-            return bool(after)
         file = before if before.endswith(".py") else f"{before.replace('.', '/')}.py"
         return after.isidentifier() and (self._config.root / file).is_file()
 

@@ -23,23 +23,49 @@ from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, secret_values
 from tui_eval.guard.trust import Trust
 
-USUAL_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+USUAL_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+}
 """The variable in which people keep a provider's API key, by type of agent."""
 
 OWN_HOSTS = {
     "openai": "api.openai.com",
+    "openai-responses": "api.openai.com",
     "openai-moderation": "api.openai.com",
     "anthropic": "api.anthropic.com",
     "huggingface-classifier": "router.huggingface.co",
 }
 """The provider's own host, which may have that key without being asked for trust."""
 
-BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
-"""The variable with which people lead a provider's clients elsewhere."""
+_OPENAI_URLS = ("OPENAI_API_BASE_URL", "OPENAI_BASE_URL")
+BASE_URLS = {
+    "openai": _OPENAI_URLS,
+    "openai-responses": _OPENAI_URLS,
+    "openai-moderation": _OPENAI_URLS,
+    "anthropic": ("ANTHROPIC_BASE_URL",),
+    "ollama": ("OLLAMA_BASE_URL",),
+}
+"""The variables with which people lead a provider's clients elsewhere, the first that is set."""
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _ADDRESS_KEYS = ("base_url", "url")
-_DEFAULT_ADDRESS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+_OPENAI_ADDRESS = "https://api.openai.com/v1"
+_DEFAULT_ADDRESS = {
+    "openai": _OPENAI_ADDRESS,
+    "openai-responses": _OPENAI_ADDRESS,
+    "openai-moderation": _OPENAI_ADDRESS,
+    "anthropic": "https://api.anthropic.com",
+}
+
+
+def chosen_address(kind: str) -> str | None:
+    """The address that the person's environment puts in the place of the provider's own, for agents of this type; None:
+    it says nothing. It holds for every way to name a model that names no address."""
+    if kind.startswith("openai") and (host := os.environ.get("OPENAI_API_HOST")):
+        return f"https://{host}/v1"
+    return next((url for name in BASE_URLS.get(kind, ()) if (url := os.environ.get(name))), None)
 
 
 def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
@@ -56,6 +82,8 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     for key in _ADDRESS_KEYS:
         if key in options:
             options[key] = address_filler.value(options[key], f"{place}.{key}")
+    if not options.keys() & set(_ADDRESS_KEYS) and (chosen := chosen_address(spec.type)):
+        options["base_url"] = chosen
     address = next((options[key] for key in _ADDRESS_KEYS if key in options), _DEFAULT_ADDRESS.get(spec.type))
 
     def allow(name: str) -> None:
@@ -211,8 +239,10 @@ def is_own_host(kind: str, address: str | None) -> bool:
     host = host_of(address)
     if not host:
         return False
-    chosen = os.environ.get(BASE_URLS.get(kind, ""), "")
-    if chosen and chosen == address:  # the person's own environment names it, not a file
+    chosen = chosen_address(kind)
+    if chosen and chosen.rstrip("/") == str(address).rstrip(
+        "/"
+    ):  # the person's environment names it, no file
         return True
     return host == OWN_HOSTS.get(kind) and str(address).lower().startswith("https://")
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tui_eval.agents import for_provider, for_scores, with_env
-from tui_eval.config import AgentSpec, Config
+from tui_eval.config import AgentSpec, Config, fill
+from tui_eval.guard.trust import Trust
 
 SUITE = {
     "OPENAI_API_KEY": "suite-key",
@@ -84,7 +85,8 @@ def test_other_families(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = for_scores(with_env("huggingface:text-classification:m", SUITE), Config(Path("/")), "/")
     assert scores.options["api_key"] == "hf-token"
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://outside")
-    assert made("anthropic:messages:claude-x", {"X": "y"}).options["base_url"] == "http://outside"
+    outside = fill(made("anthropic:messages:claude-x", {"X": "y"}), Trust())
+    assert outside.options["base_url"] == "http://outside"
 
 
 def test_scripts_are_told_both() -> None:

@@ -15,8 +15,9 @@ from tests.agents.test_promptfoo_providers import AnyServer, provider
 from tests.servers.base import Planned
 from tui_eval.agents import AgentError, Request, for_provider
 from tui_eval.agents.promptfoo_models import betas, chat, messages, responses, spoken
-from tui_eval.config import Config
+from tui_eval.config import Config, fill
 from tui_eval.events import ReasoningDelta, TextDelta, ToolCall
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Reply
 
 VARIABLES = ("OPENAI_MAX_TOKENS", "OPENAI_TEMPERATURE", "OPENAI_TOP_P", "OPENAI_MAX_COMPLETION_TOKENS",
@@ -141,7 +142,7 @@ def test_which_server(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     entry = {"id": "openai:chat:m", "config": {**config, "organization": "org"}}
-    spec = for_provider(entry, Config(Path("/")), "/")
+    spec = fill(for_provider(entry, Config(Path("/")), "/"), Trust())
     assert spec.options["base_url"] == url
     assert spec.options["headers"] == {"OpenAI-Organization": "org"}
 

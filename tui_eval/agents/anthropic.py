@@ -22,6 +22,7 @@ from tui_eval.agents.wire import encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.model import Entry, Reply, Usage
+from tui_eval.model_ids import plain_name
 
 BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
@@ -68,7 +69,7 @@ class AnthropicAgent(Agent):
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
         await self.toolbox.load()
         return AnthropicSession(
-            self, model.removeprefix("anthropic:"), context.model_headers, tested=context.test is not None
+            self, plain_name(model, "anthropic"), context.model_headers, tested=context.test is not None
         )
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:

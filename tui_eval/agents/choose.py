@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,9 +14,8 @@ from tui_eval.agents.promptfoo_env import settled
 from tui_eval.agents.promptfoo_models import KEYS, OLLAMA_KEYS
 from tui_eval.agents.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config import AgentSpec, Config, ConfigError
-
-OLLAMA_URL = "http://localhost:11434/v1"
-PROVIDERS = ("openai", "anthropic", "ollama")
+from tui_eval.config_fill import chosen_address
+from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
 _FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[^\W\d]\w*)")
 _PARAMETERS = (
@@ -71,13 +69,13 @@ def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
         if not (Path(here) / match["file"]).is_file():
             raise ConfigError(f"{said}{text}: there is no file {match['file']}")
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
-    if text.startswith(("http://", "https://")):
-        return _of_url(text, here, said)
+    try:
+        named = agent_of(text, here)
+    except ConfigError as error:
+        raise ConfigError(f"{said}{error}") from None
+    if named is not None:
+        return msgspec.structs.replace(named, typed=True)
     provider, _, model = text.partition(":")
-    if model and provider in PROVIDERS:
-        if provider == "ollama":
-            return AgentSpec(text, "openai", _ollama(), model=model, base=here, typed=True)
-        return AgentSpec(text, provider, model=model, base=here, typed=True)
     if text == "echo":
         return AgentSpec("echo", "echo", base=here, typed=True)
     dotted = model.isidentifier() and all(part.isidentifier() for part in provider.split("."))
@@ -133,7 +131,11 @@ def for_embeddings(entry: Any, config: Config, base: Path | str) -> AgentSpec:
     if mapped is None and kind in ("embedding", "embeddings") and model and family in ("openai", "ollama"):
         options = _model_options(settings)
         if family == "ollama":
-            options.update(_ollama(settings.get("apiBaseUrl")))
+            address = settings.get("apiBaseUrl") or chosen_address("ollama") or OLLAMA_URL
+            address = str(address).rstrip("/").removesuffix("/v1")
+            options.update(
+                base_url=f"{address}/v1", api_key=""
+            )  # it wants no key: OpenAI's is not sent there
         options["embedding_model"] = model
         return AgentSpec(provider_id, "openai", options, base=str(base))
     if mapped is None and family in ("openai", "ollama") and kind not in ("chat", "responses"):
@@ -189,30 +191,8 @@ def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
     kind, _, rest = provider_id.partition(":")
     if provider_id == "echo":
         return AgentSpec("echo", "echo", base=base)
-    if kind == "openai":
-        return _openai(rest, settings, base)
-    if kind == "anthropic":
-        model = rest.removeprefix("messages:") or settings.get("model")
-        if not model or ":" in model:
-            return None
-        if not settings.get("apiBaseUrl") and (url := os.environ.get("ANTHROPIC_BASE_URL")):
-            settings = {**settings, "apiBaseUrl": url}
-        return AgentSpec(provider_id, "anthropic", _asked_options(settings), model=model, base=base)
-    if kind == "ollama":
-        model = rest.removeprefix("chat:").removeprefix("completion:")
-        if not model or rest.startswith("embeddings"):
-            return None
-        parameters = {
-            key: value for key, value in settings.items() if key in OLLAMA_KEYS and value is not None
-        }
-        options: dict[str, Any] = {"parameters": parameters}
-        if settings.get("apiKey"):
-            options["api_key"] = str(settings["apiKey"])
-        if base_url := settings.get("apiBaseUrl") or os.environ.get("OLLAMA_BASE_URL"):
-            options["base_url"] = str(base_url)
-        if not rest.startswith("chat:"):
-            options["completion"] = True
-        return AgentSpec(provider_id, "ollama", options, model=model, base=base)
+    if kind in PROVIDERS:
+        return _of_model(provider_id, settings, base)
     if kind == "exec":
         return AgentSpec(
             provider_id,
@@ -225,26 +205,31 @@ def _provider(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
     return None
 
 
-def _openai(rest: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
-    family, _, model = rest.partition(":")
-    if not model:
-        family, model = "chat", rest if rest != "chat" else str(settings.get("model") or "")
-    if family not in ("chat", "responses") or not model:
+def _of_model(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpec | None:
+    """The agent for a model of OpenAI, Anthropic or Ollama."""
+    found = model_id(provider_id, str(settings.get("model") or "") or None)
+    if found is None:
         return None
-    options = _of_openai(settings)
-    kind = "openai" if family == "chat" else "openai-responses"
-    return AgentSpec(rest, kind, options, model=model, base=base)
+    if found.kind == "anthropic":
+        return AgentSpec(provider_id, "anthropic", _asked_options(settings), model=found.model, base=base)
+    if found.kind != "ollama":
+        return AgentSpec(provider_id, found.kind, _of_openai(settings), model=found.model, base=base)
+    parameters = {key: value for key, value in settings.items() if key in OLLAMA_KEYS and value is not None}
+    options: dict[str, Any] = {"parameters": parameters}
+    if settings.get("apiKey"):
+        options["api_key"] = str(settings["apiKey"])
+    if settings.get("apiBaseUrl"):
+        options["base_url"] = str(settings["apiBaseUrl"])
+    if found.completion:
+        options["completion"] = True
+    return AgentSpec(provider_id, "ollama", options, model=found.model, base=base)
 
 
 def _of_openai(settings: dict[str, Any]) -> dict[str, Any]:
     """The options of one of OpenAI's models: which server, which organization, and what is asked of it."""
     options = _asked_options(settings)
-    hosts = (settings.get("apiHost"), settings.get("apiBaseUrl"), os.environ.get("OPENAI_API_HOST"))
-    host, url, named = hosts
-    if host or (named and not url):
-        options["base_url"] = f"https://{host or named}/v1"
-    elif own := url or os.environ.get("OPENAI_API_BASE_URL") or os.environ.get("OPENAI_BASE_URL"):
-        options["base_url"] = own
+    if host := settings.get("apiHost"):
+        options["base_url"] = f"https://{host}/v1"
     organization = settings.get("organization") or os.environ.get("OPENAI_ORGANIZATION")
     if organization:
         options["headers"] = {"OpenAI-Organization": str(organization), **options.get("headers", {})}
@@ -285,19 +270,3 @@ def _python(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpec:
         file, function = path, "call_api"
     options = {"function": f"{file}:{function}", "promptfoo": True, "config": settings}
     return AgentSpec(provider_id, "python", options, base=base)
-
-
-def _of_url(url: str, base: str, said: str) -> AgentSpec:
-    try:
-        path = urlsplit(url).path.rstrip("/")
-    except ValueError as error:
-        raise ConfigError(f"{said}{url}: not a URL ({error})") from None
-    if path.endswith("/v1"):
-        return AgentSpec(url, "openai", {"base_url": url}, base=base, typed=True)
-    return AgentSpec(url, "http", {"url": url}, base=base, typed=True)
-
-
-def _ollama(url: str | None = None) -> dict[str, Any]:
-    """Ollama's OpenAI-compatible end; it wants no key, so OpenAI's is not sent there."""
-    base = (url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL).rstrip("/")
-    return {"base_url": base if base.endswith("/v1") else f"{base}/v1", "api_key": ""}

@@ -19,6 +19,7 @@ from tui_eval.agents.wire import decode, encode, one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
 from tui_eval.model import Reply, Usage
+from tui_eval.model_ids import plain_name
 
 BASE_URL = "http://localhost:11434"
 
@@ -50,7 +51,7 @@ class OllamaAgent(Agent):
         model = context.model or self.model
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
-        return OllamaSession(self, model.removeprefix("ollama:"), context.model_headers)
+        return OllamaSession(self, plain_name(model, "ollama"), context.model_headers)
 
     async def close(self) -> None:
         """Close connections."""

@@ -28,6 +28,7 @@ from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageRe
 from tui_eval.guard.once import Once
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Reply, Usage
+from tui_eval.model_ids import plain_name
 
 BASE_URL = "https://api.openai.com/v1"
 EMBEDDING_MODEL = "text-embedding-3-large"
@@ -96,7 +97,7 @@ class OpenAIAgent(Agent):
             model = self.model = served[0]
         await self.toolbox.load()
         return OpenAISession(
-            self, model.removeprefix("openai:"), context.model_headers, tested=context.test is not None
+            self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
         )
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tui_eval.agents.options import place
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
 from tui_eval.model import Reply, Usage
+from tui_eval.model_ids import plain_name
 
 
 class OpenAIResponsesAgent(OpenAIAgent):
@@ -25,7 +26,7 @@ class OpenAIResponsesAgent(OpenAIAgent):
         model = context.model or self.model
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
-        return ResponsesSession(self, model, context.model_headers)
+        return ResponsesSession(self, plain_name(model, "openai"), context.model_headers)
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.extras import adding
+from tui_eval.model_ids import not_a_model
 
 RELAYS = frozenset(("sequence", "simulated-user"))
 """Types that speak to the provider of the column."""
@@ -46,6 +47,7 @@ _LITELLM = {
 _FAMILIES = re.compile(r"^(?:chat|completion|text|messages|converse|text-generation):")
 
 
+_MAP_IT = 'map it in tui_eval.yaml with providers: {"%s": NAME}, or run with --agent NAME'
 _PACKED = ("pfx", "pfxContent", "jksContent", "keystoreContent", "certificateContent")
 
 
@@ -97,8 +99,12 @@ def other_provider(
     if kind in ("file", "ruby") and re.search(r"\.rb(:[\w.!?]+)?$", rest):
         options = {"file": provider_id if kind == "file" else rest, "config": settings}
         return AgentSpec(provider_id, "ruby", options, base=base)
+    if why := not_a_model(provider_id):
+        raise ConfigError(
+            f"provider {provider_id}: {why}, so that nothing here speaks to it; {_MAP_IT % provider_id}"
+        )
     model = (
-        rest
+        rest.removeprefix("chat:").removeprefix("completion:")
         if kind == "litellm"
         else f"{_LITELLM[kind]}{_FAMILIES.sub('', rest)}"
         if kind in _LITELLM
@@ -108,6 +114,5 @@ def other_provider(
         return AgentSpec(provider_id, "litellm", model_options(settings), model=model, base=base)
     extra = f" with the extra litellm ({adding('litellm')})," if model else ""
     raise ConfigError(
-        f"provider {provider_id}: tui-eval has no agent for it;{extra or ''} map it in tui_eval.yaml with "
-        f'providers: {{"{provider_id}": NAME}}, or run with --agent NAME'
+        f"provider {provider_id}: tui-eval has no agent for it;{extra or ''} {_MAP_IT % provider_id}"
     )

@@ -22,6 +22,7 @@ from tui_eval.engine.analyst import analyst
 from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
 from tui_eval.model import Attempt, Case, Compat
+from tui_eval.model_ids import not_a_model
 from tui_eval.store.case_state import Column, runs_again
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
@@ -85,6 +86,9 @@ def plan(
     """
     selected = list(cases) if chosen else choose(cases, request, latest)
     typed = [agents.from_argument(text, config) for text in request.agents]
+    for model in request.models:
+        if why := not_a_model(model):
+            raise ConfigError(f"-m {model}: {why}")
     history = latest() if request.failed_only else None
     asked = request.cells
     if history is not None and asked is None and not request.agents and not request.models:
