@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.scripting.nunjucks_values import FileList, FileValue, number_text
+from tui_eval.javascript.values import FileList, FileValue, number_text
 from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
 from tui_eval.scripting.templates import TemplateError, including, is_partial, render, render_value
 from tui_eval.suites.promptfoo.environment import Environment

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.wire import decode, encode, one_line, text_of
+from tui_eval.javascript import values as js
 
 JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -158,7 +159,7 @@ def rendered(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _value(text: str) -> Any:
-    if text.strip()[:1] not in ("{", "["):
+    if js.trim(text)[:1] not in ("{", "["):
         return text
     try:
         return decode(text)
@@ -196,25 +197,25 @@ def raw(text: str, config: Mapping[str, Any], url: str, values: dict[str, Any], 
     """
     given = _escaped({**values, "prompt": prompt})
     text = _VARIABLE.sub(lambda found: filled(found[0], given), text.replace("\r\n", "\n").strip())
-    head, _, body = text.strip().partition("\n\n")
+    head, _, body = js.trim(text).partition("\n\n")
     first, *lines = head.split("\n")
-    method, _, rest = first.strip().partition(" ")
-    target, _, version = rest.strip().rpartition(" ")
-    if not method.isupper() or not target.strip() or not version.upper().startswith("HTTP"):
+    method, _, rest = js.trim(first).partition(" ")
+    target, _, version = js.trim(rest).rpartition(" ")
+    if not method.isupper() or not js.trim(target) or not version.upper().startswith("HTTP"):
         raise AgentError(f"config.request: {one_line(first, 80)} is not a request line (POST /path HTTP/1.1)")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if colon:
-            headers[name.strip().lower()] = value.strip()
+            headers[js.trim(name).lower()] = js.trim(value)
     host = headers.pop("host", "")
     headers.pop("content-length", None)
     if not host:
         raise AgentError("config.request: it needs a Host header")
     scheme = "https" if config.get("useHttps") is True or url.startswith("https") else "http"
-    parts = urlsplit(urljoin("http://placeholder/", target.strip()))
+    parts = urlsplit(urljoin("http://placeholder/", js.trim(target)))
     query = f"?{parts.query}" if parts.query else ""
-    body = body.strip()
+    body = js.trim(body)
     if body and "content-type" not in headers:
         headers["content-type"] = TEXT_TYPE
     sent = body.replace("\n", "\r\n").encode("utf-8", "replace") if body else None

@@ -61,8 +61,9 @@ class Scripts:
         return await self._evaluate(body, values, what)
 
     async def _evaluate(self, body: str, values: Mapping[str, Any], what: str) -> Any:
+        from tui_eval.javascript.values import UNDEFINED
         from tui_eval.scripting.inline_javascript import evaluate
-        from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
+        from tui_eval.scripting.javascript import JavaScriptError
 
         def require(name: str) -> None:
             self.services.trust.require(f"run the {what} in node ({name}): {' '.join(body.split())[:80]}")
@@ -82,7 +83,8 @@ class Scripts:
         path, function = self.place(reference, what)
         if path.suffix == ".py":
             return await self._call_python(path, function or default, arguments, what)
-        from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
+        from tui_eval.javascript.values import UNDEFINED
+        from tui_eval.scripting.javascript import JavaScriptError
 
         try:
             source = path.read_text("utf-8")

@@ -20,7 +20,9 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any
+
+from tui_eval.javascript.values import UNDEFINED
 
 TIME_LIMIT = 10.0
 """Seconds that an evaluation may take if nothing else is said."""
@@ -32,21 +34,6 @@ _WORKER = str(Path(__file__).with_name("javascript_worker.py"))
 _GRACE = 0.5
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _DECLARATION = re.compile(r"(?:const|let|var)\s")
-
-
-@final
-class Undefined:
-    """The type of `UNDEFINED`."""
-
-    def __repr__(self) -> str:
-        return "undefined"
-
-    def __bool__(self) -> bool:
-        return False
-
-
-UNDEFINED: Final = Undefined()
-"""JavaScript's `undefined`, as a result or a variable; `null` is None."""
 
 
 class JavaScriptError(Exception):

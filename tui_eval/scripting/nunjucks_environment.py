@@ -18,8 +18,8 @@ from jinja2.lexer import TokenStream
 from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from tui_eval.scripting import nunjucks_operators as operators
-from tui_eval.scripting import nunjucks_values as js
+from tui_eval.javascript import operators
+from tui_eval.javascript import values as js
 from tui_eval.scripting.nunjucks_filters import FILTERS, items
 from tui_eval.scripting.nunjucks_grammar import (
     NunjucksParser,

@@ -8,27 +8,30 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting import nunjucks_operators as operators
-from tui_eval.scripting.nunjucks_list_members import MAX_ITEMS
-from tui_eval.scripting.nunjucks_members import member
-from tui_eval.scripting.nunjucks_string_members import units
-from tui_eval.scripting.nunjucks_tests import TESTS
-from tui_eval.scripting.nunjucks_text_filters import TEXT_FILTERS, SafeText, items
-from tui_eval.scripting.nunjucks_values import (
+from tui_eval.javascript import operators
+from tui_eval.javascript.values import (
+    MAX_TEXT,
     UNDEFINED,
     WHITESPACE,
+    FileList,
+    FileValue,
     ScriptValueError,
     integer,
     is_nullish,
     is_undefined,
     join,
+    json_text,
     number,
     parse_json,
     text,
     tidy,
-    to_json,
     truthy,
 )
+from tui_eval.scripting.nunjucks_list_members import MAX_ITEMS
+from tui_eval.scripting.nunjucks_members import member
+from tui_eval.scripting.nunjucks_string_members import units
+from tui_eval.scripting.nunjucks_tests import TESTS
+from tui_eval.scripting.nunjucks_text_filters import TEXT_FILTERS, SafeText, items
 
 
 def _there(value: Any, name: str) -> Any:
@@ -229,13 +232,27 @@ def _random(value: Any) -> Any:
 
 
 def _load(value: Any) -> Any:
-    return None if value is None else parse_json(value)
+    if value is None or isinstance(value, (FileValue, FileList)):
+        return value
+    try:
+        return parse_json(text(value))
+    except (ValueError, RecursionError) as error:
+        raise ScriptValueError(f"load: not JSON: {str(error).splitlines()[0]}") from None
+
+
+def _dump(value: Any, indent: Any = None) -> Any:
+    if is_undefined(value):
+        return UNDEFINED
+    written = json_text(value, indent)
+    if len(written) > MAX_TEXT:
+        raise ScriptValueError("the text would be too long")
+    return written
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
     **TEXT_FILTERS,
     "load": _load,
-    "dump": lambda v, indent=None: UNDEFINED if is_undefined(v) else to_json(v, indent),
+    "dump": _dump,
     "abs": lambda v: abs(number(v)),
     "batch": _batch,
     "default": _default,

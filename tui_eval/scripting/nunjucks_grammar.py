@@ -15,7 +15,7 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
-from tui_eval.scripting.nunjucks_values import ScriptValueError
+from tui_eval.javascript.values import ScriptValueError
 from tui_eval.scripting.templates import OWN_WORDS
 
 COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq")

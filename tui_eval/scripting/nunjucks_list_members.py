@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tui_eval.scripting.nunjucks_operators import strictly_equal
-from tui_eval.scripting.nunjucks_values import (
+from tui_eval.javascript.operators import strictly_equal
+from tui_eval.javascript.values import (
     UNDEFINED,
     ScriptValueError,
     integer,

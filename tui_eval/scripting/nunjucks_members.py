@@ -10,15 +10,20 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting.nunjucks_list_members import LIST_METHODS
-from tui_eval.scripting.nunjucks_string_members import STRING_METHODS, char_at, units
-from tui_eval.scripting.nunjucks_values import (
+from tui_eval.javascript.values import (
     UNDEFINED,
     ScriptValueError,
+    double,
+    fixed,
     integer,
+    is_undefined,
     number_text,
+    precision,
     text,
+    units,
 )
+from tui_eval.scripting.nunjucks_list_members import LIST_METHODS
+from tui_eval.scripting.nunjucks_string_members import STRING_METHODS, char_at
 
 
 def member(value: Any, key: Any) -> Any:
@@ -73,11 +78,23 @@ def _to_fixed(value: int | float, digits: Any = 0) -> str:
     places = integer(digits)
     if not 0 <= places <= 100:
         raise ScriptValueError("toFixed: between 0 and 100 digits")
-    return f"{float(value):.{places}f}" if abs(value) < 1e21 else number_text(value)
+    return fixed(value, places)
+
+
+def _to_precision(value: int | float, digits: Any = UNDEFINED) -> str:
+    if is_undefined(digits):
+        return number_text(value)
+    places = integer(digits)
+    if not 1 <= places <= 100:
+        raise ScriptValueError("toPrecision: between 1 and 100 digits")
+    return precision(value, places)
 
 
 def _number_text(value: int | float, base: Any = 10) -> str:
     radix = integer(base, 10)
+    value = double(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if radix == 10 or not isinstance(value, int) or isinstance(value, bool):
         return text(value)
     if not 2 <= radix <= 36 or abs(value) > 2**64:
@@ -98,6 +115,7 @@ def _grouped(value: int | float, *_: Any) -> str:
 
 NUMBER_METHODS: dict[str, Callable[..., Any]] = {
     "toFixed": _to_fixed,
+    "toPrecision": _to_precision,
     "toString": _number_text,
     "toLocaleString": _grouped,
     "valueOf": lambda n: n,

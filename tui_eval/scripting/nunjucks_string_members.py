@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tui_eval.scripting.nunjucks_values import (
+from tui_eval.javascript.values import (
     MAX_TEXT,
     UNDEFINED,
     WHITESPACE,
@@ -15,14 +15,10 @@ from tui_eval.scripting.nunjucks_values import (
     join,
     relative,
     text,
+    units,
 )
 
 # JavaScript counts UTF-16 units, so texts beyond the basic plane are cut through their units.
-
-
-def units(value: str) -> int:
-    """The length of a text in UTF-16 units."""
-    return len(value) if value.isascii() else len(value) + sum(1 for c in value if c > "\uffff")
 
 
 def _cut(value: str, start: int, end: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting.nunjucks_operators import loosely_equal, strictly_equal
-from tui_eval.scripting.nunjucks_values import is_undefined, number, text, truthy
+from tui_eval.javascript.operators import loosely_equal, strictly_equal
+from tui_eval.javascript.values import is_undefined, number, text, truthy
 
 
 def _is_number(value: Any) -> bool:

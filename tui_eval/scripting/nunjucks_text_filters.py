@@ -8,8 +8,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting.nunjucks_string_members import STRING_METHODS, units
-from tui_eval.scripting.nunjucks_values import (
+from tui_eval.javascript.values import (
     MAX_TEXT,
     UNDEFINED,
     WHITESPACE,
@@ -23,6 +22,7 @@ from tui_eval.scripting.nunjucks_values import (
     text,
     truthy,
 )
+from tui_eval.scripting.nunjucks_string_members import STRING_METHODS, units
 
 _MAIL = re.compile(
     r"[\w.!#$%&'*+\-/=?^`{|}~]{1,200}@[a-z\d-]{1,200}(?:\.[a-z\d-]{1,200}){1,20}", re.I | re.ASCII

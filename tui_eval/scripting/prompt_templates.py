@@ -6,12 +6,11 @@ after it is rendered with them (`render_prompt`). Assertions see the variables a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting.nunjucks_values import ScriptValueError, text, to_json
+from tui_eval.javascript.values import ScriptValueError, json_text, parse_json, text
 from tui_eval.scripting.templates import (
     TemplateError,
     flag,
@@ -100,7 +99,7 @@ def render_prompt(
     whole = f"{prefix}{prompt}{suffix}"
     if _JSON.match(whole) and not flag("PROMPTFOO_DISABLE_JSON_AUTOESCAPE"):
         try:
-            value = json.loads(whole, parse_constant=_refused)
+            value = parse_json(whole)
             return _render_json(value, vars, env, None if reference else filters)
         except (ValueError, RecursionError, TemplateError):
             pass  # it is taken for text, as the tool does
@@ -117,13 +116,9 @@ def _render_json(
     if not templating_disabled() and _unclosed(value):
         raise TemplateError("a tag is not closed")
     try:
-        return to_json(render_deep(value, vars, env=env, filters=filters), 2)
+        return json_text(render_deep(value, vars, env=env, filters=filters), 2)
     except ScriptValueError as error:
         raise TemplateError(one_line(error)) from None
-
-
-def _refused(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _unclosed(value: Any) -> bool:

@@ -18,8 +18,8 @@ from typing import Any
 
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript.values import MAX_TEXT, UNDEFINED, ScriptValueError, text
 from tui_eval.scripting.nunjucks_members import member
-from tui_eval.scripting.nunjucks_values import MAX_TEXT, UNDEFINED, ScriptValueError, text
 
 Filters = Mapping[str, Callable[..., Any]]
 

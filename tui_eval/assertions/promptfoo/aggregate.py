@@ -15,12 +15,13 @@ from tui_eval.assertions.judging import (
     judge_one,
 )
 from tui_eval.assertions.outcome import message_of
-from tui_eval.assertions.promptfoo import js, one, table
+from tui_eval.assertions.promptfoo import one, table
 from tui_eval.assertions.promptfoo.call import Result
 from tui_eval.assertions.promptfoo.case_output import case_output
 from tui_eval.assertions.promptfoo.comparison import OPEN
 from tui_eval.assertions.promptfoo.scoring import own_score
 from tui_eval.guard.trust import NeedsTrust
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Outcome, Verdict
 
 ASSERT_SET = "assert-set"
@@ -102,7 +103,7 @@ class Tally:
             return "Content failed guardrail safety checks"
         if self.threshold is not None and not self.error:
             sign = "≥" if self.mean >= self.threshold else "<"
-            mean = f"{self.mean:.2f}" if math.isfinite(self.mean) else js.number_text(self.mean)
+            mean = f"{js.fixed(self.mean, 2)}" if math.isfinite(self.mean) else js.number_text(self.mean)
             return f"Aggregate score {mean} {sign} {js.number_text(self.threshold)} threshold"
         return self.reason if self.failed else "All assertions passed"
 

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo.call import Call
 from tui_eval.assertions.promptfoo.spans import matches
+from tui_eval.javascript import values as js
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Expected:
             )
         given = value.get("ignore", [])
         ignore = given if isinstance(given, list) else [given]
-        if not all(isinstance(entry, str) and entry.strip() for entry in ignore):
+        if not all(isinstance(entry, str) and js.trim(entry) for entry in ignore):
             raise CannotJudge(
                 f"{kind} assertion ignore must be a non-empty string or an array of non-empty strings"
             )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.javascript import values as js
 
 
 def latency(call: Call) -> Result:
@@ -41,24 +41,13 @@ def cost(call: Call) -> Result:
             "Cost assertion does not support providers that do not return cost "
             "(the agent reports none; a price under `prices:` in tui_eval.yaml would do)"
         )
-    shown, limit = _two_digits(spent), js.number_text(threshold)
+    shown, limit = js.precision(spent, 2), js.number_text(threshold)
     return call.result(
         spent <= threshold,
         f"Cost {shown} is greater than threshold {limit}",
         f"Cost {shown} is less than or equal to threshold {limit}",
         actual=spent,
     )
-
-
-def _two_digits(value: float) -> str:
-    """`toPrecision(2)`."""
-    if value == 0:
-        return "0.0"
-    exponent = math.floor(math.log10(abs(value)))
-    if exponent < -6 or exponent >= 2:
-        mantissa, _, power = f"{value:.1e}".partition("e")
-        return f"{mantissa}e{'+' if int(power) > 0 else ''}{int(power)}"
-    return f"{value:.{max(0, 1 - exponent)}f}"
 
 
 def _mean_log_prob(call: Call) -> float:
@@ -78,8 +67,8 @@ def perplexity(call: Call) -> Result:
     limit = js.number_text(threshold)
     return call.result(
         measured <= threshold,
-        f"Perplexity {measured:.2f} is greater than threshold {limit}",
-        f"Perplexity {measured:.2f} is less than or equal to threshold {limit}",
+        f"Perplexity {js.fixed(measured, 2)} is greater than threshold {limit}",
+        f"Perplexity {js.fixed(measured, 2)} is less than or equal to threshold {limit}",
         actual=measured,
     )
 
@@ -92,7 +81,7 @@ def perplexity_score(call: Call) -> Result:
     if threshold is None or (measured >= threshold) != call.inverse:
         return Result(True, score, PASSED, actual=measured)
     compared = "greater than or equal to" if call.inverse else "less than"
-    reason = f"Perplexity score {measured:.2f} is {compared} threshold {js.number_text(threshold)}"
+    reason = f"Perplexity score {js.fixed(measured, 2)} is {compared} threshold {js.number_text(threshold)}"
     return Result(False, score, reason, actual=measured)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 from tui_eval.assertions.promptfoo.json_schema import mismatch
+from tui_eval.javascript import values as js
 
 _LINE = r"[^\n\r\u2028\u2029]+"  # JavaScript's `.+`
 _MCP_ERROR = re.compile(rf"MCP Tool Error \(([^)]+)\): ({_LINE})")
@@ -39,12 +39,12 @@ def tool_call_f1(call: Call) -> Result:
     passed = (score >= threshold) != call.inverse
     lists = f"Expected: [{', '.join(sorted(expected))}], Called: [{', '.join(sorted(called)) or '(none)'}]"
     if passed:
-        reason = f"Tool Call F1: {score:.3f} (precision={precision:.3f}, recall={recall:.3f}). {lists}"
+        reason = f"Tool Call F1: {js.fixed(score, 3)} (precision={js.fixed(precision, 3)}, recall={js.fixed(recall, 3)}). {lists}"
     else:
         where = "above" if call.inverse else "below"
         reason = (
-            f"Tool Call F1 score {score:.3f} is {where} threshold {js.number_text(threshold)}. "
-            f"{lists}. Precision={precision:.3f}, Recall={recall:.3f}"
+            f"Tool Call F1 score {js.fixed(score, 3)} is {where} threshold {js.number_text(threshold)}. "
+            f"{lists}. Precision={js.fixed(precision, 3)}, Recall={js.fixed(recall, 3)}"
         )
     return Result(passed, score, reason, actual=sorted(called))
 

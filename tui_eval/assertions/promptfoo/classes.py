@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import graded, js, judges
+from tui_eval.assertions.promptfoo import graded, judges
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.javascript import values as js
 
 
 async def classifier(call: Call) -> Result:
@@ -31,7 +32,7 @@ async def classifier(call: Call) -> Result:
     threshold = 1 if call.threshold is None else call.threshold
     held = score >= threshold - 2.220446049250313e-16  # Number.EPSILON
     what = "Maximum classification score" if value is UNSET else f"Classification {value} has score"
-    reason = f"{what} {score:.2f} {'>=' if held else '<'} {js.number_text(threshold)}"
+    reason = f"{what} {js.fixed(score, 2)} {'>=' if held else '<'} {js.number_text(threshold)}"
     return Result(held != call.inverse, 1 - score if call.inverse else score, reason, actual=call.text)
 
 

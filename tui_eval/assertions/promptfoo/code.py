@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import grading, is_grading, simple, verdict_of_value
+from tui_eval.javascript import values as js
 from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidenc
     """
     host, services = _isolate(evidence), evidence.services
     from tui_eval.scripting.inline_javascript import evaluate
-    from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
+    from tui_eval.scripting.javascript import JavaScriptError
 
     def require(name: str) -> None:
         line = " ".join(code.split())[:80]
@@ -104,20 +104,20 @@ async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidenc
         value = await evaluate(code, variables, host, services.node, require, services.base)
     except JavaScriptError as error:
         raise ScriptFailed(str(error)) from error
-    return UNSET if value is UNDEFINED else value
+    return UNSET if value is js.UNDEFINED else value
 
 
 async def _call_javascript(
     source: str, function: str | None, arguments: Sequence[Any], evidence: Evidence
 ) -> Any:
     host = _isolate(evidence)
-    from tui_eval.scripting.javascript import UNDEFINED, JavaScriptError
+    from tui_eval.scripting.javascript import JavaScriptError
 
     try:
         value = await host.call(source, function, arguments)
     except JavaScriptError as error:
         raise ScriptFailed(str(error)) from error
-    return UNSET if value is UNDEFINED else value
+    return UNSET if value is js.UNDEFINED else value
 
 
 def _isolate(evidence: Evidence) -> JavaScriptHost:

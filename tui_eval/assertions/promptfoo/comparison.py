@@ -15,10 +15,11 @@ from msgspec import UNSET
 from tui_eval.assertions.evidence import CannotJudge, Evidence, JudgeServices
 from tui_eval.assertions.judging import assertions_of
 from tui_eval.assertions.outcome import message_of
-from tui_eval.assertions.promptfoo import js, judges, table, values
+from tui_eval.assertions.promptfoo import judges, table, values
 from tui_eval.assertions.promptfoo.call import Call
 from tui_eval.assertions.promptfoo.judges import NUMBER, TEXT, Said, schema_of, tagged
 from tui_eval.guard.trust import NeedsTrust
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Attempt, Case, Compat, Reply, Verdict
 
 OPEN = "the columns of this test are compared when all of them have run"
@@ -117,12 +118,12 @@ def _highest(assertion: Assertion, columns: list[Attempt], index: int) -> None:
         verdict = attempt.verdicts[index]
         verdict.actual = total
         if place != winner:
-            _settle(verdict, False, f"Not selected (score: {total:.3f}, max: {most:.3f})")
+            _settle(verdict, False, f"Not selected (score: {js.fixed(total, 3)}, max: {js.fixed(most, 3)})")
         elif threshold is not None and total < threshold:
             limit = js.number_text(threshold)
-            _settle(verdict, False, f"Not selected - score {total:.3f} below threshold {limit}")
+            _settle(verdict, False, f"Not selected - score {js.fixed(total, 3)} below threshold {limit}")
         else:
-            _settle(verdict, True, f"Selected as highest scoring output (score: {total:.3f})")
+            _settle(verdict, True, f"Selected as highest scoring output (score: {js.fixed(total, 3)})")
 
 
 async def _best(

@@ -11,11 +11,12 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js, judges, values
+from tui_eval.assertions.promptfoo import judges, values
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.assertions.promptfoo.embeddings import cosine, embed
 from tui_eval.assertions.promptfoo.graded import unreadable
 from tui_eval.assertions.promptfoo.judges import NUMBER, TEXT, TRUTH, Said, a_list, schema_of, tagged
+from tui_eval.javascript import values as js
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _WINDOW = 5
@@ -103,7 +104,7 @@ async def answer_relevance(call: Call) -> Result:
     except CannotJudge:
         return await _estimated(call, said, asked, questions)
     score = sum(cosine(vectors[0], vector) for vector in vectors[1:]) / len(questions)
-    return _by_score(call, said, score, f"Relevance {score:.2f}")
+    return _by_score(call, said, score, f"Relevance {js.fixed(score, 2)}")
 
 
 async def _estimated(call: Call, said: Said, asked: str, questions: list[str]) -> Result:
@@ -119,7 +120,7 @@ async def _estimated(call: Call, said: Said, asked: str, questions: list[str]) -
     if score is None:
         return unreadable(call, said, text)
     why = f"{answer.get('reason') or ''} (estimated by the judge: no embeddings)".strip()
-    return _by_score(call, said, min(1.0, max(0.0, score)), f"Relevance {score:.2f}: {why}")
+    return _by_score(call, said, min(1.0, max(0.0, score)), f"Relevance {js.fixed(score, 2)}: {why}")
 
 
 async def conversation_relevance(call: Call) -> Result:
@@ -200,7 +201,9 @@ def _share(call: Call, said: Said, text: str, name: str, marks: list[bool] | Non
     if marks is None:
         return unreadable(call, said, text)
     score = sum(marks) / len(marks) if marks else 0.0
-    return _by_score(call, said, score, f"{name} {score:.2f}: {sum(marks)} of {len(marks)} are {what}")
+    return _by_score(
+        call, said, score, f"{name} {js.fixed(score, 2)}: {sum(marks)} of {len(marks)} are {what}"
+    )
 
 
 def _by_score(call: Call, said: Said, score: float, reason: str, default: float = 0.0) -> Result:
@@ -208,7 +211,7 @@ def _by_score(call: Call, said: Said, score: float, reason: str, default: float 
     passed = (score >= threshold - 1e-12) != call.inverse
     shown = 1 - score if call.inverse else score
     sign = "≥" if score >= threshold - 1e-12 else "<"
-    note = f" ({score:.2f} {sign} threshold {js.number_text(threshold)})"
+    note = f" ({js.fixed(score, 2)} {sign} threshold {js.number_text(threshold)})"
     if call.threshold is None and default == 0:
         note = " (no threshold is given: any score passes)"
     return Result(passed, shown, reason + note, actual=call.text, judge=said.judge)

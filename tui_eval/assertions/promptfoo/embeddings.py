@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js, judges
+from tui_eval.assertions.promptfoo import judges
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.javascript import values as js
 
 Vector = Sequence[float]
 
@@ -65,7 +66,7 @@ def _compare(call: Call, metric: str, ours: Vector, theirs: Vector, threshold: f
     if not call.evidence.reference:
         score = min(1.0, max(0.0, score))
     compared = words[0] if passed != call.inverse else words[1]
-    reason = f"{word} {figure:.2f} is {compared} threshold {js.number_text(threshold)}"
+    reason = f"{word} {js.fixed(figure, 2)} is {compared} threshold {js.number_text(threshold)}"
     return Result(passed, score, reason, actual=call.text)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tui_eval.assertions.promptfoo import js, judges
+from tui_eval.assertions.promptfoo import judges
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.assertions.promptfoo.graded import unreadable
 from tui_eval.assertions.promptfoo.judges import NUMBER, TEXT, TRUTH, Said, a_list, schema_of, tagged
+from tui_eval.javascript import values as js
 
 _RELATIONS = {
     "A": ("subset", "is a subset of the expert answer and consistent with it", 1.0),

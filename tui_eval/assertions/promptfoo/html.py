@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result
+from tui_eval.javascript import values as js
 
 _LONGEST = 2_000_000
 _WRAPPERS = {name: re.compile(rf"<{name}(?=[\s>/])", re.IGNORECASE) for name in ("html", "head", "body")}

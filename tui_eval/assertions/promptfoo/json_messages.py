@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tui_eval.assertions.promptfoo import js
+from tui_eval.javascript import values as js
 
 _TEXTS = {
     "type": lambda error: f"must be {','.join(listed(error.validator_value))}",

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
+from tui_eval.javascript import values as js
 
 _LONGEST = 100_000
 _YAML_EFFORT = 20
@@ -88,7 +88,7 @@ def _as_yaml(text: str) -> str:
 def _portable(value: Any) -> Any:
     if isinstance(value, dict):
         value = {js.string(key): item for key, item in value.items()}
-    return json.loads(json.dumps(value, default=str))
+    return js.parse_json(json.dumps(value, default=str))
 
 
 @lru_cache(maxsize=1)

@@ -10,10 +10,11 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js, json_formats, json_patterns
+from tui_eval.assertions.promptfoo import json_formats, json_patterns
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.json_messages import ajv_text, listed
 from tui_eval.assertions.promptfoo.json_objects import loader, objects_in
+from tui_eval.javascript import values as js
 from tui_eval.scripting.templates import flag
 
 _DRAFT = "http://json-schema.org/draft-07/schema"
@@ -70,7 +71,7 @@ async def _conforming_later(
     call: Call, schema: Any, patterns: set[str], values: Sequence[Any], conforms: str
 ) -> Result:
     matches = await json_patterns.matcher(patterns, values, call.evidence)
-    return _conforming_now(call, _made(schema, matches), values, conforms)
+    return _conforming_now(call, _made(js.parse_json(js.json_text(schema)), matches), values, conforms)
 
 
 def _conforming_now(call: Call, validator: Any, values: Sequence[Any], conforms: str) -> Result:
@@ -135,7 +136,7 @@ def _first_error(validator: Any, value: Any) -> str | None:
 def _check(schema_text: str) -> None:
     import jsonschema
 
-    schema = json.loads(schema_text)
+    schema = js.parse_json(schema_text)
     if isinstance(schema, bool):
         return
     named = schema.get("$schema")
@@ -225,7 +226,7 @@ def _ignored(schema: dict[str, Any]) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _validator(schema_text: str) -> Any:
-    return _made(json.loads(schema_text), json_patterns.simple)
+    return _made(js.parse_json(schema_text), json_patterns.simple)
 
 
 def _made(schema: Any, matches: json_patterns.Matches) -> Any:

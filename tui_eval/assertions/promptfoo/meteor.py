@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.javascript import values as js
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _Word = tuple[int, str]
@@ -42,7 +42,7 @@ def meteor(call: Call) -> Result:
     shown = 1 - score if call.inverse else score
     if passed:
         return Result(True, shown, "METEOR assertion passed", actual=call.text)
-    reason = f"METEOR score {score:.4f} did not meet threshold {js.number_text(threshold)}"
+    reason = f"METEOR score {js.fixed(score, 4)} did not meet threshold {js.number_text(threshold)}"
     return Result(False, shown, reason, actual=call.text)
 
 

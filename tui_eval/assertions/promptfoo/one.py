@@ -10,9 +10,10 @@ from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
 from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
-from tui_eval.assertions.promptfoo import js, table, values
+from tui_eval.assertions.promptfoo import table, values
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.case_output import case_output
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Reply, Verdict
 
 _LISTS = (".yaml", ".yml")

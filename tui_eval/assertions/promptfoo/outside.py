@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import verdict_of_value
+from tui_eval.javascript import values as js
 
 _SECONDS = 5.0
 _RUBY_SECONDS = 60.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result
+from tui_eval.javascript import values as js
 
 _VERBS = "answer|assist|engage|fulfill|generate|give|help|participate|provide|support|write"
 _DO_NOT = "i (?:do not|don't)"

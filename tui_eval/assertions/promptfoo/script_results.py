@@ -6,8 +6,8 @@ import math
 import re
 from typing import Any
 
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result
+from tui_eval.javascript import values as js
 
 _SHAPE = "assertion must return a boolean, number, or {pass, score, reason} object."
 _KEYS = {

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
+from tui_eval.javascript import values as js
 
 _SMALLEST = 1e-7
 _ORDERS = (1, 2, 3, 4)
@@ -47,7 +47,7 @@ def rouge_n(call: Call) -> Result:
     score = _rouge(treebank_words(call.text.lower()), treebank_words(value.lower()))
     holds = score >= threshold
     compared = "greater than or equal to" if holds else "less than"
-    reason = f"ROUGE-N score {score:.2f} is {compared} threshold {js.number_text(threshold)}"
+    reason = f"ROUGE-N score {js.fixed(score, 2)} is {compared} threshold {js.number_text(threshold)}"
     return Result(holds != call.inverse, 1 - score if call.inverse else score, reason, actual=call.text)
 
 
@@ -178,5 +178,5 @@ def _graded(call: Call, name: str, score: float) -> Result:
     if passed:
         return Result(True, shown, PASSED, actual=call.text)
     compared = "greater" if call.inverse else "less"
-    reason = f"{name} score {score:.4f} is {compared} than threshold {js.number_text(threshold)}"
+    reason = f"{name} score {js.fixed(score, 4)} is {compared} than threshold {js.number_text(threshold)}"
     return Result(False, shown, reason, actual=call.text)

@@ -8,6 +8,7 @@ from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.span_attributes import arguments_of, tool_name
 from tui_eval.assertions.promptfoo.spans import from_transcript, matches, trace_of
+from tui_eval.javascript import values as js
 
 _SKILL_TOOL = "skill"
 """The tool by which agents of the Claude SDK use a skill."""
@@ -29,10 +30,10 @@ def skill_used(call: Call) -> Result:
     if (
         not isinstance(wanted, list)
         or not wanted
-        or not all(isinstance(item, str) and item.strip() for item in wanted)
+        or not all(isinstance(item, str) and js.trim(item) for item in wanted)
     ):
         raise CannotJudge("skill-used assertion must have a string, string array, or object value")
-    wanted = [item.strip() for item in wanted]
+    wanted = [js.trim(item) for item in wanted]
     names = {item["name"] for item in used}
     found = [name for name in wanted if name in names]
     if call.inverse:
@@ -70,7 +71,7 @@ def _used(call: Call) -> list[dict[str, Any]]:
             continue
         given = arguments_of(span)
         names = [given.get(key) for key in _SKILL_ARGUMENTS] if isinstance(given, dict) else [given]
-        name = next((name.strip() for name in names if isinstance(name, str) and name.strip()), None)
+        name = next((js.trim(name) for name in names if isinstance(name, str) and js.trim(name)), None)
         if name:
             found.append({"name": name, "source": "tool"})
     told = bool(found) or any(entry.kind == "tool_call" for entry in evidence.transcript)
@@ -113,7 +114,7 @@ def _counted(call: Call, value: dict[str, Any], used: list[dict[str, Any]], actu
 
 
 def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    return js.trim(value) if isinstance(value, str) else ""
 
 
 def _bound(value: dict[str, Any], key: str) -> int | None:

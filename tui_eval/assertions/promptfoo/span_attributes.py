@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tui_eval.assertions.promptfoo import js
+from tui_eval.javascript import values as js
 from tui_eval.model import TraceSpan
 
 _ARGUMENTS = (".args", ".arguments", ".input", "_args", "_arguments", "_input")
@@ -48,7 +48,7 @@ def tool_name(span: TraceSpan) -> str | None:
     if direct := _first_text(attributes, _NAME_KEYS):
         return direct
     for key, value in attributes.items():
-        text = value.strip() if isinstance(value, str) else ""
+        text = js.trim(value) if isinstance(value, str) else ""
         if not text or _is_structure(text):
             continue
         if _ANY_NAME.search(key) or (_TOOL_PART.search(key) and not _NOT_A_NAME.search(key)):
@@ -74,7 +74,7 @@ def arguments_of(span: TraceSpan) -> Any:
 
 def _structured(value: Any) -> Any:
     if isinstance(value, str):
-        text = value.strip()
+        text = js.trim(value)
         if not text:
             return UNSET
         try:
@@ -91,7 +91,7 @@ def command_of(span: TraceSpan, runs_commands: bool) -> str | None:
         return direct
     for key, value in attributes.items():
         if "command" in key.lower() and not _NOT_A_COMMAND.search(key):
-            text = value.strip() if isinstance(value, str) else ""
+            text = js.trim(value) if isinstance(value, str) else ""
             if text:
                 return text
     given = arguments_of(span) if runs_commands else None
@@ -102,15 +102,15 @@ def command_of(span: TraceSpan, runs_commands: bool) -> str | None:
                     return said
                 break
     if span.name.startswith("exec "):
-        return span.name[5:].strip() or None
+        return js.trim(span.name[5:]) or None
     return None
 
 
 def _joined(value: Any, between: str) -> str | None:
     if isinstance(value, str):
-        return value.strip() or None
+        return js.trim(value) or None
     if isinstance(value, list):
-        return between.join(filter(None, (js.string(part).strip() for part in value))) or None
+        return between.join(filter(None, (js.trim(js.string(part)) for part in value))) or None
     return None
 
 
@@ -126,15 +126,15 @@ def query_of(span: TraceSpan) -> str | None:
     ):
         return said
     if span.name.startswith("search "):
-        return span.name[7:].removeprefix('"').removesuffix('"').strip() or None
+        return js.trim(span.name[7:].removeprefix('"').removesuffix('"')) or None
     return None
 
 
 def _first_text(attributes: dict[str, Any], keys: Sequence[str]) -> str | None:
     for key in keys:
         value = attributes.get(key)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
+        if isinstance(value, str) and js.trim(value):
+            return js.trim(value)
     return None
 
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call
 from tui_eval.assertions.promptfoo.span_attributes import tool_name
+from tui_eval.javascript import values as js
 from tui_eval.model import Entry, Trace, TraceSpan
 
 TOOL_SPAN = "execute_tool"

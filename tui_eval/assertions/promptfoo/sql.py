@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js, sql_dialects
+from tui_eval.assertions.promptfoo import sql_dialects
 from tui_eval.assertions.promptfoo.call import Call, Result
+from tui_eval.javascript import values as js
 
 # promptfoo's names of databases (any case), and sqlglot's. DuckDB is not among promptfoo's.
 _DIALECTS = {

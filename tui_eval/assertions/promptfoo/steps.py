@@ -15,6 +15,7 @@ from msgspec import UNSET
 from tui_eval.assertions.promptfoo.call import Call
 from tui_eval.assertions.promptfoo.span_attributes import arguments_of, command_of, query_of, tool_name
 from tui_eval.assertions.promptfoo.spans import matches, source_for_steps
+from tui_eval.javascript import values as js
 from tui_eval.model import TraceSpan
 
 Kind = Literal["tool", "command", "search", "reasoning", "message", "span"]
@@ -62,7 +63,7 @@ def steps_of(call: Call) -> Steps:
         CannotJudge: nothing is known of them.
     """
     source = source_for_steps(call)
-    tools = _COMMAND_TOOLS | {name.strip().lower() for name in source.command_tools if name.strip()}
+    tools = _COMMAND_TOOLS | {js.trim(name).lower() for name in source.command_tools if js.trim(name)}
     ordered = sorted(source.spans, key=_when) if all(_timed(span) for span in source.spans) else source.spans
     return Steps([_step(span, tools) for span in ordered], source.note)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
+from tui_eval.javascript import operators
+from tui_eval.javascript import values as js
 
 
 def equals(call: Call) -> Result:
@@ -17,7 +18,7 @@ def equals(call: Call) -> Result:
     if isinstance(value, dict | list) or value is None:
         shown = js.json_text(value)
         try:
-            holds = _deep_equal(js.parse_json(call.text), value)
+            holds = operators.deeply_equal(js.parse_json(call.text), value)
         except ValueError:
             holds = False
     else:
@@ -28,16 +29,6 @@ def equals(call: Call) -> Result:
         f'Expected output "{call.text}" to equal "{shown}"',
         f'Expected output "{call.text}" to not equal "{shown}"',
     )
-
-
-def _deep_equal(left: Any, right: Any) -> bool:
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_deep_equal(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_deep_equal, left, right))
-    return left == right
 
 
 def contains(call: Call) -> Result:
@@ -163,7 +154,7 @@ def word_count(call: Call) -> Result:
     count = len(js.words(call.text))
     if isinstance(value, dict):
         return _within(call, count, value)
-    expected: Any = js.to_number(value) if isinstance(value, str) else value
+    expected: Any = js.number(value) if isinstance(value, str) else value
     invariant(
         isinstance(expected, int | float) and not isinstance(value, bool) and not math.isnan(expected),
         '"word-count" assertion value must be a number or an object with min/max properties',
@@ -180,7 +171,7 @@ def word_count(call: Call) -> Result:
 def _bound(bounds: dict[str, Any], key: str) -> Any:
     """A bound; text counts as the number that it is."""
     given = bounds.get(key)
-    return js.to_number(given) if isinstance(given, str) else given
+    return js.number(given) if isinstance(given, str) else given
 
 
 def _within(call: Call, count: int, bounds: dict[str, Any]) -> Result:

@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.spans import source_for_spans
+from tui_eval.javascript import values as js
 from tui_eval.model import TraceSpan
 
 _ERROR_ATTRIBUTES = ("error", "exception", "failed", "failure")
@@ -131,13 +131,13 @@ def error_spans(call: Call) -> Result:
     elif share is not None and rate > share:
         passed = False
         reason = (
-            f"Error rate {rate:.1f}% exceeds threshold {js.string(share)}% "
+            f"Error rate {js.fixed(rate, 1)}% exceeds threshold {js.string(share)}% "
             f"({count} errors out of {total} spans)"
         )
     elif not errors:
         reason = f'No errors found in {total} spans matching pattern "{pattern}"'
     else:
-        reason = f"Found {count} error(s) in {total} spans ({rate:.1f}%)"
+        reason = f"Found {count} error(s) in {total} spans ({js.fixed(rate, 1)}%)"
         reason += f", within threshold of {limit}" if most is not None else ""
         reason += f", within threshold of {js.string(share)}%" if share is not None else ""
     return Result(passed, float(passed), reason + mended + source.note, actual=count)
@@ -159,7 +159,7 @@ def _is_error(span: TraceSpan, reference: bool) -> bool:
         value = attributes.get(key)
         if value is True or value == "true" or isinstance(value, dict | list):
             return True
-        if not reference and isinstance(value, str) and value.strip().lower() not in _NO_ERROR:
+        if not reference and isinstance(value, str) and js.trim(value).lower() not in _NO_ERROR:
             return True
     names = ("http.status_code",) if reference else ("http.status_code", "http.response.status_code")
     if any(_http_failed(attributes.get(name)) for name in names):
@@ -171,13 +171,13 @@ def _is_error(span: TraceSpan, reference: bool) -> bool:
 
 def _http_failed(status: Any) -> bool:
     if isinstance(status, str):
-        status = js.to_number(status)
+        status = js.number(status)
     return isinstance(status, int | float) and not isinstance(status, bool) and status >= 400
 
 
 def _number(value: Any, wrong: str, call: Call) -> float | None:
     if isinstance(value, str):
-        value = js.to_number(value)
+        value = js.number(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):

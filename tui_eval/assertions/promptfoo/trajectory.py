@@ -13,10 +13,10 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.arguments import Expected, compared
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.steps import KINDS, Step, steps_of
+from tui_eval.javascript import values as js
 
 KEPT = 100
 """Steps that a verdict keeps."""
@@ -34,7 +34,7 @@ def tool_used(call: Call) -> Result:
         raise CannotJudge(f"{call.kind} assertion must have a string, string array, or object value")
     if not wanted:
         raise CannotJudge(f"{call.kind} assertion requires at least one expected tool")
-    if not call.evidence.reference and not all(item.strip() for item in wanted):
+    if not call.evidence.reference and not all(js.trim(item) for item in wanted):
         raise CannotJudge(f"{call.kind} assertion names an empty tool, which any tool would satisfy")
     used = [name for name in wanted if any(_fits(step, name) for step in tools)]
     actual = listing(tools)

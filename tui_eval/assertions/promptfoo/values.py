@@ -9,11 +9,12 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
-from tui_eval.assertions.promptfoo import code, js
+from tui_eval.assertions.promptfoo import code
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed
 from tui_eval.guard import yaml_lines
 from tui_eval.guard.paths import confine
+from tui_eval.javascript import values as js
 from tui_eval.scripting.templates import TemplateError, including, is_partial, render_value
 
 _FILE = "file://"
@@ -121,7 +122,7 @@ def parsed(path: str, suffix: str, text: str, *, whole: bool = False) -> Any:
         if document.problems:
             raise CannotJudge(f"{path}: not YAML: {document.problems[0].message}")
         return document.value
-    return text if whole else text.strip()
+    return text if whole else js.trim(text)
 
 
 def split_reference(reference: str) -> tuple[str, str | None]:

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions.evidence import CannotJudge
-from tui_eval.assertions.promptfoo import js
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.markup import Element, Node, elements_in
+from tui_eval.javascript import values as js
 
 _VALID = "XML is valid and contains all required elements"
 _DEEPEST = 1000

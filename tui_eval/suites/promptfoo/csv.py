@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Problem
 from tui_eval.suites.promptfoo import shorthand
 from tui_eval.suites.promptfoo.reading import Reading, brief
@@ -40,7 +41,7 @@ class Plan:
     def __init__(self, reading: Reading, path: str, header: list[str]) -> None:
         self.reading, self.path = reading, path
         self.width = len(header)
-        self.header = [name.strip() for name in header]
+        self.header = [js.trim(name) for name in header]
         self.vars: list[tuple[str, int]] = []
         self.expected: list[int] = []
         self.options: list[tuple[str, int]] = []
@@ -138,7 +139,7 @@ class Plan:
     def _assertions(self, row: list[str], line: int, test: Test) -> list[Assertion]:
         result: list[Assertion] = []
         for index in self.expected:
-            cell = row[index].strip()
+            cell = js.trim(row[index])
             if not cell:
                 continue
             try:
@@ -156,11 +157,11 @@ class Plan:
         result: dict[str, Any] = {}
         for key, index, listed in self.metadata:
             cell = row[index]
-            if not cell.strip():
+            if not js.trim(cell):
                 continue
             if listed:
                 parts = _UNESCAPED_COMMA.split(cell) if "," in cell else [cell]
-                result[key] = [part.strip().replace("\\,", ",") for part in parts]
+                result[key] = [js.trim(part).replace("\\,", ",") for part in parts]
             else:
                 result[key] = cell
         return result
@@ -181,7 +182,7 @@ class Plan:
 
 
 def _number(cell: str) -> float | None:
-    plain = cell.strip()
+    plain = js.trim(cell)
     return shorthand.as_number(plain) if plain and _NUMBER.match(plain) else None
 
 
@@ -229,7 +230,7 @@ class Rows(Sequence[Test]):
     def tell_thresholds(self) -> None:
         """Cells of `__threshold` that are no numbers, which the tool drops without a word: one note."""
         at = self.plan.threshold
-        wrong = [i for i, row in enumerate(self.cells) if row[at].strip() and _number(row[at]) is None]
+        wrong = [i for i, row in enumerate(self.cells) if js.trim(row[at]) and _number(row[at]) is None]
         if wrong:
             many = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             message = f"is no number and is ignored: {brief(self.cells[wrong[0]][at])}{many}"

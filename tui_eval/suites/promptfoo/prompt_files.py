@@ -7,7 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from tui_eval.scripting.nunjucks_values import ScriptValueError, to_json
+from tui_eval.javascript import values as js
+from tui_eval.javascript.values import ScriptValueError, json_text
 from tui_eval.suites import yaml_lines
 from tui_eval.suites.promptfoo import embedded, rows
 from tui_eval.suites.promptfoo.reading import Missing, Reading
@@ -28,7 +29,9 @@ def parts(reading: Reading, path: Path, kind: str, shown: str) -> list[Part]:
     if kind == "txt":
         found: list[Part] = [(part, None) for part in _split(text)]
     elif kind == "jsonl":
-        found = [(line, None) for line in _BREAK.split(text) if (line if reading.reference else line.strip())]
+        found = [
+            (line, None) for line in _BREAK.split(text) if (line if reading.reference else js.trim(line))
+        ]
     elif kind in ("json", "yaml", "yml"):
         found = [(_compact(reading, text, path), None)]
     elif kind == "csv":
@@ -64,11 +67,11 @@ def _split(text: str) -> list[str]:
     separator = os.environ.get("PROMPTFOO_PROMPT_SEPARATOR") or "---"
     found: list[list[str]] = [[]]
     for line in _BREAK.split(text):
-        if line.strip() == separator:
+        if js.trim(line) == separator:
             found.append([])
         else:
             found[-1].append(line)
-    return [whole for part in found if (whole := "\n".join(part).strip())]
+    return [whole for part in found if (whole := js.trim("\n".join(part)))]
 
 
 def _compact(reading: Reading, text: str, path: Path) -> str:
@@ -85,7 +88,7 @@ def _compact(reading: Reading, text: str, path: Path) -> str:
             return text
         value = document.value
     try:
-        return to_json(embedded.filled(reading, value))
+        return json_text(embedded.filled(reading, value))
     except ScriptValueError:
         return text
     except Missing:
@@ -98,13 +101,13 @@ def _table(reading: Reading, text: str, shown: str) -> list[Part]:
     """A column `prompt` (and `label`), or, where nothing is separated, one prompt a line."""
     delimiter = os.environ.get("PROMPTFOO_CSV_DELIMITER") or ","
     strict = os.environ.get("PROMPTFOO_CSV_STRICT", "").lower() in ("1", "true", "yes")
-    lines = [line for line in _BREAK.split(text) if line.strip()]
+    lines = [line for line in _BREAK.split(text) if js.trim(line)]
     alone: list[Part] = [(line, None) for line in lines]
     if delimiter not in text:
-        return alone[1:] if lines and lines[0].strip().lower() == "prompt" else alone
+        return alone[1:] if lines and js.trim(lines[0]).lower() == "prompt" else alone
     try:
         found, _ = rows.records(text, delimiter, strict=strict)
-        found = [[cell.strip() for cell in row] for row in found if any(row) or len(row) > 1]
+        found = [[js.trim(cell) for cell in row] for row in found if any(row) or len(row) > 1]
         header, records = found[0], found[1:]
         wrong = next((row for row in records if len(row) != len(header)), None)
         if wrong is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.javascript import values as js
 from tui_eval.suites.promptfoo import prompt_files
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
@@ -62,32 +62,33 @@ def _read_one(reading: Reading, entry: Any) -> list[Prompt]:
     own = _text_or_none(entry.get("id"))
     raw, config = entry.get("raw"), entry.get("config")
     if isinstance(raw, (list, dict)):
-        raw = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
+        raw = js.json_text(raw)
     if raw is not None:
-        if str(raw).startswith("file://"):
-            return _from_text(reading, str(raw), label, own, config)
-        return [Prompt(str(raw), label or str(raw), label or own, own, config)]
+        raw = js.string(raw)
+        if raw.startswith("file://"):
+            return _from_text(reading, raw, label, own, config)
+        return [Prompt(raw, label or raw, label or own, own, config)]
     if own is None:
         raise Missing("a prompt without raw or id")
     return _from_text(reading, own, label, None, config)
 
 
 def _text_or_none(value: Any) -> str | None:
-    return str(value) if isinstance(value, (str, int, float)) and value != "" else None
+    return js.string(value) if isinstance(value, (str, int, float)) and value != "" else None
 
 
 def _from_text(reading: Reading, text: str, label: str | None, own: str | None, config: Any) -> list[Prompt]:
     if text.startswith("exec:"):
-        command = text[len("exec:") :].strip()
+        command = js.trim(text[len("exec:") :])
         if not command:
             raise Missing("exec: names no command")
         reading.want(f"run {command} to make a prompt")
         return [Prompt(text, label or command, label or own, own, config, {"command": command})]
-    found = _REFERENCE.match(text.strip())
+    found = _REFERENCE.match(js.trim(text))
     outright = text.startswith("file://")
     if not outright and not _looks_like_file(reading, text, found):
         return [Prompt(text, label or text, label or own, own, config)]
-    plain = text.strip().removeprefix("file://")
+    plain = js.trim(text).removeprefix("file://")
     folder = reading.base / plain
     try:
         if not is_pattern(plain) and folder.is_dir():
@@ -124,7 +125,7 @@ def _looks_like_file(reading: Reading, text: str, found: re.Match[str] | None) -
         or found.group(2).lower() not in FILES
     ):
         return False
-    if " " not in text.strip():
+    if " " not in js.trim(text):
         return True
     try:
         return (reading.base / found.group(1)).is_file()

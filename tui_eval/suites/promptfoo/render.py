@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
 from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
 from tui_eval.scripting.script_host import ScriptError
@@ -200,7 +201,7 @@ def finish(
         config = {**config, **more} if isinstance(more, dict) else config
         value = value["prompt"]
     if isinstance(value, (list, dict)):
-        value = json.dumps(value, ensure_ascii=False)
+        value = js.json_text(value)
     if not isinstance(value, str):
         raise RenderError("the prompt function must return text, messages, or {prompt, config}")
     try:
@@ -213,12 +214,12 @@ def finish(
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    return js.text(value)
 
 
 def chat_messages(prompt: str) -> list[dict[str, Any]] | None:
     """The chat messages that a prompt is, in JSON or in YAML (`- role: …`); None if it is text."""
-    plain = prompt.strip()
+    plain = js.trim(prompt)
     if plain.startswith("["):
         try:
             value = json.loads(plain)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion
 from tui_eval.suites.promptfoo.types import BASE_TYPES, WITH_THRESHOLD
 
@@ -54,14 +55,14 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
     head, colon, rest = cell.partition(":")
     if colon:
         if head in _SIMPLE:
-            return Assertion(head, rest.strip(), line=line)
+            return Assertion(head, js.trim(rest), line=line)
         for prefix in _CODE:
             if cell.startswith(prefix):
-                return Assertion("javascript", cell[len(prefix) :].strip(), line=line)
+                return Assertion("javascript", js.trim(cell[len(prefix) :]), line=line)
         if head in ("grade", "llm-rubric"):
             return Assertion("llm-rubric", rest, line=line)
         if head == "python":
-            return Assertion("python", rest.strip(), line=line)
+            return Assertion("python", js.trim(rest), line=line)
         if head == "file":
             if _SCRIPT.match(cell):
                 return Assertion("javascript", cell, line=line)
@@ -74,9 +75,9 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
     expected: Any = UNSET
     if value is not None:
         if base in LISTS:
-            expected = split_list(value.strip()) if value.strip() else ""
+            expected = split_list(js.trim(value)) if js.trim(value) else ""
         else:
-            expected = value if base in RAW else value.strip()
+            expected = value if base in RAW else js.trim(value)
     threshold = None
     if base in WITH_THRESHOLD:
         threshold = as_number(number) if number else 0.8 if base == "similar" else 0.75
@@ -85,8 +86,7 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
 
 def as_number(text: str) -> int | float:
     """A decimal literal as a number, whole ones as integers."""
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return js.tidy(float(text))
 
 
 def split_list(text: str) -> list[str]:
@@ -104,7 +104,7 @@ def split_list(text: str) -> list[str]:
         if text[at] != '"':
             end = text.find(",", at)
             end = size if end < 0 else end
-            parts.append(text[at:end].strip())
+            parts.append(js.trim(text[at:end]))
             at = end
             continue
         at += 1

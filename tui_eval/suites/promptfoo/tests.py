@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET
 
 from tui_eval import extensions
+from tui_eval.javascript.values import text
 from tui_eval.model import Assertion, Problem
-from tui_eval.scripting.nunjucks_values import text
 from tui_eval.suites.promptfoo import option_types, types
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key
 from tui_eval.suites.spelling import close_to
@@ -248,7 +248,7 @@ class TestReader:
         )
 
     def _metric(self, value: Any, at: Path_) -> str | None:
-        return str(value) if isinstance(value, (int, float)) else self._text(value, at)
+        return text(value) if isinstance(value, (int, float)) else self._text(value, at)
 
     def _text(self, value: Any, at: Path_) -> str | None:
         if value is None or isinstance(value, str):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.extras import adding
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript import values as js
+from tui_eval.javascript.values import FileList, FileValue
 from tui_eval.model import Compat
-from tui_eval.scripting.nunjucks_values import FileList, FileValue
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import yaml_lines
 from tui_eval.suites.promptfoo.types import IMAGES, JAVASCRIPT, MEDIA
@@ -73,7 +73,7 @@ def as_text(plain: str, found: Any) -> str:
         return found
     if plain.lower().endswith(".json"):
         return found.source
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"), default=str)
+    return js.json_text(found)
 
 
 def file_value(name: str, plain: str, base: Path, root: Path, trust: Trust) -> Any:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tui_eval.scripting.nunjucks_values import (
+from tui_eval.javascript.values import (
     MAX_TEXT,
     ScriptValueError,
+    double,
     is_nullish,
     is_undefined,
     number,
@@ -48,10 +49,6 @@ def _float_safe(compute: Callable[[], int | float]) -> int | float:
 def arithmetic(operator: str, left: Any, right: Any) -> Any:
     """The other operators: `- * / // % **`, on numbers only."""
     first, second = number(left), number(right)
-    if isinstance(first, int) and abs(first) > 2**53:
-        first = float(first) if abs(first) < 10**300 else math.inf
-    if isinstance(second, int) and abs(second) > 2**53:
-        second = float(second) if abs(second) < 10**300 else math.inf
     if operator in ("/", "//"):
         if second == 0:
             result: int | float = (
@@ -81,8 +78,31 @@ def strictly_equal(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-        return left == right
+        return double(left) == double(right)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(strictly_equal(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(strictly_equal, left, right))
     return type(left) is type(right) and left == right
+
+
+def deeply_equal(left: Any, right: Any) -> bool:
+    """node's `isDeepStrictEqual` of values that JSON can hold: NaN equals itself, 0 and -0 differ."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return _same_number(double(left), double(right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(deeply_equal(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(deeply_equal, left, right))
+    return left == right
+
+
+def _same_number(left: int | float, right: int | float) -> bool:
+    if left != right:
+        return left != left and right != right
+    return bool(left) or math.copysign(1, left) == math.copysign(1, right)
 
 
 def loosely_equal(left: Any, right: Any) -> bool:
