@@ -275,10 +275,24 @@ class Trace(msgspec.Struct, omit_defaults=True):
     command_tools: list[str] = []
 
 
+class Evidence(msgspec.Struct, omit_defaults=True):
+    """A thing that a verdict rests on, written by the assertion that judged.
+
+    `kind` is `match` (a text that a pattern matched). `text` is what was seen, cut where it is long; `start`
+    and `end` are its place in the text that was judged, in code points (None: no place).
+    """
+
+    kind: str
+    text: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
 class Verdict(msgspec.Struct, omit_defaults=True):
     """What came of judging one assertion. `passed` is None for an error, whose cause is `reason`.
 
-    `set` as in `Assertion`. `judge` keeps a judge's words: {question, answer, model, usage}.
+    `set` as in `Assertion`. `judge` keeps a judge's words: {question, answer, model, usage}. `evidence` is what
+    it rests on (None: the assertion does not say, as in older runs; empty: nothing was found).
     """
 
     type: str
@@ -294,6 +308,7 @@ class Verdict(msgspec.Struct, omit_defaults=True):
     set: int | None = None
     judge: dict[str, Any] | None = None
     line: int = 0
+    evidence: list[Evidence] | None = None
 
 
 class DataDetails(msgspec.Struct, omit_defaults=True):

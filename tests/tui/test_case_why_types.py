@@ -24,7 +24,6 @@ from tui_eval.tui.state.block_layout import Layouter
 from tui_eval.tui.state.explain import explained, explanations
 from tui_eval.tui.state.lines import plain
 from tui_eval.tui.state.reason_words import message_of
-from tui_eval.tui.state.regex_matches import look
 from tui_eval.tui.state.transcript_view import build
 from tui_eval.tui.state.verdict_lines import about_rows
 
@@ -154,8 +153,6 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Attem
         return found
 
     attempts = asyncio.run(all_of_them())
-    for attempt in attempts.values():
-        look(attempt)
     yield attempts
 
 

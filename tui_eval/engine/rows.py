@@ -12,8 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tui_eval.javascript.values import json_text
 from tui_eval.engine.plan import Job
+from tui_eval.javascript.values import json_text
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.scripting.templates import flag
 from tui_eval.store.reader import RunReader

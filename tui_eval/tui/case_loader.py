@@ -16,7 +16,6 @@ from tui_eval.store.runs import StoreError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case_content import CaseContent, choose
 from tui_eval.tui.state.explain import explanations
-from tui_eval.tui.state.regex_matches import look
 from tui_eval.tui.state.run_view import standing
 from tui_eval.tui.state.transcript_view import prepared
 
@@ -86,7 +85,6 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)
         if content.attempt is not None:
-            look(content.attempt)
             content.transcript = prepared(content.attempt)
             content.explained = explanations(content.attempt)
 

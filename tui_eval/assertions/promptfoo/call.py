@@ -8,6 +8,7 @@ from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, JudgeServices
 from tui_eval.model import Assertion, Reply
+from tui_eval.model import Evidence as Seen
 
 
 @dataclass(slots=True)
@@ -65,6 +66,7 @@ class Result:
     named_scores: dict[str, float] = field(default_factory=dict)
     named_weights: dict[str, float] = field(default_factory=dict)
     judge: dict[str, Any] | None = None
+    evidence: list[Seen] | None = None
     forces_pass: bool = False
 
 

@@ -83,9 +83,11 @@ def _inline(code: str) -> str:
     return f"import json\n\n\ndef main(output, context):\n{textwrap.indent(body, '    ')}\n"
 
 
-async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidence) -> Any:
+async def run_javascript(
+    code: str, variables: dict[str, Any], evidence: Evidence, *, seconds: float | None = None
+) -> Any:
     """Run a JavaScript expression or body: in the isolate, or, where it asks for what only node has, there;
-    UNSET is `undefined`.
+    UNSET is `undefined`. `seconds` is what it may take (None: the usual).
 
     Raises:
         ScriptFailed: it threw, or took too long.
@@ -101,7 +103,7 @@ async def run_javascript(code: str, variables: dict[str, Any], evidence: Evidenc
         services.trust.require(f"run inline JavaScript of {evidence.case.suite} in node ({name}): {line}")
 
     try:
-        value = await evaluate(code, variables, host, services.node, require, services.base)
+        value = await evaluate(code, variables, host, services.node, require, services.base, timeout=seconds)
     except JavaScriptError as error:
         raise ScriptFailed(str(error)) from error
     return UNSET if value is js.UNDEFINED else value

@@ -8,8 +8,8 @@ from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import code
-from tui_eval.assertions.promptfoo.regex import translated
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed
+from tui_eval.javascript.regex import translated
 
 Matches = Callable[[str, str], bool]
 """Whether a pattern is found in a text."""

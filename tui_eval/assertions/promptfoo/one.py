@@ -88,6 +88,7 @@ def verdict_from(call: Call, result: Result) -> Verdict:
         set=assertion.set,
         judge=result.judge,
         line=assertion.line,
+        evidence=result.evidence,
     )
 
 

@@ -6,13 +6,13 @@ own way; the names below are theirs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
 
 from tui_eval.javascript import values as js
+from tui_eval.javascript.regex import constant
 from tui_eval.model import TraceSpan
 
 _ARGUMENTS = (".args", ".arguments", ".input", "_args", "_arguments", "_input")
@@ -32,14 +32,14 @@ _ARGUMENT_KEYS = (
 _COMMAND_KEYS = ("codex.command", "command", "command.name", "command_name")
 _SEARCH_KEYS = ("codex.search.query", "search.query", "search_query")
 
-_ANY_NAME = re.compile(r"tool.?name|function.?name", re.IGNORECASE)
-_TOOL_PART = re.compile(r"(^|[._])tool($|[._])", re.IGNORECASE)
-_NOT_A_NAME = re.compile(r"result|output|definition", re.IGNORECASE)
-_ARGUMENT_PART = re.compile(r"(^|[._])(arguments|args|input)($|[._])", re.IGNORECASE)
-_NOT_ARGUMENTS = re.compile(r"result|output|error|status", re.IGNORECASE)
-_NOT_A_COMMAND = re.compile(r"output|result", re.IGNORECASE)
-_SEARCH_NAME = re.compile(r"(^|[\s._:/-])(search|find|lookup|retriev(?:e|al))($|[\s._:/-])", re.IGNORECASE)
-_SEARCH_PART = re.compile(r"(^|[._])(search|lookup|retriev(?:e|al))($|[._])", re.IGNORECASE)
+_ANY_NAME = constant(r"tool.?name|function.?name", "i")
+_TOOL_PART = constant(r"(^|[._])tool($|[._])", "i")
+_NOT_A_NAME = constant(r"result|output|definition", "i")
+_ARGUMENT_PART = constant(r"(^|[._])(arguments|args|input)($|[._])", "i")
+_NOT_ARGUMENTS = constant(r"result|output|error|status", "i")
+_NOT_A_COMMAND = constant(r"output|result", "i")
+_SEARCH_NAME = constant(r"(^|[\s._:/-])(search|find|lookup|retriev(?:e|al))($|[\s._:/-])", "i")
+_SEARCH_PART = constant(r"(^|[._])(search|lookup|retriev(?:e|al))($|[._])", "i")
 
 
 def tool_name(span: TraceSpan) -> str | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.spans import source_for_spans
 from tui_eval.javascript import values as js
+from tui_eval.javascript.regex import constant
 from tui_eval.model import TraceSpan
 
 _ERROR_ATTRIBUTES = ("error", "exception", "failed", "failure")
 _NO_ERROR = frozenset(("", "0", "false", "no", "none", "null", "ok", "unset"))
-_ERROR_WORDS = re.compile(r"error|failed|failure|exception|timeout|abort", re.IGNORECASE)
+_ERROR_WORDS = constant(r"error|failed|failure|exception|timeout|abort", "i")
 _SHOWN = 3
 """Spans that a reason names."""
 

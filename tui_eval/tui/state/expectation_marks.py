@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from tui_eval.javascript.values import number_text
 from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.lines import Line, Mark, marked, one_line, plain
 from tui_eval.tui.state.regex_matches import found_by, pattern_of
@@ -48,7 +49,7 @@ def content_texts(verdict: Verdict, attempt: Attempt | None = None) -> Looked | 
         kind = kind.removeprefix(prefix)
     pattern = pattern_of(verdict)
     if pattern is not None and attempt is not None:
-        found = found_by(pattern, reply_text(attempt, verdict))
+        found = found_by(verdict, reply_text(attempt, verdict))
         return None if found is None else Looked(list(found.texts), False, forbidden, places=found.places)
     if kind == "is-refusal":
         # what makes a refusal of it; a whole reply is what older runs kept there
@@ -61,16 +62,42 @@ def content_texts(verdict: Verdict, attempt: Attempt | None = None) -> Looked | 
     expected = verdict.expected
     if isinstance(expected, str) and kind.endswith(("-any", "-all")):
         expected = next(csv.reader([expected.replace("\n", " ")], skipinitialspace=True), [])
-    return Looked(list(_texts(expected)), kind in IGNORING_CASE, forbidden, kind.endswith("-any"))
+    return Looked(
+        list(_texts(expected, "contains" in kind and "should" not in kind)),
+        kind in IGNORING_CASE,
+        forbidden,
+        kind.endswith("-any"),
+    )
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: Any, scripted: bool) -> Iterator[str]:
+    """The texts in a value; `scripted`: numbers as JavaScript prints them, else as Python does."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        if str(value).strip():
-            yield one_line(str(value).replace("\r\n", "\n").replace("\n", "\x00"), 500).replace("␀", "\n")
+        shown = value if isinstance(value, str) else (number_text if scripted else str)(value)
+        if shown.strip():
+            yield one_line(shown.replace("\r\n", "\n").replace("\n", "\x00"), 500).replace("␀", "\n")
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _texts(item, scripted)
+
+
+def places_of(wanted: str, text: str, ignoring_case: bool) -> list[tuple[int, int]]:
+    """Where a text stands, found as the judges find it: letters of either case are those with one lower case
+    (`re.IGNORECASE` knows more: it takes a long s for an s)."""
+    if not wanted:
+        return []
+    where: Sequence[int] = range(len(text) + 1)
+    if ignoring_case:
+        lowered = text.lower()
+        if len(lowered) != len(text):  # a letter may become two
+            where = [*(at for at, letter in enumerate(text) for _ in letter.lower()), len(text)]
+        wanted, text = wanted.lower(), lowered
+    found: list[tuple[int, int]] = []
+    at = text.find(wanted)
+    while at >= 0:
+        found.append((where[at], where[at + len(wanted) - 1] + 1))
+        at = text.find(wanted, at + len(wanted))
+    return found
 
 
 class _Sought(NamedTuple):
@@ -78,7 +105,6 @@ class _Sought(NamedTuple):
 
     text: str
     looked: Looked
-    exact: re.Pattern[str]
     loose: re.Pattern[str] | None
     style: str
 
@@ -99,7 +125,7 @@ class Expectations:
                 style = "hit-forbidden" if looked.forbidden else "hit-wanted"
                 words = [re.escape(word) for word in re.split(_MARKUP, text) if word]
                 loose = re.compile(_MARKUP.join(words), flags) if there and words else None
-                self._found.append(_Sought(text, looked, re.compile(re.escape(text), flags), loose, style))
+                self._found.append(_Sought(text, looked, loose, style))
                 if verdict.passed is False and not looked.forbidden and len(text) >= SHORTEST_NEAR:
                     self._missing.append(text)
 
@@ -117,7 +143,7 @@ class Expectations:
         whole = "\n".join(texts)
         starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
         for sought in self._found:
-            found = [match.span() for match in sought.exact.finditer(whole)]
+            found = places_of(sought.text, whole, sought.looked.ignoring_case)
             places = sought.looked.of(sought.text, found)
             if not found and sought.loose is not None:
                 places = [match.span() for match in sought.loose.finditer(whole)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tui_eval.model import Attempt, Verdict
-from tui_eval.tui.state.expectation_marks import SHORTEST_NEAR, content_texts
+from tui_eval.tui.state.expectation_marks import SHORTEST_NEAR, content_texts, places_of
 from tui_eval.tui.state.json_lines import dumped
 from tui_eval.tui.state.lines import Line, Mark, Span, marked, one_line
 from tui_eval.tui.state.regex_matches import pattern_of
@@ -37,12 +37,18 @@ def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None)
         return
     pattern = pattern_of(verdict)
     if pattern is not None and not looked.texts:
-        yield from _unmatched(pattern, shown, looked.forbidden)
+        if verdict.evidence:
+            yield (*_held(looked.forbidden, pattern), Span(" matches an empty text", "muted"))
+        else:
+            yield from _unmatched(pattern, shown, looked.forbidden)
         return
-    for wanted in (one_line(text) for text in looked.texts[:MOST]):
-        places = looked.of(wanted, _places(wanted, shown, looked.ignoring_case))
+    for text in looked.texts[:MOST]:
+        wanted = one_line(text)
+        places = looked.of(text, places_of(wanted, shown, looked.ignoring_case))
         if places:
             yield from _found(wanted, places, shown, looked.forbidden)
+        elif pattern is not None:  # a transform came before the judge, or it stands beyond what is looked at
+            yield (*_held(looked.forbidden, f'"{wanted}"'), Span(" was matched in what was judged", "muted"))
         elif looked.forbidden:
             yield (Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted"))
         elif verdict.passed:
@@ -85,14 +91,13 @@ def _beginning(verdict: Verdict, wanted: list[str], text: str, forbidden: bool) 
 
 def elsewhere(wanted: str, attempt: Attempt, ignoring_case: bool) -> Iterator[Line]:
     """Where else in the conversation a text stands that the judged reply lacks."""
-    sought = _pattern(wanted, ignoring_case)
     judged = next((e for e in reversed(attempt.transcript) if e.kind == "assistant"), None)
     places: list[str] = []
     for entry in attempt.transcript[:ENTRIES]:
         said = entry.text or (entry.result if isinstance(entry.result, str) else "")
         if (not said and entry.result is not None) or entry.arguments:
             said = f"{said} {dumped(entry.result if entry.result is not None else entry.arguments, LONGEST)}"
-        if entry is not judged and sought.search(one_line(said[:LONGEST])):
+        if entry is not judged and places_of(wanted, one_line(said[:LONGEST]), ignoring_case):
             word = {"tool_call": "call", "tool_result": "result"}.get(
                 entry.kind, entry.kind.replace("_", " ")
             )
@@ -117,11 +122,11 @@ def _unmatched(pattern: str, text: str, forbidden: bool) -> Iterator[Line]:
     wanted = max((part.strip() for part in plain_text.split("\n")), key=len, default="")
     if not _worth(wanted):
         return
-    place = _pattern(wanted, False).search(text)
-    if place is not None:
+    place = text.find(wanted)
+    if place >= 0:
         yield (
             Span("  its text stands here: ", "muted"),
-            *_excerpt(text, *place.span(), [Mark(0, 10**6, "hit-near")]),
+            *_excerpt(text, place, place + len(wanted), [Mark(0, 10**6, "hit-near")]),
         )
     else:
         yield from _missing(wanted, text, False)
@@ -139,7 +144,7 @@ def nearest_line(verdict: Verdict, reply: str) -> Line | None:
         return None
     shown = one_line(reply[:LONGEST])
     for wanted in (one_line(text) for text in looked.texts[:MOST]):
-        if not _pattern(wanted, looked.ignoring_case).search(shown):
+        if not places_of(wanted, shown, looked.ignoring_case):
             miss = near_miss(wanted, shown, ignoring_case=looked.ignoring_case) if _worth(wanted) else None
             if miss is None:
                 return None
@@ -148,16 +153,13 @@ def nearest_line(verdict: Verdict, reply: str) -> Line | None:
     return None
 
 
-def _pattern(wanted: str, ignoring_case: bool) -> re.Pattern[str]:
-    return re.compile(re.escape(wanted), re.IGNORECASE if ignoring_case else 0)
-
-
-def _places(wanted: str, text: str, ignoring_case: bool) -> list[tuple[int, int]]:
-    return [match.span() for match in _pattern(wanted, ignoring_case).finditer(text)]
-
-
 def _worth(wanted: str) -> bool:
     return len(wanted) >= SHORTEST_NEAR
+
+
+def _held(forbidden: bool, shown: str) -> Line:
+    """The beginning of a line on something that is there."""
+    return (Span("✗ ", "failed") if forbidden else Span("✓ ", "passed"), Span(one_line(shown, 200), "strong"))
 
 
 def _found(wanted: str, places: list[tuple[int, int]], text: str, forbidden: bool) -> Iterator[Line]:
