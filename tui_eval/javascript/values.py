@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Final, final
@@ -312,7 +312,7 @@ def _write(value: Any, gap: str, line: str, parts: list[str]) -> None:
 
 
 def _write_all(
-    members: list[tuple[str | None, Any]], brackets: str, gap: str, line: str, parts: list[str]
+    members: Sequence[tuple[str | None, Any]], brackets: str, gap: str, line: str, parts: list[str]
 ) -> None:
     if not members:
         parts.append(brackets)
