@@ -206,13 +206,19 @@ def secrets(config: Config) -> list[str]:
     return config_fill.known_secrets(config)
 
 
+def kept_by_link(root: Path) -> bool:
+    """Whether a link stands where the store of a root would be: nothing is written through it."""
+    folder = root / ".tui-eval"
+    return folder.is_symlink() or (folder / "runs").is_symlink()
+
+
 def state_dir(root: Path) -> Path:
-    """The store's folder: `.tui-eval` under the root, or, where the root cannot be written, one of
-    its own under the user's state folder (the caller then says so). It is not made here."""
+    """The store's folder: `.tui-eval` under the root, or, where the root cannot be written or a link stands in
+    its place, one of its own under the user's state folder (the caller then says so). It is not made here."""
     from tui_eval.guard.trust_store import state_home
 
     folder = root / ".tui-eval"
-    if os.access(folder if folder.exists() else root, os.W_OK | os.X_OK):
+    if not kept_by_link(root) and os.access(folder if folder.exists() else root, os.W_OK | os.X_OK):
         return folder
     digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
     return state_home() / "projects" / f"{root.name or 'root'}-{digest}"

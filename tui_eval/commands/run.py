@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import os
 import shutil
@@ -27,13 +28,14 @@ from tui_eval.commands.output import (
     warn,
 )
 from tui_eval.commands.progress import Progress
-from tui_eval.config import ConfigError, state_dir
+from tui_eval.config import ConfigError, kept_by_link, state_dir
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.foreground import reachable
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
+from tui_eval.guard.paths import inside
 from tui_eval.model import Attempt
 from tui_eval.reports import failure_modes, results, table
 from tui_eval.reports.export import ExportError, check_writable, export
@@ -156,7 +158,13 @@ def _execute(
     folder = active.writer.folder
     root = active.config.root
     if keep and state_dir(root) != root / ".tui-eval":
-        warn(f"{root} cannot be written: the run is kept in {folder}")
+        linked = kept_by_link(root)
+        why = (
+            f"{root / '.tui-eval'} is a link, which is not followed"
+            if linked
+            else f"{root} cannot be written"
+        )
+        warn(f"{why}: the run is kept in {folder}")
     if sys.stderr.isatty():
         active.environment.tell = warn
     active.writer.tell(warn)
@@ -292,7 +300,10 @@ def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
     for folder in folders:
         try:
             (folder / "outputs").mkdir(exist_ok=True)
-            results.write(reader, folder / "outputs" / f"results_{stamp}.json")
+            file = folder / "outputs" / f"results_{stamp}.json"
+            if not inside(active.config.root, folder / "outputs") or os.path.lexists(file):
+                raise OSError(errno.EEXIST, "a link out of the project, or taken", str(file))
+            results.write(reader, file)
         except OSError as error:
             warn(f"{folder / 'outputs'}: {error.strerror or error}; nao's own results file was not written")
 

@@ -17,6 +17,7 @@ import msgspec
 
 from tui_eval.config import state_dir
 from tui_eval.engine.request import RunRequest
+from tui_eval.guard import private
 from tui_eval.store.encoding import encode_json
 
 _START_SECONDS = 60.0
@@ -211,8 +212,10 @@ class EngineClient:
 def _spawn(socket: Path, log: Path) -> subprocess.Popen[bytes]:
     """The engine in a session of its own, so that the terminal's end is not its end."""
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        output = open(log, "ab")  # noqa: SIM115 - handed to the child
+        log.parent.parent.mkdir(parents=True, exist_ok=True)
+        private.make_folder(log.parent)
+        handle = private.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        output = open(handle, "ab")  # noqa: SIM115 - handed to the child
     except OSError:
         output = open(os.devnull, "wb")  # noqa: SIM115
     with output:

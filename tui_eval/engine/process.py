@@ -30,6 +30,7 @@ from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.stepping import Decision
 from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.guard import private
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.runs import StoreError
 
@@ -216,7 +217,7 @@ def tell_where(folder: Path, socket: Path) -> None:
         OSError: it cannot be written.
     """
     part = folder / f".{ENGINE_FILE}-{os.getpid()}"
-    part.write_bytes(encode_json({"pid": os.getpid(), "socket": str(socket)}))
+    private.write_file(part, encode_json({"pid": os.getpid(), "socket": str(socket)}))
     part.replace(folder / ENGINE_FILE)
 
 

@@ -77,6 +77,7 @@ def export(reader: RunReader, path: Path) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)  # a link in its place would be written through
         write(reader, part)
         part.replace(path)
     except OSError as error:

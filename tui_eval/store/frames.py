@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_eval.guard import private
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import DataDetails
 
@@ -27,7 +29,7 @@ def save(
     """
     import polars as pl
 
-    (run_folder / FOLDER).mkdir(exist_ok=True)
+    private.make_folder(run_folder / FOLDER)
     paths: dict[str, str] = {}
     for side, frame in frames.items():
         if masker:
@@ -36,7 +38,9 @@ def save(
                 pl.col(name).map_elements(masker.text, return_dtype=pl.String) for name in texts
             )
         paths[side] = f"{FOLDER}/{attempt_ref}-{side}.parquet"
-        frame.write_parquet(run_folder / paths[side])
+        place = run_folder / paths[side]
+        with open(private.open_file(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            frame.write_parquet(file)
     return paths
 
 

@@ -11,7 +11,6 @@ import contextlib
 import datetime
 import hashlib
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -20,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard.private import cache_home
 from tui_eval.guard.text import storable
 from tui_eval.model import Case
 from tui_eval.store.imported_promptfoo import converted, is_promptfoo
@@ -32,13 +32,6 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 _FORM = b"2"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
-
-
-def cache_home() -> Path:
-    """`$XDG_CACHE_HOME/tui-eval`, else below `~/.cache`."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache"
-    return home / "tui-eval"
 
 
 def is_results(path: Path) -> bool:
@@ -73,6 +66,8 @@ def open_folder(folder: Path) -> Path:
                 file.unlink(missing_ok=True)
         for file in folder.iterdir():
             # SQLite finds what belongs to a database beside the file that is linked to.
+            if file.is_symlink():
+                continue  # what a folder from elsewhere links to is not followed
             if not file.name.startswith(f"{DATABASE}-") and not (place / file.name).exists():
                 with contextlib.suppress(FileExistsError):  # another process opens it, too
                     (place / file.name).symlink_to(file)

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard import private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
@@ -245,8 +246,10 @@ class Index:
             connection.close()
 
     def _connect(self) -> sqlite3.Connection:
+        private.prepare_database(self.path)
         connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
+            private.refuse_programs(connection)
             if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 _create(connection)
             connection.execute("SELECT 1 FROM runs, results LIMIT 1").fetchone()

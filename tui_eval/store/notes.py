@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from tui_eval.guard import private
 from tui_eval.store.runs import Store, StoreError
 
 _TABLE = """
@@ -54,7 +55,9 @@ class Notes:
             StoreError: it cannot be written.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.parent.mkdir(parents=True, exist_ok=True)
+            private.make_folder(self.path.parent)
+            private.prepare_database(self.path)
             with closing(self._connect()) as connection, connection:
                 connection.execute(_TABLE)
                 if note.verdict is None and not note.text and not note.star:
@@ -111,4 +114,11 @@ class Notes:
         ]
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=10)
+        private.check_database(self.path)
+        connection = sqlite3.connect(self.path, timeout=10)
+        try:
+            private.refuse_programs(connection)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from tui_eval.guard import private
 from tui_eval.model import Attempt, Case
 from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
@@ -52,10 +53,12 @@ class RunReader:
             raise StoreError(f"{folder}: not a run (no {DATABASE})")
         self._connection = _open(path)
         try:
+            private.refuse_programs(self._connection)
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             self._attempt_columns = f"{_ATTEMPT_COLUMNS}, {added_columns(self._connection, 'attempts')}"
             self._case_columns = f"{_CASE_COLUMNS}, {added_columns(self._connection, 'cases')}"
         except sqlite3.Error as error:
+            self._connection.close()
             raise StoreError(f"{path}: {error}") from None
         if version > SCHEMA_VERSION:
             raise StoreError(f"{path}: written by a newer tui-eval (schema {version}); update this one")
@@ -224,6 +227,10 @@ class RunReader:
 def _open(path: Path) -> sqlite3.Connection:
     """Read-only; a folder that cannot be written (a copied run) is opened as unchanging. Of one that can, an
     error passes (see `_all`): a run that goes on must not be taken for one that never changes."""
+    try:
+        private.check_database(path)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {error}") from None
     location = f"file:{quote(str(path))}?mode=ro"
     for wait in (*(_AGAIN if os.access(path.parent, os.W_OK) else ()), None):
         connection = sqlite3.connect(

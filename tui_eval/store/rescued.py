@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.runs import DATABASE, RunLock, StoreError, moved_to
 
@@ -22,9 +23,11 @@ def bring_back(folder: Path) -> None:
         return
     lock = RunLock(folder)
     try:
+        private.prepare_database(folder / DATABASE)
         _copied(kept / DATABASE, folder / DATABASE)
         if (kept / FRAMES).is_dir():
-            shutil.copytree(kept / FRAMES, folder / FRAMES, dirs_exist_ok=True)
+            private.make_folder(folder / FRAMES)
+            shutil.copytree(kept / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
         lock.moved(None)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(

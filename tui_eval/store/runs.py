@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tui_eval.config import state_dir
+from tui_eval.guard import private
 from tui_eval.guard.trust_store import state_home
 
 DATABASE = "run.db"
@@ -60,6 +61,7 @@ class Store:
         self.root = root
         self.folder = state_dir(root)
         self.runs_folder = self.folder / "runs"
+        private.close_to_others(self.folder)
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run of this id is: in this store, else that of a guest."""
@@ -79,10 +81,13 @@ class Store:
         """
         folder = self.runs_folder / run_id
         try:
-            folder.mkdir(parents=True)
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            private.make_folder(self.folder)
+            private.make_folder(self.runs_folder)
+            os.mkdir(folder, 0o700)
             ignore = self.folder / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n", encoding="utf-8")
+            if not os.path.lexists(ignore):
+                private.write_file(ignore, b"*\n")
         except OSError as error:
             raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from None
         return folder
@@ -90,7 +95,8 @@ class Store:
     def run_folders(self) -> Iterator[Path]:
         """Folders of all runs, newest first (ids begin with the time)."""
         try:
-            names = sorted((entry.name for entry in os.scandir(self.runs_folder)), reverse=True)
+            with os.scandir(self.runs_folder) as entries:
+                names = sorted((one.name for one in entries if not one.is_symlink()), reverse=True)
         except OSError:
             return
         for name in names:
@@ -104,7 +110,8 @@ class Store:
         Raises:
             StoreError: none, or more than one, is meant.
         """
-        path = Path(reference)
+        # A folder of that name is no run meant by `last`: whoever wants it writes `./last`.
+        path = Path(reference if reference != "last" else "")
         if path.name == DATABASE and path.is_file():
             path = path.parent
         if (path / DATABASE).is_file():
@@ -157,7 +164,10 @@ class RunLock:
     also by kill -9, since the operating system keeps it."""
 
     def __init__(self, folder: Path) -> None:
-        self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            self._handle = private.open_file(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise StoreError(f"{folder / LOCK}: {error.strerror or error}") from None
         if not _taken(self._handle):
             os.close(self._handle)
             raise StoreError(f"run {folder.name} is being executed by another process")
@@ -209,7 +219,7 @@ def moved_to(folder: Path) -> Path | None:
     """Where a run is kept whose own disk was full at its end; None where it is here. What a folder that came
     from elsewhere says of other places does not count."""
     try:
-        with open(folder / LOCK, "rb") as file:
+        with open(private.open_file(folder / LOCK, os.O_RDONLY), "rb") as file:
             said = file.read(_RESERVED * 4)
         if not said.startswith(b"{"):
             return None
@@ -222,7 +232,7 @@ def moved_to(folder: Path) -> Path | None:
 def is_alive(folder: Path) -> bool:
     """Whether a living process holds the lock of this run."""
     try:
-        with open(folder / LOCK, "rb") as file:
+        with open(private.open_file(folder / LOCK, os.O_RDONLY), "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:

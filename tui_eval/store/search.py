@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard import private
 from tui_eval.store.digests import connect_or_renew
 from tui_eval.store.reader import RunReader
 
@@ -97,8 +98,11 @@ def _open(folder: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:
+    if isinstance(path, Path):
+        private.prepare_database(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None)
     try:
+        private.refuse_programs(connection)
         connection.executescript(_TABLES)
         # Nothing here that the run does not hold: waiting for the disk would cost more than gathering again.
         connection.execute("PRAGMA synchronous = OFF")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.pending import LiveText, Operation, Pending, write_live
 from tui_eval.store.runs import DATABASE, journal_mode, rescued_folder
@@ -168,7 +169,9 @@ class WriteThread:
         """The run as it is on disk and what could not be written to it, into the person's state folder."""
         folder = rescued_folder(self.folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private.make_folder(folder)
+            private.prepare_database(folder / DATABASE)
             with (
                 contextlib.closing(sqlite3.connect(self.folder / DATABASE)) as source,
                 contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as target,
@@ -176,7 +179,7 @@ class WriteThread:
                 source.backup(target)
                 _transaction(target, self._pending, [])
             if (self.folder / FRAMES).is_dir():
-                shutil.copytree(self.folder / FRAMES, folder / FRAMES, dirs_exist_ok=True)
+                shutil.copytree(self.folder / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
         except (OSError, sqlite3.Error) as error:
             lost = len(self._pending.ended)
             self.error = (
@@ -203,7 +206,9 @@ def connect(folder: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: there is none to be had.
     """
+    private.prepare_database(folder / DATABASE)
     connection = sqlite3.connect(folder / DATABASE, timeout=10, isolation_level=None)
+    private.refuse_programs(connection)
     connection.execute(f"PRAGMA journal_mode = {journal_mode(folder)}")
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection

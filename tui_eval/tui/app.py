@@ -13,7 +13,7 @@ from typing import Any
 
 from textual.app import InvalidThemeError
 
-from tui_eval.config import state_dir
+from tui_eval.config import kept_by_link, state_dir
 from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.background import run_in_thread
@@ -124,7 +124,12 @@ class EvalApp(
             self.problem(problem)
         kept = state_dir(self.state.root)
         if kept.parent != self.state.root:
-            self.say(f"{self.shown_root} cannot be written: its runs are kept in {kept}")
+            why = (
+                "has a link for .tui-eval, which is not followed"
+                if kept_by_link(self.state.root)
+                else "cannot be written"
+            )
+            self.say(f"{self.shown_root} {why}: its runs are kept in {kept}")
         self.loader.load()
         if self._open_run is not None:
             self.follow(self._open_run)

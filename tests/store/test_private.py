@@ -1,0 +1,174 @@
+"""The store is its owner's alone, and is not reached through links that a project's folder brings along."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.store.test_store import attempt, start
+from tui_eval.config import state_dir
+from tui_eval.guard.secrets import Masker
+from tui_eval.store import frames
+from tui_eval.store.index import Index
+from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import LOCK, RunLock, Store, StoreError, is_alive
+from tui_eval.store.write_thread import connect
+
+
+@pytest.fixture
+def ordinary_mask():
+    old = os.umask(0o022)
+    yield
+    os.umask(old)
+
+
+def recorded(root: Path) -> Path:
+    """A run with everything that is kept beside one."""
+    writer, refs = start(root, 1, 1)
+    frames.save(writer.home, 1, {"actual": pl.DataFrame({"a": [1]})}, Masker([]))
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1, response_text="secret"))
+    writer.state("finished", 2000.0)
+    writer.close()
+    Index(root).runs()
+    Notes(root).put(HumanNote(writer.info.id, 1, "suite.yaml::c0", None, "mine"))
+    return writer.home
+
+
+def open_to_others(folder: Path) -> list[str]:
+    found = [folder, *folder.rglob("*")]
+    return [f"{path} {path.stat().st_mode:o}" for path in found if path.stat().st_mode & 0o077]
+
+
+@pytest.mark.usefixtures("ordinary_mask")
+def test_nobody_else_reads_the_store(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    assert open_to_others(tmp_path / ".tui-eval") == []
+
+
+@pytest.mark.usefixtures("ordinary_mask")
+def test_the_journals_of_a_run_under_way_are_closed_too(tmp_path: Path) -> None:
+    writer, refs = start(tmp_path, 1, 1)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    try:
+        assert open_to_others(tmp_path / ".tui-eval") == []
+    finally:
+        writer.close()
+
+
+def test_a_store_of_an_earlier_version_is_closed_when_it_is_opened(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    store = tmp_path / ".tui-eval"
+    for path in [store, *store.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    outside = tmp_path / "outside"
+    outside.write_text("x", "utf-8")
+    outside.chmod(0o644)
+    (store / "link").symlink_to(outside)
+    Store(tmp_path)
+    (store / "link").unlink()
+    assert open_to_others(store) == []
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("linked", [".tui-eval", ".tui-eval/runs"])
+def test_a_store_that_is_a_link_is_not_followed(tmp_path: Path, linked: str) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    (root / linked).parent.mkdir(parents=True)
+    elsewhere.mkdir()
+    (root / linked).symlink_to(elsewhere)
+    assert not state_dir(root).is_relative_to(root)
+    recorded(root)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_lock_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    target = tmp_path / "precious"
+    target.write_text("precious", "utf-8")
+    (run / LOCK).unlink()
+    (run / LOCK).symlink_to(target)
+    with pytest.raises(StoreError, match="is a link, which is not followed"):
+        RunLock(run)
+    assert target.read_text("utf-8") == "precious" and not is_alive(run)
+
+
+def test_a_lock_that_is_a_pipe_makes_nobody_wait(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    (run / LOCK).unlink()
+    os.mkfifo(run / LOCK)
+    assert not is_alive(run)
+    with pytest.raises(StoreError):
+        RunLock(run)
+
+
+def test_databases_that_are_links_are_not_followed(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    target = tmp_path / "precious.db"
+    os.rename(run / "run.db", target)
+    (run / "run.db").symlink_to(target)
+    before = target.read_bytes()
+    with pytest.raises(StoreError, match="is a link, which is not followed"):
+        RunReader(run)
+    with pytest.raises(sqlite3.Error, match="is a link, which is not followed"):
+        connect(run)
+    for name in ("index.db", "notes.db"):
+        path = tmp_path / ".tui-eval" / name
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+    Index(tmp_path).record(run)
+    with pytest.raises(StoreError, match="is a link, which is not followed"):
+        Notes(tmp_path).put(HumanNote("r", 1, "c", None, "mine"))
+    assert target.read_bytes() == before
+
+
+def test_rows_are_not_written_through_a_link(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    frame = {"actual": pl.DataFrame({"a": [2]})}
+    place = run / frames.FOLDER / "1-actual.parquet"
+    place.unlink()
+    place.symlink_to(elsewhere / "file")
+    with pytest.raises(OSError, match="is a link"):
+        frames.save(run, 1, frame, Masker([]))
+    place.unlink()
+    place.parent.rmdir()
+    place.parent.symlink_to(elsewhere)
+    with pytest.raises(OSError, match="is a link"):
+        frames.save(run, 1, frame, Masker([]))
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_run_s_folder_that_is_a_link_is_no_run(tmp_path: Path) -> None:
+    run = recorded(tmp_path / "other")
+    mine = recorded(tmp_path)
+    (mine.parent / "20990101-000000-000aa").symlink_to(run)
+    assert list(Store(tmp_path).run_folders()) == [mine]
+
+
+def test_a_run_with_a_view_is_refused(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    with closing(sqlite3.connect(run / "run.db")) as made:
+        made.execute("ALTER TABLE attempts RENAME TO kept")
+        made.execute(
+            "CREATE VIEW attempts AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT * FROM c"
+        )
+        made.commit()
+    with pytest.raises(StoreError, match="holds views or triggers"):
+        RunReader(run)
+
+
+def test_last_is_the_last_run_whatever_folder_has_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = recorded(tmp_path)
+    recorded(tmp_path / "other").rename(tmp_path / "last")
+    monkeypatch.chdir(tmp_path)
+    assert Store(tmp_path).find("last") == mine

@@ -1,0 +1,149 @@
+"""Files and folders that are their owner's alone, and never reached through a link.
+
+A project's folder can come from anywhere: a link in the place of what we write would have us write elsewhere, and a
+database in the place of ours can hold views without end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+_OTHERS = 0o077
+
+
+def cache_home() -> Path:
+    """`$XDG_CACHE_HOME/tui-eval`, else below `~/.cache`."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache"
+    return home / "tui-eval"
+
+
+def _own(path: Path) -> Path:
+    """The path, or what it links to where the link is ours: runs from elsewhere are looked at through links in
+    the person's cache folder."""
+    if path.is_symlink() and Path(os.path.abspath(path)).is_relative_to(cache_home() / "folders"):
+        return Path(os.readlink(path))
+    return path
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder of mode 700, or see that what is there is one and no link; its parent must be there.
+
+    Raises:
+        OSError: it cannot be made, or is something else.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        raise _refused(path, found)
+    _close(path, found, 0o700)
+
+
+def open_file(path: Path, flags: int) -> int:
+    """A handle of a file, made with mode 600 where `flags` say that it is made.
+
+    Raises:
+        OSError: it cannot be opened, is a link, or is no file.
+    """
+    path = _own(path)
+    try:
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise _refused(path, os.lstat(path)) from None
+        raise
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        raise _refused(path, found)
+    _close(path, found, 0o600)
+    return handle
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file of mode 600.
+
+    Raises:
+        OSError: it cannot be written, or is a link.
+    """
+    with open(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+        file.write(content)
+
+
+def prepare_database(path: Path) -> None:
+    """Make an SQLite file of mode 600 before SQLite does, which gives its journals the same mode.
+
+    Raises:
+        sqlite3.OperationalError: it cannot be made, is a link, or is no file.
+    """
+    try:
+        os.close(open_file(path, os.O_RDWR | os.O_CREAT))
+    except PermissionError:
+        pass  # SQLite says what it makes of that
+    except OSError as error:
+        raise _as_sqlite(error) from None
+
+
+def check_database(path: Path) -> None:
+    """See that an SQLite file is none that a link leads to.
+
+    Raises:
+        sqlite3.OperationalError: it is a link, or no file.
+    """
+    with contextlib.suppress(OSError):
+        found = os.lstat(_own(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise _as_sqlite(_refused(path, found))
+
+
+def refuse_programs(connection: sqlite3.Connection) -> None:
+    """See that a database holds nothing that works by itself when a table is read or written.
+
+    Raises:
+        sqlite3.DatabaseError: it holds a view or a trigger: none of ours does.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+        raise sqlite3.DatabaseError("it holds views or triggers, which tui-eval does not make")
+
+
+def close_to_others(folder: Path) -> None:
+    """Take from others what they may do with a folder and all in it; nothing where it is closed already. What
+    belongs to somebody else stays as it is, and no link is followed."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return
+    if not stat.S_ISDIR(found.st_mode) or not found.st_mode & _OTHERS or found.st_uid != os.geteuid():
+        return
+    for _, folders, files, handle in os.fwalk(folder, follow_symlinks=False, onerror=None):
+        for name in (*folders, *files):
+            with contextlib.suppress(OSError):
+                one = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                if stat.S_ISREG(one.st_mode) or stat.S_ISDIR(one.st_mode):
+                    os.chmod(name, one.st_mode & ~_OTHERS & 0o7777, dir_fd=handle)
+    with contextlib.suppress(OSError):  # last: what was not reached now is reached next time
+        os.chmod(folder, 0o700)
+
+
+def _close(path: Path, found: os.stat_result, mode: int) -> None:
+    if found.st_mode & _OTHERS and found.st_uid == os.geteuid():
+        with contextlib.suppress(OSError):
+            os.chmod(path, found.st_mode & ~_OTHERS & 0o7777 | mode & 0o600)
+
+
+def _refused(path: Path, found: os.stat_result) -> OSError:
+    what = "a link, which is not followed" if stat.S_ISLNK(found.st_mode) else "not what tui-eval keeps there"
+    return OSError(errno.EINVAL, f"is {what}; remove it", str(path))
+
+
+def _as_sqlite(error: OSError) -> sqlite3.OperationalError:
+    made = sqlite3.OperationalError(f"{error.strerror or error}")
+    made.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # nothing is said of the file
+    return made
