@@ -56,6 +56,9 @@ def _kinds(pairs: list[Pair], rows: pl.Series, side: str) -> tuple[list[int], li
         frame[f"k{index}"] = key.gather(rows)
         if value is not None:
             frame[f"v{index}"] = value.gather(rows)
+        digits = one.e_digits if side == "e" else one.a_digits
+        if digits is not None:
+            frame[f"d{index}"] = digits.gather(rows)
         if side == "a" and one.a_exact is not None:
             frame[f"x{index}"] = one.a_exact.gather(rows)
     names = list(frame)

@@ -213,9 +213,10 @@ def _numbers(cells: list[Any], floats: bool) -> Column:
             if values is not None:
                 return Column("exact", count, values, scale, raw=cells, integral=scale == 0)
         return Column("mixed", count, raw=cells)
-    if any(isinstance(cell, int) and abs(cell) > 2**53 for cell in cells):
+    try:
+        values = pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64) + 0.0
+    except OverflowError:  # an integer beyond every float
         return Column("mixed", count, raw=cells)
-    values = pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64) + 0.0
     exact = pl.Series([cell is not None and not isinstance(cell, float) for cell in cells], dtype=pl.Boolean)
     return Column("float", count, values, is_exact=exact, raw=cells)
 

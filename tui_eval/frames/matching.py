@@ -45,7 +45,8 @@ def match_rows(pairs: list[Pair]) -> Matching | None:
 
 
 def _keys_equal(one: Pair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> bool:
-    for e, a in ((one.e_key, one.a_key), (one.e_value, one.a_value)):
+    values = (one.e_value, one.a_value) if one.e_digits is None else (one.e_digits, one.a_digits)
+    for e, a in ((one.e_key, one.a_key), values):
         if e is None or a is None or (e.null_count() == len(e) and a.null_count() == len(a)):
             continue
         left = e if e_rows is None else e.gather(e_rows)

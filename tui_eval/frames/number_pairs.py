@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from tui_eval.frames.columns import Column, from_cells, text_series
-from tui_eval.frames.numbers import read_number
+from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import Pair
 from tui_eval.frames.settings import ComparisonSettings
 from tui_eval.frames.value_texts import canonical
@@ -33,7 +33,7 @@ def numeric(name: str, expected: Column, actual: Column, settings: ComparisonSet
         read = from_cells(values)
         guard = text_series(strange) if any(strange) else None
         if read.kind == "mixed" and expected.kind == "float":
-            read = _as_floats(read)
+            read = as_floats(read)
         if read.kind == "mixed":
             return Pair(name, expected, actual, canonical_texts(expected), canonical_texts(actual))
     elif actual.kind in ("bool", "time", "nested"):
@@ -56,8 +56,8 @@ def numeric(name: str, expected: Column, actual: Column, settings: ComparisonSet
     return result
 
 
-def _as_floats(column: Column) -> Column:
-    """Integers too large to be kept exact, where only floats are expected."""
+def as_floats(column: Column) -> Column:
+    """Integers too large to be kept exact, where the other side has floats; as it was where none holds them."""
     try:
         return from_cells([None if cell is None else float(cell) for cell in column.cells])
     except OverflowError:
@@ -103,6 +103,9 @@ def _number_pair(name: str, expected: Column, actual: Column, settings: Comparis
         return Pair(
             name, expected, actual, empty_e, empty_a, wide_e, wide_a, scale, whole=True, rtol=rtol, atol=atol
         )
+    beyond = settings.decimals is None and (_beyond_floats(expected) or _beyond_floats(actual))
+    if exact_zero and beyond:
+        return Pair(name, expected, actual, _digits(expected), _digits(actual))
     e, a = _floats(expected), _floats(actual)
     if not a.is_infinite().any():  # JSON carries neither NaN nor infinity: nao's API sends null
         e = _finite_or_null(e)
@@ -114,7 +117,35 @@ def _number_pair(name: str, expected: Column, actual: Column, settings: Comparis
     strict = actual.is_exact if expected.kind == "exact" and not settings.explicit else None
     if strict is not None and not strict.any():
         strict = None
-    return Pair(name, expected, actual, empty_e, empty_a, e, a, a_exact=strict, rtol=rtol, atol=atol)
+    result = Pair(name, expected, actual, empty_e, empty_a, e, a, a_exact=strict, rtol=rtol, atol=atol)
+    if strict is not None and beyond:
+        result.e_digits, result.a_digits = _digits(expected), _digits(actual)
+    return result
+
+
+_HELD = 2**53
+
+
+def _beyond_floats(column: Column) -> bool:
+    """Whether a column has exact numbers that floats may not tell from others."""
+    if column.kind == "exact":
+        series = series_of(column)
+        return max(abs(_int(series.min())), abs(_int(series.max()))) > _HELD
+    if column.is_exact is None:
+        return False
+    return bool((column.is_exact & (series_of(column).abs() >= _HELD)).any())
+
+
+def _digits(column: Column) -> pl.Series:
+    """The values in full, equal where the numbers are; NaN is null."""
+    return text_series([None if cell is None else _in_full(cell) for cell in column.cells])
+
+
+def _in_full(cell: Any) -> str | None:
+    number = Decimal(cell)
+    if number.is_nan():
+        return None
+    return shortest_text(number) if number.is_finite() else str(number)
 
 
 def _finite_or_null(series: pl.Series) -> pl.Series:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from tui_eval.frames.columns import Column, text_series
-from tui_eval.frames.number_pairs import canonical_texts, numeric, series_of
+from tui_eval.frames.number_pairs import as_floats, canonical_texts, numeric, series_of
 from tui_eval.frames.pairs import Pair
 from tui_eval.frames.settings import ComparisonSettings
 from tui_eval.frames.value_texts import canonical, duck_text, even_duck_text, instant
@@ -11,6 +13,9 @@ from tui_eval.frames.value_texts import canonical, duck_text, even_duck_text, in
 
 def pair(name: str, expected: Column, actual: Column, settings: ComparisonSettings) -> Pair:
     """Make two columns comparable by the documented rules."""
+    if expected.kind == "mixed" and actual.kind == "float":
+        numbers = all(cell is None or type(cell) in (int, float, Decimal) for cell in expected.cells)
+        expected = as_floats(expected) if numbers else expected
     if expected.kind in ("exact", "float"):
         return numeric(name, expected, actual, settings)
     if expected.kind == actual.kind and expected.kind in ("bool", "time"):

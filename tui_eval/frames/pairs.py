@@ -19,7 +19,8 @@ class Pair:
     """Two columns ready to compare.
 
     `e_key` and `a_key` have one type. With a tolerance, `e_value` and `a_value` are Float64 or
-    unscaled Int128 (times 10^-scale), `a_exact` marks actual cells that must equal exactly.
+    unscaled Int128 (times 10^-scale), `a_exact` marks actual cells that must equal exactly; where a float
+    does not hold them, `e_digits` and `a_digits` are the values in full.
     `whole` marks pairs of exact numbers, where nao's tolerance does not count. `kinds_differ`: the
     reference would call equal values only approximately so.
     """
@@ -33,6 +34,8 @@ class Pair:
     a_value: pl.Series | None = None
     scale: int = 0
     a_exact: pl.Series | None = None
+    e_digits: pl.Series | None = None
+    a_digits: pl.Series | None = None
     whole: bool = False
     kinds_differ: bool = False
     rtol: float = 0.0
@@ -54,6 +57,8 @@ def pair_same(one: Pair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> 
     near = near_values(
         _taken(one.e_value, e_rows), _taken(one.a_value, a_rows), one.scale, one.rtol, one.atol, strict
     )
+    if strict is not None and one.e_digits is not None and one.a_digits is not None:
+        near = near & (~strict | _taken(one.e_digits, e_rows).eq_missing(_taken(one.a_digits, a_rows)))
     if one.e_key.null_count() == len(one.e_key) and one.a_key.null_count() == len(one.a_key):
         return near
     return near & e_key.eq_missing(a_key)

@@ -14,14 +14,15 @@ import polars as pl
 from tui_eval.frames.numbers import shortest_text
 
 _ISO = re.compile(
-    r"(\d{4,}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?"
+    r"(\d{4,}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)? ?(Z|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
 )
 
 
 def instant(text: str) -> str | None:
     """A date or timestamp in one spelling (a date is its midnight, offsets become UTC), or None
-    where the text is neither."""
-    found = _ISO.fullmatch(text.strip())
+    where the text is neither: with blanks around it, it is another text."""
+    found = _ISO.fullmatch(text)
     if found is None:
         return None
     day, minute, second, fraction, zone = found.groups()
