@@ -116,7 +116,7 @@ def typed_options(request: RunRequest) -> dict[str, Any]:
         "vars": request.vars,
         "promptPrefix": request.prompt_prefix,
         "promptSuffix": request.prompt_suffix,
-        "configs": [str(path) for path in configs] if len(configs) > 1 else None,
+        "configs": [str(path) for path in configs],
     }
     return {name: value for name, value in typed.items() if value}
 

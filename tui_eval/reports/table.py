@@ -174,8 +174,10 @@ def failures(
 
 def rerun_command(case: CaseRow, root: Path, options: Mapping[str, Any]) -> str:
     """The command line that runs this case again in the same column, from the current folder."""
-    path = os.path.relpath(root / case.suite)
-    words = ["tui-eval", "run", path, "-s", case.case_id.partition("::")[2] or case.case_id]
+    given = options.get("configs") or []  # with -c the file need not be called as a suite is
+    named = [word for path in given for word in ("-c", os.path.relpath(path))]
+    named = named or [os.path.relpath(root / case.suite)]
+    words = ["tui-eval", "run", *named, "-s", case.case_id.partition("::")[2] or case.case_id]
     words += case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
     return shlex.join([*words, "--trust"] if options.get("trust") else words)
 

@@ -120,7 +120,8 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     text = _read_text(absolute, shown)
     if isinstance(text, Problem):
         return Suite(path=shown, format="nao", name=absolute.stem, problems=[text], files=[str(absolute)])
-    reader = reader_for(shown, text, config.root)
+    given = str(absolute) in config.typed.get("configs", ())
+    reader = FORMATS["promptfoo"] if given else reader_for(shown, text, config.root)
     if reader is None:
         problem = Problem(shown, 0, "", "not recognised as a suite", LOOKS_FOR)
         return Suite(path=shown, format="nao", name=absolute.stem, problems=[problem], files=[str(absolute)])
@@ -149,7 +150,7 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
 
     What cannot be read or found is in the list as a suite without cases, with its problem.
     """
-    found, problems = discover([Path(path) for path in paths], config.root)
+    found, problems = discover([Path(path) for path in paths], config.root, config.typed.get("configs", ()))
     suites = [load(path, config, trust) for path in found]
     notes = not_read(problems, suites, config)
     suites += unreadable(problems)

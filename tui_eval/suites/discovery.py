@@ -11,7 +11,7 @@ A file named outright must be a suite.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from tui_eval import extensions
@@ -33,8 +33,11 @@ LARGEST = 64 * 2**20
 _HINTS = (b"test_cases", b"prompt", b"Prompt", b"PROMPT", b"interactions", b"include", b"assertions", b"sql")
 
 
-def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Problem]]:
-    """The suite files that `paths` name or hold, absolute, each once, sorted by path.
+def discover(
+    paths: Sequence[Path], root: Path, configs: Collection[str] = ()
+) -> tuple[list[Path], list[Problem]]:
+    """The suite files that `paths` name or hold, absolute, each once, sorted by path. `configs` are suites because
+    the person says so (`-c`).
 
     Relative paths are relative to the current folder. Returned problems: a path that does not
     exist or cannot be read, a folder below that cannot be read, a file named outright that is no
@@ -55,7 +58,7 @@ def discover(paths: Sequence[Path], root: Path) -> tuple[list[Path], list[Proble
                 problems.append(
                     Problem(shown, 0, "", "there is no such file or folder", _what_there_is(absolute))
                 )
-            elif _is_suite(absolute, root, named=True):
+            elif str(absolute) in configs or _is_suite(absolute, root, named=True):
                 found.add(absolute)
             else:
                 problems.append(Problem(shown, 0, "", "not recognised as a suite", LOOKS_FOR))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_eval.suites.promptfoo.recognising import ENDINGS, recognises
+from tui_eval.suites.promptfoo.recognising import ENDINGS, has_its_keys, recognises
 
 LAID_OVER = ("tags", "env", "evaluateOptions", "commandLineOptions", "metadata", "nunjucksFilters")
 """Mappings of which a later configuration's keys go over an earlier one's."""
@@ -20,16 +20,19 @@ OF_THE_FIRST = ("tracing", "sharing", "redteam")
 
 
 def chosen(given: Sequence[str]) -> list[Path]:
-    """The configurations that `-c` means: files, patterns, and folders with a promptfooconfig.* in them.
-    Empty where one of them is no configuration of promptfoo: then they are suites side by side."""
+    """The configurations that `-c` means: files, patterns, and folders with a promptfooconfig.* in them. What they are
+    called and lack makes no difference, only what they are for certain: empty where one of them is a suite of another
+    format, and then they are suites side by side."""
     files: list[Path] = []
     for text in given:
         path = Path(text)
         if path.is_dir():
             names = (path / f"promptfooconfig{ending}" for ending in ENDINGS)
             found = [file for file in names if file.is_file()][:1]
+        elif path.is_file():
+            found = [path]
         else:
-            found = [path] if path.is_file() else [Path(name) for name in sorted(glob.glob(text))]
+            found = [Path(name) for name in sorted(glob.glob(text)) if name.lower().endswith(ENDINGS)]
         if not found or not all(_is_configuration(file) for file in found):
             return []
         files += found
@@ -37,10 +40,16 @@ def chosen(given: Sequence[str]) -> list[Path]:
 
 
 def _is_configuration(path: Path) -> bool:
-    try:
-        return path.is_file() and recognises(path, path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError):
+    from tui_eval.suites import reader_for
+    from tui_eval.suites.discovery import OWN_FILES
+
+    if path.name in OWN_FILES or path.suffix == ".hocon":
         return False
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return path.is_file()  # what is wrong with it is said where it is read
+    return recognises(path, text) or has_its_keys(text) or reader_for(path.name, text, path.parent) is None
 
 
 def combined(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:

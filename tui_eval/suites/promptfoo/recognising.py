@@ -20,3 +20,8 @@ def recognises(path: Path, text: str) -> bool:
         return False
     keys = set(_TOP.findall(text))
     return "prompts" in keys and bool(keys & {"providers", "targets"}) and bool(keys & {"tests", "scenarios"})
+
+
+def has_its_keys(text: str) -> bool:
+    """Whether any of promptfoo's own keys stands at the beginning of a line."""
+    return _TOP.search(text) is not None
