@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from math import inf
 
 import httpx
 import pytest
@@ -121,7 +122,7 @@ def test_retry_after() -> None:
     assert retry_after({"retry-after": "3"}) == 3 and retry_after({"retry-after-ms": "250"}) == 0.25
     assert retry_after({"retry-after": "soon"}) is None and retry_after({}) is None
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    assert retry_after({"retry-after": "99999"}) == 600
+    assert retry_after({"retry-after": "99999"}) == 99999 and retry_after({"retry-after": "inf"}) == inf
 
 
 def test_paths() -> None:

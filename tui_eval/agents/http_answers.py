@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import inf
 from typing import Any
 
 from tui_eval.agents.wire import decode, one_line
@@ -22,7 +23,7 @@ def backoff(attempt: int) -> float:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the server asks to wait (`Retry-After` in seconds or as a date, RFC 9110 10.2.3;
-    OpenAI's `retry-after-ms`); None where it does not say."""
+    OpenAI's `retry-after-ms`), as it says it: perhaps a year, or infinity; None where it does not say."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if not text:
@@ -32,13 +33,25 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             try:
                 at = parsedate_to_datetime(text)
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, OverflowError):
                 continue
             at = at if at.tzinfo else at.replace(tzinfo=UTC)
             seconds = (at - datetime.now(UTC)).total_seconds()
         if seconds == seconds:
-            return min(max(0.0, seconds), LONGEST_WAIT)
+            return max(0.0, seconds)
     return None
+
+
+def beyond(wished: float, left: float | None) -> str:
+    """Why there is no point in waiting so many seconds, in words; empty where there is one. `left` is what the
+    attempt still has (None: no limit)."""
+    shown = f"{wished:,.0f} s" if wished < 1e15 else "without end" if wished == inf else f"{wished:.0e} s"
+    asked = f"the server asks to wait {shown}"
+    if wished > LONGEST_WAIT:
+        return f"{asked}, and at most {LONGEST_WAIT:,.0f} s are waited"
+    if left is not None and wished > left:
+        return f"{asked}, and the time limit leaves {max(0.0, left):,.0f} s"
+    return ""
 
 
 _SPENT = frozenset(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, suppress
 
 import httpx
 
 from tui_eval.agents import http_events
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.held_back import without_sly_data
-from tui_eval.agents.http_answers import backoff, explain, quota_spent, retry_after
+from tui_eval.agents.http_answers import backoff, beyond, explain, quota_spent, retry_after
 from tui_eval.agents.http_connections import Connections
 from tui_eval.agents.http_failures import FAILURES, failure_text
+from tui_eval.agents.http_unpacking import Unpacking
 from tui_eval.agents.wire import one_line
 from tui_eval.events import Event, Exchanged, Held, Retrying
+from tui_eval.guard.fair_share import Share, seconds_left
 from tui_eval.model import Exchange
 
 CONNECT_TIMEOUT = 15.0
@@ -26,6 +28,8 @@ KEPT = 256_000
 """Bytes of a body that are kept for the Raw tab."""
 BODY_LIMIT = 64_000_000
 """Bytes of a body that are read at all."""
+ERROR_LIMIT = 1_000_000
+"""Bytes of a body that says why there is no answer."""
 SENSITIVE = frozenset(
     {"authorization", "x-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization"}
 )
@@ -94,7 +98,7 @@ class Call:
                 if self.status < 300 or self.any_status:
                     return
                 try:
-                    text = (await self.read()).decode("utf-8", "replace")
+                    text = (await self.read(ERROR_LIMIT)).decode("utf-8", "replace")
                 except AgentError:
                     text = ""
                 reason = str(self.status)
@@ -105,15 +109,21 @@ class Call:
                         f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}",
                         status=self.status,
                     )
-                wait = retry_after(self.headers)
-                wait = backoff(attempt) if wait is None else wait
+                wished = retry_after(self.headers)
+                if wished is not None and (too_late := beyond(wished, seconds_left())):
+                    yield self.exchanged(reason)
+                    raise AgentError(
+                        f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}; {too_late}",
+                        status=self.status,
+                    )
+                wait = backoff(attempt) if wished is None else wished
             yield self.exchanged(reason)
             await self.close()
             yield Retrying(reason, round(wait, 3))
             await asyncio.sleep(wait)
             self._received, self._kept, self._reported = [], 0, False
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
         """The body as it arrives.
 
         Raises:
@@ -121,19 +131,25 @@ class Call:
         """
         response = self._response
         assert response is not None
-        received = self._received
+        received, share = self._received, Share()
+        unpacking = Unpacking(self.headers.get("content-encoding", ""), self.url)
         try:
-            async for chunk in response.aiter_bytes():
-                if self._kept < KEPT:
-                    received.append(chunk)
-                self._kept += len(chunk)
-                if self._kept > BODY_LIMIT:
-                    raise AgentError(f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB")
-                yield chunk
+            async for packed in response.aiter_raw():
+                share.arrived(len(packed))
+                for unpacked in unpacking.pieces(packed):
+                    if self._kept < KEPT:
+                        received.append(unpacked[: KEPT - self._kept])
+                    self._kept += len(unpacked)
+                    if self._kept > BODY_LIMIT:
+                        raise AgentError(
+                            f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB"
+                        )
+                    for chunk in share.cut(unpacked):
+                        await share.turn()
+                        with share.handling(len(chunk)):
+                            yield chunk
         except FAILURES as error:
             raise AgentError(f"the answer of {self.url} broke off: {failure_text(error)}") from None
-        except httpx.DecodingError as error:
-            raise AgentError(f"the answer of {self.url} cannot be unpacked: {one_line(str(error))}") from None
 
     async def events(self, body: bytes | None = None) -> AsyncIterator[str]:
         """The data of the server-sent events as they arrive, or those of a `body` that was read.
@@ -155,13 +171,31 @@ class Call:
 
     async def lines(self) -> AsyncIterator[str]:
         """The lines of the body as they arrive, blank ones left out. Raises `AgentError` as `chunks`."""
-        async for line in httpx.Response(200, content=self.chunks()).aiter_lines():
-            if line.strip():
-                yield line
+        waiting: list[bytes] = []
+        async for chunk in self.chunks():
+            *whole, rest = chunk.split(b"\n")
+            for line in whole:
+                waiting.append(line)
+                text = b"".join(waiting).decode("utf-8", "replace").strip("\r")
+                waiting.clear()
+                if text.strip():
+                    yield text
+            if rest:
+                waiting.append(rest)
+        if text := b"".join(waiting).decode("utf-8", "replace").strip():
+            yield text
 
-    async def read(self) -> bytes:
-        """The whole body. Raises `AgentError` as `chunks` does."""
-        return b"".join([chunk async for chunk in self.chunks()])
+    async def read(self, limit: int | None = None) -> bytes:
+        """The whole body, or its first `limit` bytes and a little more. Raises `AgentError` as `chunks`."""
+        parts: list[bytes] = []
+        size = 0
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                parts.append(chunk)
+                size += len(chunk)
+                if limit is not None and size >= limit:
+                    break
+        return b"".join(parts)
 
     def exchanged(self, note: str = "") -> Exchanged:
         """This request and what came back so far, clipped, without credentials."""

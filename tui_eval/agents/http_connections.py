@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import aiohttp
 import httpx
+from aiohttp.client_proto import ResponseHandler
 from httpx_aiohttp import AiohttpTransport
 
 from tui_eval import __version__
@@ -18,6 +22,10 @@ from tui_eval.agents.wire import one_line
 RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
 """Statuses that say "later" rather than "no" (529: Anthropic is overloaded)."""
 RETRIES = 3
+READ_AT_ONCE = 1 << 15
+"""Bytes that are read of a connection before it is another one's turn."""
+MOST_INTERIM = 32
+"""Interim answers that may come before one."""
 
 
 class Connections:
@@ -68,7 +76,7 @@ class Connections:
             )
 
             def session() -> aiohttp.ClientSession:
-                connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ssl=context)
+                connector = _Connector(limit=0, keepalive_timeout=60, ssl=context)
                 return aiohttp.ClientSession(
                     connector=connector,
                     cookie_jar=aiohttp.DummyCookieJar(),
@@ -104,3 +112,39 @@ class Connections:
         transports, self._transports = list(self._transports.values()), {}
         for transport in transports:
             await transport.aclose()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Reads from each connection a little at a time, and bounds what comes before an answer."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = partial(_Arriving, loop=self._loop)
+
+
+class _Arriving(ResponseHandler):
+    """What arrives on a connection. aiohttp bounds the headers of an answer, not the number of interim ones
+    (RFC 9110 15.2) that may come before it; and asyncio reads 256 kB at once, which in pieces of a few bytes
+    take the loop a fifth of a second."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._interim = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to read."""
+        if hasattr(transport, "max_size"):
+            transport.max_size = READ_AT_ONCE  # pyright: ignore[reportAttributeAccessIssue]
+        super().connection_made(transport)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """An answer's beginning."""
+        status = getattr(data[0], "code", 200) if isinstance(data, tuple) else 200
+        self._interim = self._interim + 1 if 100 <= status < 200 and status != 101 else 0
+        if self._interim > MOST_INTERIM:
+            if self._interim == MOST_INTERIM + 1:
+                if self.transport is not None:
+                    self.transport.abort()
+                self.set_exception(aiohttp.ClientPayloadError("interim answers without end"))
+            return
+        super().feed_data(data, size)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 import httpx
 from httpx_sse import EventSource
 
+from tui_eval.guard.fair_share import in_thread
+
 _HEADERS = httpx.Headers({"Content-Type": "text/event-stream"})
+_LONG = 1 << 19
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
 
 
@@ -25,12 +28,18 @@ async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
             place + len(line) if (place := waiting.rfind(line, seen)) >= 0 else 0 for line in _BLANK_LINES
         )
         if end:
-            for data in all_data(bytes(waiting[:end])):
-                yield data
+            body = bytes(waiting[:end])
             del waiting[:end]
+            for data in await _all(body):
+                yield data
     if waiting:
-        for data in all_data(bytes(waiting) + b"\n\n"):
+        for data in await _all(bytes(waiting) + b"\n\n"):
             yield data
+
+
+async def _all(body: bytes) -> Iterable[str]:
+    """As `all_data`; an event so long that reading it would keep the loop is read in a thread."""
+    return all_data(body) if len(body) < _LONG else await in_thread(lambda: list(all_data(body)))
 
 
 def all_data(body: bytes) -> Iterator[str]:

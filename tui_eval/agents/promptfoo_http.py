@@ -12,7 +12,7 @@ from typing import Any
 
 from tui_eval.agents import redirects
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.http_answers import backoff, quota_spent, retry_after
+from tui_eval.agents.http_answers import backoff, beyond, explain, quota_spent, retry_after
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options
 from tui_eval.agents.promptfoo_answer import AnswerReader
@@ -31,6 +31,7 @@ from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.wire import decode, text_of
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Retrying
+from tui_eval.guard.fair_share import seconds_left
 
 TRIES = 4
 """How often promptfoo asks again."""
@@ -124,6 +125,9 @@ class PromptfooHttpSession(Session):
             if attempt >= agent.tries or not _later(status) or quota_spent(status, text):
                 break
             asked = retry_after(call.headers)
+            if asked is not None and (too_late := beyond(asked, seconds_left())):
+                why = explain(text, call.headers)
+                raise AgentError(f"HTTP {status} from {wanted.url}: {why}; {too_late}", status=status)
             wait = backoff(attempt) if asked is None else asked
             attempt += 1
             yield Retrying(str(call.status), round(wait, 3))

@@ -6,12 +6,12 @@ section 2); rows are compared by `tui_eval.frames`, in the documented or the ref
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
+from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Verdict
 
 if TYPE_CHECKING:
@@ -126,10 +126,10 @@ async def _judge_sql(assertion: Assertion, evidence: Evidence, judgement: Judgem
         return error(answer)
     if result is None and answer.expected is None:
         return error(_no_database(evidence))
-    comparison = await asyncio.to_thread(_compare, answer, result, settings, evidence.reference)
+    comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
     _fill(data, answer, result, comparison)
     if "truncated" in data.settings:
-        judgement.frames = await asyncio.to_thread(_whole, answer, result)
+        judgement.frames = await in_thread(lambda: _whole(answer, result))
     summary = _summary(
         data.expected, result.frame.height if result is not None else len(answer.expected or ())
     )
@@ -141,10 +141,10 @@ async def _judge_sql(assertion: Assertion, evidence: Evidence, judgement: Judgem
     reason = comparison.message
     if not comparison.passed and comparison.text:
         reason += f": {comparison.text.splitlines()[0]}"
-    if comparison.passed and answer.sql and not evidence.reference:
+    if comparison.passed and (sql := answer.sql) and not evidence.reference:
         from tui_eval.assertions.query import reads_no_table
 
-        if await asyncio.to_thread(reads_no_table, answer.sql):
+        if await in_thread(lambda: reads_no_table(sql)):
             reason += " (the verification query reads no table)"
     return verdict_of(
         assertion, comparison.passed, reason, actual=given, expected=summary

@@ -74,9 +74,11 @@ async def execute(
         if cancelled and left is not None:
             attempt = finished(job, number, run.conversation, collector, None, None)
             attempt.outcome, attempt.message, attempt.started_at = "cancelled", "cancelled", started
-            attempt.duration_ms = round((time.perf_counter() - clock) * 1000 - run.uncounted_ms, 1)
+            attempt.duration_ms = round(
+                (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms, 1
+            )
             left[attempt_ref] = mask(attempt, environment)
-    duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms
+    duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = finished(job, number, run.conversation, collector, judgement, error)

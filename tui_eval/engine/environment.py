@@ -21,6 +21,7 @@ from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.replaying import recorded_answer
 from tui_eval.engine.rows import Memory
 from tui_eval.events import Finished
+from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt
@@ -111,12 +112,10 @@ class Environment(Hosts):
 
         spec = self._database(name)
         cancel = threading.Event()
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(
-            self._threads, lambda: execute(spec, query, timeout=_SQL_TIMEOUT, cancel=cancel)
-        )
         try:
-            return await work
+            return await in_thread(
+                lambda: execute(spec, query, timeout=_SQL_TIMEOUT, cancel=cancel), self._threads
+            )
         finally:
             cancel.set()
 
@@ -159,7 +158,7 @@ class Environment(Hosts):
         from tui_eval.frames.sql import schema_text
 
         spec = self._database(name or None)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: schema_text(spec))
+        return await in_thread(lambda: schema_text(spec), self._threads)
 
     def _recorded(self, run: str, case_id: str, attempt: int) -> Attempt | None:
         """The attempt of a recorded run that `replay` answers with."""

@@ -1,7 +1,9 @@
 """JavaScript of promptfoo suites, in isolates that can reach nothing.
 
 The isolates live in child processes, because some of their inner loops heed no time limit; such a
-process is killed and the next evaluation gets a new one.
+process is killed and the next evaluation gets a new one. An evaluation that takes longer than a moment
+leaves the quick processes to the others and goes on aside, with the rest of the machine first: a pattern
+that runs away keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from tui_eval.javascript.values import UNDEFINED
+
+from tui_eval.guard.fair_share import waiting
 
 TIME_LIMIT = 10.0
 """Seconds that an evaluation may take if nothing else is said."""
@@ -32,6 +36,12 @@ MEMORY_LIMIT = 256 << 20
 
 _WORKER = str(Path(__file__).with_name("javascript_worker.py"))
 _GRACE = 0.5
+MOMENT = 0.5
+"""Seconds after which an evaluation leaves its place to others."""
+ASIDE = 8
+"""Evaluations that take longer and run at once."""
+_START = 60.0
+_PATIENCE = 10
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _DECLARATION = re.compile(r"(?:const|let|var)\s")
 
@@ -88,14 +98,23 @@ def _last_semicolon(code: str) -> int:
 
 
 class JavaScriptHost:
-    """Evaluates JavaScript. Usable from any event loop and thread."""
+    """Evaluates JavaScript. Usable from any event loop and thread.
 
-    def __init__(self, processes: int = 0, time_limit: float = TIME_LIMIT) -> None:
+    `processes` evaluate what is done in a moment. What takes longer goes on in the process that it is in,
+    which is then its own, as long as there are fewer than `aside` of these; else it begins again once there
+    are. Time limits count from when an evaluation begins, and the clock of the attempt (`fair_share.clock`)
+    stands still while it waits.
+    """
+
+    def __init__(self, processes: int = 0, time_limit: float = TIME_LIMIT, aside: int = ASIDE) -> None:
         """`time_limit`: seconds that a call may take which names no limit of its own."""
         self._time_limit = time_limit
-        self._threads = ThreadPoolExecutor(
-            processes or min(4, os.cpu_count() or 1), thread_name_prefix="javascript"
+        self._quick = ThreadPoolExecutor(
+            processes or max(2, min(4, os.cpu_count() or 1)), thread_name_prefix="javascript"
         )
+        self._slow = ThreadPoolExecutor(aside, thread_name_prefix="javascript-aside")
+        self._most_aside = aside
+        self._aside = 0
         self._local = threading.local()
         self._lock = threading.Lock()
         self._processes: set[_Process] = set()
@@ -137,37 +156,81 @@ class JavaScriptHost:
 
     async def _ask(self, request: dict[str, Any], timeout: float | None) -> Any:
         timeout = self._time_limit if timeout is None else timeout
-        try:
-            request |= {"seconds": timeout, "memory": MEMORY_LIMIT}
+        request |= {"seconds": timeout, "memory": MEMORY_LIMIT}
+        loop = asyncio.get_running_loop()
+        with waiting() as held:
+
+            def turn(begins: bool) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    loop.call_soon_threadsafe(held.over if begins else held.again)
+
+            job = _Job(request, timeout, turn)
             try:
-                line = json.dumps(request, allow_nan=False, default=_null_for_undefined)
-            except ValueError:
-                line = json.dumps(_finite(request))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise JavaScriptError(f"cannot be given to JavaScript: {error}") from None
-        job = _Job(line.encode("ascii") + b"\n", timeout)
-        try:
-            running = self._threads.submit(self._work, job)
-        except RuntimeError:
-            raise JavaScriptError("JavaScript was closed") from None
-        try:
-            answer = await asyncio.wrap_future(running)
-        except asyncio.CancelledError:
-            job.cancel()
-            raise
+                self._quick.submit(self._in_a_moment, job)
+            except RuntimeError:
+                raise JavaScriptError("JavaScript was closed") from None
+            try:
+                answer = await asyncio.wrap_future(job.answer)
+            except asyncio.CancelledError:
+                job.cancel()
+                raise
         return _value(answer, timeout)
 
-    def _work(self, job: _Job) -> dict[str, Any]:
-        process: _Process | None = getattr(self._local, "process", None)
-        if process is None or process.ended:
-            if process is not None:
-                self._processes.discard(process)
+    def _in_a_moment(self, job: _Job) -> None:
+        """In a thread of the quick ones: to its end, or hand it on."""
+        with job.answering():
+            process: _Process | None = getattr(self._local, "process", None)
+            if process is None or process.ended:
+                process = self._local.process = self._made(process)
+            if job.begin(process) and not job.wait(MOMENT):
+                self._local.process = None
+                self._hand_on(job, process)
+
+    def _hand_on(self, job: _Job, process: _Process) -> None:
+        with self._lock:
+            goes_on = self._aside < self._most_aside
+            self._aside += 1
+        if goes_on:
+            process.yield_to_others()
+        else:
+            job.interrupt()
+            self._forget(process)
+        try:
+            self._slow.submit(self._to_the_end, job, process if goes_on else None)
+        except RuntimeError:
+            self._forget(process)
+            job.fail("JavaScript was closed")
+
+    def _to_the_end(self, job: _Job, process: _Process | None) -> None:
+        """In a thread of those aside: what is left of its time, or all of it from the beginning."""
+        begun = process is not None
+        try:
+            with job.answering():
+                if process is None:
+                    process = self._made(None)
+                    process.yield_to_others()
+                if begun or job.begin(process):
+                    job.wait(None)
+        finally:
             with self._lock:
-                if self._closed:
-                    return {"kind": "error", "message": "JavaScript was closed"}
-                process = self._local.process = _Process()
-                self._processes.add(process)
-        return job.run(process)
+                self._aside -= 1
+            if process is not None:
+                self._forget(process)
+
+    def _made(self, before: _Process | None) -> _Process:
+        with self._lock:
+            if before is not None:
+                self._processes.discard(before)
+            if self._closed:
+                raise JavaScriptError("JavaScript was closed")
+            process = _Process()
+            self._processes.add(process)
+        return process
+
+    def _forget(self, process: _Process) -> None:
+        with self._lock:
+            self._processes.discard(process)
+        process.close()
 
     def close(self) -> None:
         """Kill the processes; evaluations that still run fail. Safe to call twice."""
@@ -176,7 +239,8 @@ class JavaScriptHost:
             processes, self._processes = self._processes, set()
         for process in processes:
             process.kill()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._quick, self._slow):
+            threads.shutdown(wait=True, cancel_futures=True)
 
 
 class _Process:
@@ -191,29 +255,51 @@ class _Process:
             start_new_session=True,
             bufsize=0,
         )
+        self._received = bytearray()
+        self._closing = threading.Lock()
+        self._ready = False
         self.ended = False
 
-    def ask(self, line: bytes, seconds: float) -> bytes | None:
-        """The answer; None where none came in time. Empty where the process ended."""
-        assert self._child.stdin is not None and self._child.stdout is not None
-        deadline = time.monotonic() + seconds
+    def send(self, line: bytes) -> bool:
+        """Wait until it has started and give it a request; False where it has ended."""
+        if not self._ready:
+            self._ready = bool(self.answer(_START))
+            if not self._ready:
+                return False
+        assert self._child.stdin is not None
         try:
             view = memoryview(line)
             while view:
                 view = view[self._child.stdin.write(view) :]
         except (OSError, ValueError):
+            return False
+        return True
+
+    def answer(self, seconds: float) -> bytes | None:
+        """The answer; None where none came in time. Empty where the process ended."""
+        assert self._child.stdout is not None
+        deadline = time.monotonic() + seconds
+        received = self._received
+        try:
+            descriptor = self._child.stdout.fileno()
+            while not received.endswith(b"\n"):
+                remaining = max(0.0, deadline - time.monotonic())
+                if not select.select([descriptor], [], [], remaining)[0]:
+                    return None
+                piece = os.read(descriptor, 1 << 20)
+                if not piece:
+                    return b""
+                received += piece
+        except (OSError, ValueError):
             return b""
-        received = bytearray()
-        descriptor = self._child.stdout.fileno()
-        while not received.endswith(b"\n"):
-            remaining = deadline - time.monotonic()
-            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
-                return None
-            piece = os.read(descriptor, 1 << 20)
-            if not piece:
-                return b""
-            received += piece
-        return bytes(received)
+        whole = bytes(received)
+        received.clear()
+        return whole
+
+    def yield_to_others(self) -> None:
+        """Leave the processors to everybody else."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._child.pid, _PATIENCE)
 
     def kill(self) -> None:
         """End the process now; its thread then closes it."""
@@ -221,8 +307,11 @@ class _Process:
             self._child.kill()
 
     def close(self) -> None:
-        """Kill and forget."""
-        self.ended = True
+        """Kill and forget. Safe to call twice."""
+        with self._closing:
+            if self.ended:
+                return
+            self.ended = True
         self.kill()
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
@@ -232,29 +321,87 @@ class _Process:
 
 
 class _Job:
-    """One evaluation, which may be cancelled before and while it runs."""
+    """One evaluation, which may be cancelled before and while it runs. `turn` is told when it begins, and when
+    it has to wait once more."""
 
-    def __init__(self, line: bytes, seconds: float) -> None:
-        self._line = line
+    def __init__(self, request: dict[str, Any], seconds: float, turn: Callable[[bool], None]) -> None:
+        self.answer: Future[dict[str, Any]] = Future()
+        self._request = request
         self._seconds = seconds
+        self._turn = turn
         self._lock = threading.Lock()
         self._process: _Process | None = None
+        self._ends = 0.0
         self._cancelled = False
 
-    def run(self, process: _Process) -> dict[str, Any]:
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Whatever goes wrong within is the answer."""
+        try:
+            yield
+        except JavaScriptError as error:
+            self.fail(str(error))
+        except Exception as error:
+            self.fail(f"{type(error).__name__}: {error}")
+
+    def begin(self, process: _Process) -> bool:
+        """Give it to a process; False where it is over with that."""
+        try:
+            try:
+                line = json.dumps(self._request, allow_nan=False, default=_null_for_undefined)
+            except ValueError:
+                line = json.dumps(_finite(self._request))
+        except (TypeError, ValueError, RecursionError) as error:
+            self.fail(f"cannot be given to JavaScript: {error}")
+            return False
         with self._lock:
             if self._cancelled:
-                return {"kind": "error", "message": "cancelled"}
+                self.fail("cancelled")
+                return False
             self._process = process
-        answer = process.ask(self._line, self._seconds + _GRACE)
+        if not process.send(line.encode("ascii") + b"\n"):
+            self._over(process, b"")
+            return False
+        self._turn(True)
+        self._ends = time.monotonic() + self._seconds + _GRACE
+        return True
+
+    def wait(self, moment: float | None) -> bool:
+        """Wait for the answer, at most a `moment`; False where it is still to come then."""
+        process = self._process
+        assert process is not None
+        left = self._ends - time.monotonic()
+        answer = process.answer(left if moment is None else min(left, moment))
+        if answer is None and moment is not None and left > moment:
+            return False
+        self._over(process, answer)
+        return True
+
+    def interrupt(self) -> None:
+        """It waits for another process."""
         with self._lock:
             self._process = None
-        if not answer:
-            process.close()
-            if answer is None:
-                return {"kind": "timeout"}
-            return {"kind": "error", "message": "the JavaScript process ended (out of memory, or closed)"}
-        return json.loads(answer)
+        self._turn(False)
+
+    def fail(self, message: str) -> None:
+        """It ends with an error."""
+        self._set({"kind": "error", "message": message})
+
+    def _over(self, process: _Process, answer: bytes | None) -> None:
+        with self._lock:
+            self._process = None
+        if answer:
+            self._set(json.loads(answer))
+            return
+        process.close()
+        if answer is None:
+            self._set({"kind": "timeout"})
+        else:
+            self.fail("the JavaScript process ended (out of memory, or closed)")
+
+    def _set(self, answer: dict[str, Any]) -> None:
+        with contextlib.suppress(InvalidStateError):  # nobody waits any more
+            self.answer.set_result(answer)
 
     def cancel(self) -> None:
         """Stop it; a process that runs it is killed."""

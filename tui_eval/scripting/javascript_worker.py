@@ -133,7 +133,9 @@ def _stack() -> int:
 
 
 def main() -> None:
-    """Answer requests until stdin ends."""
+    """Say that it has started, then answer requests until stdin ends."""
+    sys.stdout.buffer.write(b"{}\n")
+    sys.stdout.buffer.flush()
     for line in sys.stdin.buffer:
         answer = evaluate(json.loads(line))
         try:

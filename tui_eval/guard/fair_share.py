@@ -1,0 +1,196 @@
+"""Many attempts on one event loop: how much of it one of them may take at a time, and whose time is spent.
+
+A reply that costs much (an endless stream, a packed bomb) takes turns with the others that do, so that
+between two looks at the network at most one of them is worked on, for a few milliseconds. An attempt that
+waits for a worker or a thread which others hold does not spend its own time limit on that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from typing import Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+SLICE = 0.004
+"""Seconds of the loop that a piece of a reply should cost."""
+LIGHT = 0.05
+"""Seconds of the loop that a reply may cost before it takes turns with other such replies."""
+FULL = 1 << 14
+"""Bytes that the connection hands over at most."""
+SMALLEST, LARGEST = 1 << 10, 1 << 18
+"""Bytes of a piece."""
+
+
+class Clock(Protocol):
+    """The time limits of what runs in a context."""
+
+    def stop(self) -> None:
+        """What follows is not spent; as often as it is stopped it has to go on again."""
+        ...
+
+    def go_on(self) -> None:
+        """The reverse of `stop`."""
+        ...
+
+    def left(self) -> float | None:
+        """Seconds until the nearest limit; None: there is none."""
+        ...
+
+
+clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
+"""The clock of the attempt that runs in this context."""
+
+
+def seconds_left() -> float | None:
+    """Seconds until the limit of the attempt that runs in this context; None: it has none."""
+    running = clock.get()
+    return None if running is None else running.left()
+
+
+class Waiting:
+    """Stops the clock of the attempt in this context until `over`: it waits for what others hold. To be used
+    on the attempt's loop; `over` twice is once."""
+
+    def __init__(self) -> None:
+        self._clock = clock.get()
+        self._stopped = False
+        self.again()
+
+    def over(self) -> None:
+        """It is its turn."""
+        if self._clock is not None and self._stopped:
+            self._stopped = False
+            self._clock.go_on()
+
+    def again(self) -> None:
+        """It waits once more."""
+        if self._clock is not None and not self._stopped:
+            self._stopped = True
+            self._clock.stop()
+
+    def end(self) -> None:
+        """It is its turn for good, whatever is still said of it."""
+        self.over()
+        self._clock = None
+
+
+@contextmanager
+def waiting() -> Iterator[Waiting]:
+    """A `Waiting` that is over at the end in any case."""
+    held = Waiting()
+    try:
+        yield held
+    finally:
+        held.end()
+
+
+async def in_thread(work: Callable[[], T], threads: Executor | None = None) -> T:
+    """`work` in one of `threads` (None: the loop's own); the attempt's time is spent from when it begins."""
+    loop = asyncio.get_running_loop()
+    context = copy_context()
+    with waiting() as held:
+
+        def begun() -> T:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(held.over)
+            return context.run(work)
+
+        return await loop.run_in_executor(threads, begun)
+
+
+class Share:
+    """What one reply takes of the loop: `cut` gives a body's piece in smaller ones, as many bytes as cost
+    about `SLICE` to handle, and `turn` waits between them for its turn where the reply has become heavy."""
+
+    def __init__(self) -> None:
+        self._size = 1 << 14
+        self._spent = 0.0
+        self._since = time.perf_counter()
+
+    def arrived(self, size: int) -> None:
+        """So many bytes were had from the network. Many of them were there already: having them took time of
+        the loop; for few of them it was the network that was waited for."""
+        if size < FULL:
+            self._since = time.perf_counter()
+
+    async def turn(self) -> None:
+        """Let others work, where it is their turn."""
+        cost = time.perf_counter() - self._since
+        if cost < SLICE:
+            return
+        self._spent += cost
+        if self._spent < LIGHT:
+            await asyncio.sleep(0)
+        else:
+            await _lane().turn()
+        self._since = time.perf_counter()
+
+    @contextmanager
+    def handling(self, size: int) -> Iterator[None]:
+        """See what it costs to handle a piece of so many bytes."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            cost = time.perf_counter() - began
+            if cost > SLICE:
+                self._size = max(SMALLEST, min(self._size, size) // 2)
+            elif cost < SLICE / 4 and size >= self._size:
+                self._size = min(LARGEST, self._size * 2)
+
+    def cut(self, piece: bytes) -> Iterator[bytes]:
+        """The piece in pieces that cost little enough each."""
+        if len(piece) <= self._size:
+            yield piece
+            return
+        start = 0
+        while start < len(piece):
+            end = start + self._size
+            yield piece[start:end]
+            start = end
+
+
+class _Lane:
+    """Hands out one turn each time the loop goes round, in the order of asking."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._granting = False
+
+    async def turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        mine: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(mine)
+        if not self._granting:
+            self._granting = True
+            loop.call_soon(self._grant, loop)
+        await mine
+
+    def _grant(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting:
+            following = self._waiting.popleft()
+            if not following.done():
+                following.set_result(None)
+                break
+        self._granting = bool(self._waiting)
+        if self._granting:
+            loop.call_soon(self._grant, loop)
+
+
+_lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lane] = WeakKeyDictionary()
+
+
+def _lane() -> _Lane:
+    loop = asyncio.get_running_loop()
+    lane = _lanes.get(loop)
+    if lane is None:
+        lane = _lanes[loop] = _Lane()
+    return lane
