@@ -12,6 +12,7 @@ import pytest
 
 from tests.engine.test_runs import go, outcomes
 from tui_eval.model import Attempt
+from tui_eval.scripting.javascript import JavaScriptHost
 from tui_eval.store.reader import RunReader
 
 QUICK = 12
@@ -72,13 +73,13 @@ async def test_floods_bombs_and_endless_streams_take_no_time_of_others(
         for kind in ("floods", "line", "lines")
         for n in range(2)
     }
-    limits = {name: LIMIT if name == "quick" else 8.0 for name in agents}
+    limits = {name: LIMIT if name == "quick" else 4.0 for name in agents}
     attempts = await _run(project, agents, limits)
     assert _judged(attempts, "quick") == [("passed", "passed")] * QUICK
     for name, attempt in attempts.items():
         if not name.startswith("quick"):
-            assert attempt.outcome == "error" and attempt.message, name
-            assert "\n" not in attempt.message and "Traceback" not in attempt.message, name
+            assert attempt.outcome == "error", name
+            assert attempt.message and "\n" not in attempt.message, name
 
 
 @pytest.mark.parametrize(
@@ -138,21 +139,27 @@ def _case(name: str, kind: str, value: str) -> str:
     )
 
 
-async def test_patterns_that_run_away_keep_no_pattern_waiting(project: Callable[..., Path]) -> None:
-    loop = "let n = 0; while (true) n++; return true"
-    cases = [_case(f"runaway {n}", "regex", RUNAWAY) for n in range(12)]
+async def test_patterns_that_run_away_keep_no_pattern_waiting(
+    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = "(() => { while (true); })()"
+    cases = [_case(f"runaway {n}", "regex", RUNAWAY) for n in range(6)]
     cases += [_case(f"loop {n}", "javascript", loop) for n in range(4)]
     cases += [_case(f"regex {n}", "regex", r"^(?<first>a)a+b$") for n in range(QUICK)]
     cases += [_case(f"script {n}", "javascript", f"output.length == {41 + n - n}") for n in range(QUICK)]
+    # (processes, seconds, aside): two seconds are as long as ten.
+    monkeypatch.setattr(JavaScriptHost.__init__, "__defaults__", (0, 2.0, 8))
     root = project(
-        **{"promptfooconfig.yaml": PATTERNS.format(cases="".join(cases))}, config="run: {timeout: 8}\n"
+        **{"promptfooconfig.yaml": PATTERNS.format(cases="".join(cases))}, config="run: {timeout: 5}\n"
     )
     (root / "suite.yaml").unlink()
     _, reader = await go(root, concurrency=40)
     found = outcomes(reader)
     for name, outcome in found.items():
-        assert outcome == (["passed"] if name.startswith(("regex", "script")) else ["error"]), name
+        # A script that throws or does not end fails its case, as in promptfoo; a pattern cannot be judged.
+        expected = {"runaway": "error", "loop": "failed"}.get(name.split()[0], "passed")
+        assert outcome == [expected], name
     # What runs away ends by its own limit, and the time that it waited for a worker is not in it.
     for name, attempt in _attempts(reader).items():
         if not name.startswith(("regex", "script")):
-            assert "did not end within" in attempt.message or "timed out after 8 s" in attempt.message, name
+            assert "did not end within 2 s" in attempt.message, name

@@ -99,6 +99,7 @@ class HttpSession(RememberingSession):
                 parts.append((await call.read()).decode("utf-8", "replace"))
             yield call.exchanged()
             events, reply = self._read("".join(parts), request.turn)
+            parts.clear()  # the reply has what is in it
         except AgentError as error:
             if call.unreported and call.status is not None:
                 yield call.exchanged("failed")

@@ -19,10 +19,12 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.running import Running
 from tui_eval.engine.stepping import Stepper
 from tui_eval.engine.time_limits import TimeLimits
+from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt
 from tui_eval.scripting.python_host import ScriptError, printed
 from tui_eval.store import frames
+from tui_eval.store.long_texts import has_long
 from tui_eval.store.writer import RunWriter
 
 
@@ -99,7 +101,11 @@ async def execute(
         environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:
         await environment.hooks.after_each(run.job.case, attempt)
-    return mask(masked(attempt, run.tracer.masker()) if run.tracer else attempt, environment)
+    if run.tracer:
+        attempt = masked(attempt, run.tracer.masker())
+    return (
+        await in_turn(lambda: mask(attempt, environment)) if has_long(attempt) else mask(attempt, environment)
+    )
 
 
 async def _keep_frames(

@@ -14,6 +14,7 @@ from tui_eval.engine.prompts import Conversation
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Outcome
 from tui_eval.store.encoding import encode_json
+from tui_eval.store.long_texts import LONG, has_long, replaced
 
 
 def finished(
@@ -86,6 +87,18 @@ def masked(attempt: Attempt, masker: Masker) -> Attempt:
     """The attempt without the secrets of one masker."""
     if not masker:
         return attempt
+    if has_long(attempt):
+        # Text by text: as JSON it would be held several times over.
+        known: dict[int, tuple[str, str]] = {}
+
+        def once(text: str) -> str:
+            if len(text) <= LONG:
+                return masker.text(text)
+            if id(text) not in known:
+                known[id(text)] = text, masker.text(text)
+            return known[id(text)][1]
+
+        return masker.value(replaced(attempt, once))
     body = encode_json(attempt).decode()
     text = masker.text(body)
     if text == body:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tui_eval.engine.attempt import execute
 from tui_eval.engine.columns import Columns, Ended, compared, open_attempt
@@ -15,9 +16,11 @@ from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
 from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.engine.stepping import Stepper
+from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt
+from tui_eval.store.long_texts import has_long
 from tui_eval.store.schema import RunState
-from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.store.writer import Packed, PlannedCase, RunWriter
 
 
 @dataclass(slots=True)
@@ -168,15 +171,21 @@ class Runner:
         finally:
             self._tasks.pop(ticket.attempt_ref, None)
             self._left.pop(ticket.attempt_ref, None)
-        self._ended(ticket, attempt)
+        packed: Packed | None = None
+        try:
+            if self.writer is not None and has_long(attempt):
+                # Its place stays taken meanwhile: long answers are not gathered faster than they are packed.
+                attempt, packed = await in_turn(partial(_packed, attempt, self.environment))
+        finally:
+            self._ended(ticket, attempt, packed)
 
-    def _ended(self, ticket: Ticket, attempt: Attempt) -> None:
+    def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None) -> None:
         self._cost += attempt.cost or 0.0
         if attempt.usage is not None and self._schedule is not None:
             used = (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)
             self._schedule.spent(ticket, used)
         if not self._columns.waits(ticket):
-            self._settled(ticket, attempt)
+            self._settled(ticket, attempt, packed)
             return
         if self.writer is not None:
             self.writer.done(ticket.attempt_ref, mask(open_attempt(attempt), self.environment))
@@ -194,9 +203,10 @@ class Runner:
             elif self.writer is not None and ticket.attempt_ref:
                 self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
 
-    def _settled(self, ticket: Ticket, attempt: Attempt) -> None:
+    def _settled(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         if self.writer is not None:
-            self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
+            kept = attempt if packed is not None else mask(attempt, self.environment)
+            self.writer.done(ticket.attempt_ref, kept, packed)
         if self._on_done is not None:
             self._on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
@@ -250,6 +260,11 @@ class Runner:
             await self._schedule.pause(paused)
         if self.writer is not None:
             self.writer.state("paused" if paused else "running")
+
+
+def _packed(attempt: Attempt, environment: Environment) -> tuple[Attempt, Packed]:
+    masked = mask(attempt, environment)
+    return masked, Packed.of(masked)
 
 
 def _cancelled(job: Job, number: int, started: float, seconds: float) -> Attempt:

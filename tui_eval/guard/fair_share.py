@@ -11,9 +11,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
+from functools import cache
 from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -104,6 +105,17 @@ async def in_thread(work: Callable[[], T], threads: Executor | None = None) -> T
             return context.run(work)
 
         return await loop.run_in_executor(threads, begun)
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """`work` in the thread in which heavy work is done, one after the other: what it needs of memory is needed
+    once, and the loop shares the interpreter with one thread at most."""
+    return await in_thread(work, _heavy())
+
+
+@cache
+def _heavy() -> Executor:
+    return ThreadPoolExecutor(1, thread_name_prefix="heavy")
 
 
 class Share:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from tui_eval.guard.text import storable
+from tui_eval.model import Attempt
+from tui_eval.store import long_texts
 
 _COMPRESS_ABOVE = 4096
 T = TypeVar("T")
@@ -30,7 +32,9 @@ def encode_json(value: Any) -> bytes:
 
 
 def pack(value: Any) -> bytes:
-    """JSON, compressed where it is long."""
+    """JSON, compressed where it is long; of an attempt each long text once."""
+    if isinstance(value, Attempt) and long_texts.has_long(value):
+        return long_texts.pack(value, encode_json)
     body = encode_json(value)
     return zlib.compress(body, 1) if len(body) > _COMPRESS_ABOVE else body
 
@@ -41,6 +45,8 @@ def unpack(body: bytes, kind: type[T]) -> T:
     Raises:
         msgspec.MsgspecError, zlib.error: the bytes are damaged.
     """
+    if body[:1] == long_texts.MARK:
+        return long_texts.unpack(body, kind)
     if body[:1] == b"\x78":
         body = zlib.decompress(body)
     return msgspec.json.decode(body, type=kind)

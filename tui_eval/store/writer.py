@@ -39,6 +39,19 @@ class PlannedCase(msgspec.Struct):
     numbers: list[int] = []
 
 
+class Packed(msgspec.Struct, frozen=True):
+    """An attempt as it is kept, and the fingerprint of its answer."""
+
+    body: bytes
+    mark: str
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> Packed:
+        """That of a finished attempt, secrets taken out. For texts of megabytes it takes a second, in any
+        thread."""
+        return cls(pack(attempt), answer_mark(attempt))
+
+
 class RunWriter:
     """Creates a run's folder and appends to it. One per run; used from one event loop or thread.
 
@@ -171,17 +184,18 @@ class RunWriter:
         """Append to what viewers see of a running attempt; pieces of one text are joined."""
         self._thread.live(attempt_ref, kind, text, agent, name, call_id)
 
-    def done(self, attempt_ref: int, attempt: Attempt) -> None:
-        """The attempt has ended; its live text goes, its body stays."""
+    def done(self, attempt_ref: int, attempt: Attempt, packed: Packed | None = None) -> None:
+        """The attempt has ended; its live text goes, its body stays. `packed` is what `Packed.of` made of it."""
+        packed = packed or Packed.of(attempt)
         usage = attempt.usage
         self._changed += 1
         values = (
             attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
-            usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, answer_mark(attempt),
+            usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
             int(attempt.asserted_nothing), self._changed, attempt_ref,
         )  # fmt: skip
-        self._thread.ended(values, pack(attempt))
+        self._thread.ended(values, packed.body)
 
     def state(self, state: RunState, finished_at: float | None = None) -> None:
         """The run's state changes (`finished_at`: seconds since the epoch, at its end)."""
