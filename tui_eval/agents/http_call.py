@@ -187,15 +187,14 @@ class Call:
 
     async def read(self, limit: int | None = None) -> bytes:
         """The whole body, or its first `limit` bytes and a little more. Raises `AgentError` as `chunks`."""
-        parts: list[bytes] = []
-        size = 0
+        # One growing piece: thousands of small ones would leave the memory in holes.
+        body = bytearray()
         async with aclosing(self.chunks()) as chunks:
             async for chunk in chunks:
-                parts.append(chunk)
-                size += len(chunk)
-                if limit is not None and size >= limit:
+                body += chunk
+                if limit is not None and len(body) >= limit:
                     break
-        return b"".join(parts)
+        return bytes(body)
 
     def exchanged(self, note: str = "") -> Exchanged:
         """This request and what came back so far, clipped, without credentials."""

@@ -179,7 +179,7 @@ class Runner:
         finally:
             self._ended(ticket, attempt, packed)
 
-    def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None) -> None:
+    def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         self._cost += attempt.cost or 0.0
         if attempt.usage is not None and self._schedule is not None:
             used = (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)
