@@ -24,9 +24,8 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tui_eval.javascript.values import UNDEFINED
-
 from tui_eval.guard.fair_share import waiting
+from tui_eval.javascript.values import UNDEFINED
 
 TIME_LIMIT = 10.0
 """Seconds that an evaluation may take if nothing else is said."""
