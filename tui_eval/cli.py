@@ -87,6 +87,9 @@ def run_command(
         from tui_eval.commands.run import read_env_files
 
         read_env_files(env_files)
+    options["env_files"] = _files(env_files)
+    if options["config_file"] is not None:
+        options["config_file"] = str(Path(options["config_file"]).absolute())
     options["delay"] = None if delay is None else delay / 1000
     options["configs"] = [str(Path(path).absolute()) for path in configs]
     request = RunRequest(paths=[str(Path(path)) for path in paths], failed_only=failed, **options)
@@ -156,23 +159,42 @@ def attach_command(run: str, display: str | None) -> int:
     return attach(run)
 
 
+def _files(names: tuple[str, ...]) -> list[str]:
+    """The files that `--env-file` names (several in one text by commas), absolute."""
+    parts = [part.strip() for text in names for part in text.split(",")]
+    return [str(Path(name).absolute()) for name in parts if name]
+
+
 @cli.command(name="resume")
 @again_options
-def resume_command(run: str, outputs: tuple[Path, ...], display: str, **options: Any) -> int:
+@click.option(
+    "--agent", "agents", multiple=True, metavar="AGENT",
+    help="an agent of the run that is code or a URL: trusted by being typed again; repeatable",
+)  # fmt: skip
+def resume_command(
+    run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
+) -> int:
     """Go on with an interrupted run: only what has no result is executed."""
-    from tui_eval.commands.run import resume_run
+    from tui_eval.commands.run import read_env_files, resume_run
     from tui_eval.engine.request import RunRequest
 
+    read_env_files(env_files)
+    options["agents"] = list(options["agents"])
     return resume_run(run, RunRequest(**options), display, outputs)
 
 
 @cli.command(name="rescore")
 @again_options
-def rescore_command(run: str, outputs: tuple[Path, ...], display: str, **options: Any) -> int:
+def rescore_command(
+    run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
+) -> int:
     """Judge the recorded answers of a run anew, calling no agent; a new run, linked to it."""
     from tui_eval.commands.rescore import rescore
+    from tui_eval.commands.run import read_env_files
     from tui_eval.engine.request import RunRequest
 
+    read_env_files(env_files)
+    options["env_files"] = _files(env_files)
     options["command"] = " ".join(sys.argv)
     return rescore(run, RunRequest(**options), display, outputs)
 

@@ -245,6 +245,10 @@ def again_options(function: Any) -> Any:
             "--judge", metavar="NAME", shell_complete=completion.agents,
             help="the agent that judges what no rule can",
         ),
+        click.option(
+            "--env-file", "--env-path", "env_files", multiple=True, metavar="FILE",
+            help="variables of a .env file; repeatable, commas",
+        ),
         trust_option,
         output_option,
         display_option,

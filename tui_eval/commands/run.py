@@ -39,9 +39,10 @@ from tui_eval.guard.paths import inside
 from tui_eval.model import Attempt
 from tui_eval.reports import failure_modes, results, table
 from tui_eval.reports.export import ExportError, check_writable, export
+from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
-from tui_eval.store.schema import CaseRow
+from tui_eval.store.schema import CaseRow, RunInfo
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 
@@ -188,12 +189,22 @@ def _execute(
         reader.close()
     if number is not None:
         if keep:
-            moved = active.writer.folder != folder
-            warn(f"interrupted; go on with: tui-eval resume {active.writer.folder if moved else info.id}")
+            warn(f"interrupted; go on with: {_go_on(active.writer.folder, info)}")
         return 128 + number
     if unreadable or unwritten:
         return EXIT_USAGE
     return code_of(summaries, active.runner.stopped_because)
+
+
+def _go_on(folder: Path, info: RunInfo) -> str:
+    """The command that goes on with a run, from the current folder."""
+    from tui_eval.config import find_root
+
+    again = info.options.get("rescores")
+    if again:
+        return rescore_command(str(again), info.options)
+    here = Store(find_root([Path.cwd()])[0]).runs_folder
+    return resume_command(info.id if folder.parent.resolve() == here.resolve() else folder, info.options)
 
 
 def _write(reader: RunReader, outputs: Sequence[Path]) -> int:

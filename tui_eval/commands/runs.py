@@ -26,6 +26,7 @@ from tui_eval.reports import table
 from tui_eval.reports.export import ExportError, export
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
+from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import CaseRow
@@ -159,7 +160,7 @@ def follow(reference: str) -> int:
         summaries = summarise_run(reader.cases(), reader.attempts())
         say(table.totals(summaries, reader.attempts()))
         if state == "interrupted":
-            warn(f"the run was interrupted; go on with: tui-eval resume {info.id}")
+            warn(f"the run was interrupted; go on with: {resume_command(info.id, info.options)}")
             return EXIT_FAILED
         return code_of(summaries, None)
     finally:

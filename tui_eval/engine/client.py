@@ -86,9 +86,10 @@ class EngineClient:
         """
         return _started(await self._ask("run", request=msgspec.to_builtins(request)))
 
-    async def resume_run(self, folder: Path) -> RunStarted:
-        """Go on with an interrupted run."""
-        return _started(await self._ask("resume", folder=str(folder)))
+    async def resume_run(self, folder: Path, overrides: RunRequest | None = None) -> RunStarted:
+        """Go on with an interrupted run (`engine.resuming.resume`)."""
+        given = msgspec.to_builtins(overrides or RunRequest())
+        return _started(await self._ask("resume", folder=str(folder), request=given))
 
     async def cancel(self, run_id: str, attempt_refs: Sequence[int] | None = None) -> int:
         """Cancel these attempts, or all of the run; how many were concerned."""

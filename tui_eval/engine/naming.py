@@ -95,7 +95,7 @@ async def _opened(
         environment = Environment(config, trust_for(config.root, trust))
         try:
             name = judge or given.judge
-            check_judge(msgspec.structs.replace(given, judge=name), environment)
+            check_judge(msgspec.structs.replace(given, judge=name), environment, typed=judge)
             spec = environment.judge_spec(name)
             if spec is None:
                 raise NothingToRun(

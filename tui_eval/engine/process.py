@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,9 @@ class EngineServer:
                 request = msgspec.convert(message["request"], RunRequest)
                 return self._launch(await asyncio.to_thread(prepare, request, cache=self._cache))
             case "resume":
-                return self._launch(await asyncio.to_thread(resume, Path(message["folder"])))
+                overrides = msgspec.convert(message["request"], RunRequest)
+                work = partial(resume, Path(message["folder"]), overrides=overrides)
+                return self._launch(await asyncio.to_thread(work))
             case "cancel":
                 refs = message.get("attempts")
                 count = await self._run(message).runner.cancel(None if refs is None else set(refs))

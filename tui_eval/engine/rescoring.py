@@ -14,7 +14,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.judging_again import Judged, answers_of_run, judged_by, planned
 from tui_eval.engine.plan import Job, plan
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.engine.resuming import root_of
 from tui_eval.engine.runs import NothingToRun, check_judge, new_writer
 from tui_eval.guard.trust import Trust
@@ -47,10 +47,14 @@ def rescore(
     trust = trust_for(config.root, request.trust)
     today, settings, problems = _today({one.case.suite for one in recorded}, config, trust)
     environment = Environment(config, trust)
-    check_judge(request, environment)
+    check_judge(request, environment, typed=overrides.judge)
     judged: list[Judged] = []
     for one in recorded:
-        jobs = plan([today.get(one.case.case_id, one.case)], config, request, dict, settings)
+        row = one.row
+        # Its column as it was recorded; nobody has typed its agent now.
+        cells = [Cell(row.case_id, row.agent, row.model)]
+        own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
+        jobs = plan([today.get(one.case.case_id, one.case)], config, own, dict, settings)
         judged.append(judged_by(jobs, one, info.id))
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
     jobs, references = planned(writer, environment, judged)
@@ -82,6 +86,7 @@ def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
         concurrency=overrides.concurrency,
         timeout=overrides.timeout,
         judge=overrides.judge or given.judge,
+        env_files=overrides.env_files,
         trust=overrides.trust,
         command=overrides.command,
         linked_to=info.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -10,16 +11,19 @@ import msgspec
 from tui_eval import suites
 from tui_eval.config import find_root, load
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.continuing import place
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.kept_cases import is_masked, restored
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import NothingToRun, mark_failed, recall, typed_options, with_hooks
+from tui_eval.engine.runs import NothingToRun, check_judge, mark_failed, recall, typed_options, with_hooks
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
+from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
+from tui_eval.store.runs import Store
 from tui_eval.store.writer import RunWriter
 
 
@@ -37,8 +41,11 @@ def resume(
 
     Raises:
         NothingToRun: every attempt has a result.
+        SelectionError: it cannot be done so that the run becomes what it was to be; nothing has been touched.
         StoreError: there is no such run, or another process executes it.
     """
+    overrides = overrides or RunRequest()
+    _refuse(folder, overrides)
     bring_back(folder)
     reader = RunReader(folder)
     try:
@@ -51,16 +58,10 @@ def resume(
     if not open_attempts:
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
     request = msgspec.convert(info.options, RunRequest)
-    if request.rescores:
-        raise SelectionError(
-            f"run {info.id} judges the answers of {request.rescores} again and asks no agent; do that anew: "
-            f"tui-eval rescore {request.rescores}"
-        )
-    if overrides is not None:
-        request.concurrency = overrides.concurrency or request.concurrency
-        request.timeout = overrides.timeout or request.timeout
-        request.judge = overrides.judge or request.judge
-        request.trust = overrides.trust
+    request.concurrency = overrides.concurrency or request.concurrency
+    request.timeout = overrides.timeout or request.timeout
+    request.judge = overrides.judge or request.judge
+    request.trust = overrides.trust
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
     config.typed = typed_options(request)
@@ -90,6 +91,9 @@ def resume(
         for attempt in (item for item in open_attempts if item.case_ref == ref):
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
+    if request.continue_from is not None:
+        place(jobs, request.continue_from, Store(config.root))
+    check_judge(request, environment, typed=overrides.judge)
     mark_failed(jobs, environment)
     earlier = recall(environment, config, folder, jobs)
     info.state, info.finished_at = "running", None
@@ -98,6 +102,51 @@ def resume(
     active.runner.earlier = earlier
     active.tickets = active.runner.tickets(references)
     return active
+
+
+def _refuse(folder: Path, overrides: RunRequest) -> None:
+    """Say before anything is touched that going on like this would not do what the run was started for. What
+    its record says that somebody typed then is typed by nobody now: the record may be anybody's.
+
+    Raises:
+        SelectionError: what it needs, with the command that gives it.
+        StoreError: there is no such run.
+    """
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+    request = msgspec.convert(info.options, RunRequest)
+    if request.rescores:
+        raise SelectionError(
+            f"run {info.id} judges the answers of {request.rescores} again and asks no agent; do that anew: "
+            f"{rescore_command(request.rescores, info.options)}"
+        )
+    if request.continue_from is not None and request.continue_from.turn is None:
+        raise SelectionError(
+            f"run {info.id} judges recorded answers again and asks no agent; do that anew: . on the case, or "
+            f"{rescore_command(Path(request.continue_from.run).name, info.options)}"
+        )
+    root = root_of(folder)
+    if trust_for(root, overrides.trust).granted:
+        return
+    told = resume_command(info.id if folder.name == info.id else folder, info.options)
+    if request.trust:
+        raise SelectionError(
+            f"run {info.id} was started with --trust and may need it; go on with: {told} (or trust the folder in "
+            "the app)"
+        )
+    known = load([root], request.config_file, root=root).agents
+    for name in request.agents:
+        if name not in known and by_typing(name) and name not in overrides.agents:
+            raise SelectionError(
+                f"run {info.id} was started with --agent {name}, which is trusted only where it is typed; go on "
+                f"with: {told}"
+            )
+    judge = request.judge
+    if judge is not None and judge not in known and by_typing(judge) and overrides.judge is None:
+        raise SelectionError(
+            f"run {info.id} was started with --judge {judge}, which is trusted only where it is typed; go on "
+            f"with: {told}"
+        )
 
 
 def _with_secrets(

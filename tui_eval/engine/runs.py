@@ -94,7 +94,7 @@ def prepare(
         jobs = [judged[0].job]
     elif request.continue_from is not None:
         continuing.place(jobs, request.continue_from, Store(config.root))
-    check_judge(request, environment)
+    check_judge(request, environment, typed=request.judge)
     linked = request.linked_to
     earlier = recall(environment, config, linked, jobs) if linked is not None else []
     writer = new_writer(store or Store(config.root), config, request, jobs, environment)
@@ -192,13 +192,14 @@ def mark_failed(jobs: Sequence[Job], environment: Environment) -> None:
             job.problem = failed[job.case.suite]
 
 
-def check_judge(request: RunRequest, environment: Environment) -> None:
-    """Say before anything is asked, and paid for, that there is no such judge.
+def check_judge(request: RunRequest, environment: Environment, *, typed: str | None) -> None:
+    """Say before anything is asked, and paid for, that there is no such judge. `typed` is the one that a
+    person has named for this run, which is trusted by that.
 
     Raises:
         ConfigError: `--judge` names nothing.
     """
-    environment.typed_judge = request.judge
+    environment.typed_judge = typed
     try:
         environment.judge(request.judge)
     except ConfigError as error:

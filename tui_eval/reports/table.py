@@ -12,6 +12,7 @@ from tui_eval.case_names import told_apart
 from tui_eval.guard.text import clip, visible
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
+from tui_eval.store.printed_commands import configs_of, run_options
 from tui_eval.store.schema import AttemptRow, CaseRow
 from tui_eval.store.summary import CaseSummary
 
@@ -174,12 +175,10 @@ def failures(
 
 def rerun_command(case: CaseRow, root: Path, options: Mapping[str, Any]) -> str:
     """The command line that runs this case again in the same column, from the current folder."""
-    given = options.get("configs") or []  # with -c the file need not be called as a suite is
-    named = [word for path in given for word in ("-c", os.path.relpath(path))]
-    named = named or [os.path.relpath(root / case.suite)]
-    words = ["tui-eval", "run", *named, "-s", case.case_id.partition("::")[2] or case.case_id]
+    where = configs_of(options) or [os.path.relpath(root / case.suite)]
+    words = ["tui-eval", "run", *where, "-s", case.case_id.partition("::")[2] or case.case_id]
     words += case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
-    return shlex.join([*words, "--trust"] if options.get("trust") else words)
+    return shlex.join([*words, *run_options(options)])
 
 
 def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], note: str = "") -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tui_eval.engine.request import RunRequest
 from tui_eval.guard.text import visible
 from tui_eval.store.runs import Store, is_alive
 from tui_eval.tui.background import run_in_thread
@@ -78,7 +79,7 @@ class RunsActions(Following):
         self.desk.soon(self._take_up(folder), opens=True)
 
     async def _take_up(self, folder: Path) -> None:
-        started: Any = await self.engine.resume_run(folder)
+        started: Any = await self.engine.resume_run(folder, RunRequest(trust=self.state.trusted))
         for problem in started.problems:
             self.log_line("error", problem)
         self.follow(started.folder)

@@ -10,6 +10,7 @@ from typing import Any
 from tui_eval.model import UNSET, Verdict
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
+from tui_eval.store.printed_commands import configs_of, run_options
 from tui_eval.tui.state.case_content import CaseContent, deciding
 from tui_eval.tui.state.verdict_lines import about_rows
 
@@ -92,11 +93,11 @@ def prompt_of(content: CaseContent) -> str:
 
 def command_line(content: CaseContent) -> str:
     """The command that runs this case alone, headless."""
-    words = ["tui-eval", "run", content.suite, "--select", content.pointer.case_id]
+    where = configs_of(content.options) or [content.suite]
+    words = ["tui-eval", "run", *where, "--select", content.pointer.case_id]
     agent = content.agent or content.pointer.agent
     column = Column(agent or "", content.model or content.pointer.model or "")
     asked = case_state.arguments(content.pointer.case_id, column, content.options)
     if not asked and agent and (content.case is None or agent != content.case.agent):
         asked = ["--agent", agent]
-    words += asked
-    return shlex.join(words)
+    return shlex.join([*words, *asked, *run_options(content.options)])

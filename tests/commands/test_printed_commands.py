@@ -1,0 +1,172 @@
+"""What is printed for a person to run again does what it says, with the options it needs, or refuses before it
+touches anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tui_eval.engine.resuming import resume
+from tui_eval.engine.selection import SelectionError
+from tui_eval.store.printed_commands import by_typing, resume_command, run_options
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store
+
+AGENT = "import time\n\n\ndef answer(message):\n    time.sleep(0.3)\n    return 'hi ' + message\n"
+CASES = "".join(
+    f"  - {{name: 'case {n}', input: 'nr {n}', expected: {{should_contain: [hi]}}}}\n" for n in range(40)
+)
+
+
+def cut_off(root: Path, *options: str) -> str:
+    """A run ended by Ctrl-C after some of its attempts; the command that it prints."""
+    command = [
+        sys.executable,
+        "-m",
+        "tui_eval",
+        "run",
+        "suite.yaml",
+        "-j",
+        "1",
+        "--display",
+        "json",
+        *options,
+    ]
+    process = subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    )
+    assert process.stdout is not None and process.stderr is not None
+    for _ in range(2):
+        assert process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    return told.partition("go on with: ")[2].splitlines()[0]
+
+
+def facts(root: Path) -> tuple[str, dict[str, int]]:
+    (folder,) = Store(root).run_folders()
+    with closing(RunReader(folder)) as reader:
+        counts: dict[str, int] = {}
+        for row in reader.attempts():
+            counts[row.outcome or row.state] = counts.get(row.outcome or row.state, 0) + 1
+        return reader.info().state, counts
+
+
+@pytest.mark.parametrize("how", ["--trust", "--agent"])
+def test_the_printed_command_goes_on_and_without_its_options_nothing_is_touched(
+    cli: Cli, project: Path, how: str
+) -> None:
+    (project / "agent.py").write_text(AGENT)
+    (project / "suite.yaml").write_text("agent: own\ntest_cases:\n" + CASES)
+    (project / "tui_eval.yaml").write_text("agents:\n  own: {type: python, function: 'agent.py:answer'}\n")
+    printed = cut_off(project, *(("--trust",) if how == "--trust" else ("--agent", "agent.py:answer")))
+    words = shlex.split(printed)
+    assert words[:2] == ["tui-eval", "resume"] and how in words
+    before = facts(project)
+    assert before[0] == "interrupted" and before[1]["waiting"] > 30
+    told = cli(*words[1:3])
+    assert told.code == 4 and printed in told.err
+    assert facts(project) == before
+    (folder,) = Store(project).run_folders()
+    with pytest.raises(SelectionError):
+        resume(folder)  # as the app asks for it in a folder that is not trusted
+    (project / "agent.py").write_text(AGENT.replace("    time.sleep(0.3)\n", ""))
+    assert cli(*words[1:]).code == 0
+    assert facts(project) == ("finished", {"passed": 40})
+
+
+def test_a_run_that_needs_nothing_goes_on_as_it_is_printed(cli: Cli, project: Path) -> None:
+    (project / "suite.yaml").write_text("agent: helper\ntest_cases:\n" + CASES)
+    (project / "agent.script.yaml").write_text("rate: 5\ndefault: {say: 'hi you there'}\n")
+    printed = cut_off(project)
+    (project / "agent.script.yaml").write_text("rate: 5000\ndefault: {say: 'hi you there'}\n")
+    assert "--trust" not in printed
+    assert cli(*shlex.split(printed)[1:]).code == 0
+
+
+def test_what_failed_is_run_again_with_what_it_needs(cli: Cli, project: Path) -> None:
+    (project / ".env.ci").write_text("SAID=hi\n")
+    (project / "other.yaml").write_text("agents:\n  helper: {type: echo}\n")
+    (project / "promptfooconfig.yaml").write_text(
+        "providers: [echo]\nprompts: ['{{who}}']\n"
+        "tests: [{vars: {who: you}, assert: [{type: equals, value: never}]}]\n"
+    )
+    told = cli(
+        "run", "promptfooconfig.yaml", "--config", "other.yaml", "--env-file", ".env.ci", "--trust",
+        "--var", "who=a b", "--attempts", "2", "--timeout", "7", "--compat", "reference",
+    )  # fmt: skip
+    (line,) = [line.strip() for line in told.out.splitlines() if line.strip().startswith("again: ")]
+    words = shlex.split(line.removeprefix("again: "))
+    for wanted in (["--config", "other.yaml"], ["--env-file", ".env.ci"], ["--attempts", "2"],
+                   ["--timeout", "7"], ["--compat", "reference"], ["--var", "who=a b"]):  # fmt: skip
+        at = words.index(wanted[0])
+        assert words[at : at + 2] == wanted
+    assert words[-1] == "--trust"
+    again = cli(*words[1:], "--display", "json")
+    assert again.code == 1 and json.loads(again.out.splitlines()[0])["outcome"] == "failed"
+    # `show` prints the same, from what the run keeps.
+    assert line in cli("show").out
+
+
+def test_an_agent_of_the_record_is_not_trusted_by_standing_there(cli: Cli, project: Path) -> None:
+    """A run's record in a folder from elsewhere names code, and a judge that is code."""
+    marker = project / "ran"
+    (project / "evil.py").write_text(
+        f"open({str(marker)!r}, 'w')\n\n\ndef answer(message):\n    return 'hi'\n"
+    )
+    assert cli("run", "suite.yaml").code == 1
+    (folder,) = Store(project).run_folders()
+    for options in ({"agents": ["evil.py:answer"]}, {"judge": "evil.py:answer"}, {"trust": True}):
+        with sqlite3.connect(folder / "run.db") as connection:
+            text = json.dumps(options)
+            connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id = 1")
+            connection.execute(
+                "UPDATE meta SET value = json_set(value, '$.state', 'interrupted', '$.options',"
+                " json_patch(json_extract(value, '$.options'), ?)) WHERE key = 'info'", (text,),
+            )  # fmt: skip
+        with pytest.raises(SelectionError):
+            resume(folder)
+        assert cli("resume", folder.name).code == 4
+        cli("rescore", folder.name)
+    assert not marker.exists()
+
+
+def test_a_run_that_judges_is_not_gone_on_with_by_asking_agents(cli: Cli, project: Path) -> None:
+    assert cli("run", "suite.yaml").code == 1
+    assert cli("rescore", "--trust").code == 1
+    folder = next(iter(Store(project).run_folders()))
+    with sqlite3.connect(folder / "run.db") as connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id = 1")
+        connection.execute(
+            "UPDATE meta SET value = json_set(value, '$.state', 'interrupted') WHERE key = 'info'"
+        )
+    with closing(RunReader(folder)) as reader:
+        above = reader.info().linked_to
+    told = cli("resume", "--trust")
+    assert told.code == 4 and f"tui-eval rescore {above} --trust" in told.err
+
+
+def test_which_names_are_trusted_by_being_typed_only() -> None:
+    for name in ("agent.py:f", "sub/agent.py:f", "pack.module:f", "https://example.org/v1"):
+        assert by_typing(name), name
+    for name in ("support", "openai:gpt-4.1", "ollama:llama3", "http://localhost:8000/v1", "echo"):
+        assert not by_typing(name), name
+
+
+def test_words_that_a_shell_would_read_are_quoted() -> None:
+    told = resume_command("/a b/run", {"agents": ["x;y.py:f"], "trust": True})
+    assert shlex.split(told) == ["tui-eval", "resume", "/a b/run", "--agent", "x;y.py:f", "--trust"]
+    assert run_options({"vars": {"a": "$(b)"}, "attempts": 1, "threshold": 0.5}) == [
+        "--threshold", "0.5", "--var", "a=$(b)",
+    ]  # fmt: skip

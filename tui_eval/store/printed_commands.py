@@ -1,0 +1,88 @@
+"""Commands that are printed for a person to run again: with what they need to do what they say.
+
+What a person typed for a run (an agent that is code, `--trust`) is trusted for that run alone: its record is
+a file like others, so that who goes on with it types it again, and the printed command says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prompt-prefix"),
+         ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"))  # fmt: skip
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
+    """Goes on with a run; `options` are those it was started with (`RunInfo.options`)."""
+    words = ["tui-eval", "resume", str(reference), *_env_files(options)]
+    words += [word for agent in _texts(options, "agents") if by_typing(agent) for word in ("--agent", agent)]
+    judge = options.get("judge")
+    if isinstance(judge, str) and by_typing(judge):
+        words += ["--judge", judge]
+    return shlex.join([*words, "--trust"] if options.get("trust") is True else words)
+
+
+def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
+    """Judges a run's answers again; `options` are those of the run that did it."""
+    words = ["tui-eval", "rescore", str(reference), *_env_files(options)]
+    judge = options.get("judge")
+    if isinstance(judge, str):
+        words += ["--judge", judge]
+    return shlex.join([*words, "--trust"] if options.get("trust") is True else words)
+
+
+def run_options(options: Mapping[str, Any]) -> list[str]:
+    """What else a case needs to be run as it was in a run, beside its place and its column."""
+    words = _env_files(options)
+    if isinstance(file := options.get("config_file"), str):
+        words += ["--config", _from_here(file)]
+    if isinstance(attempts := options.get("attempts"), int) and attempts > 1:
+        words += ["--attempts", str(attempts)]
+    for name, option in _ONCE:
+        value = options.get(name)
+        if isinstance(value, str | float | int) and not isinstance(value, bool):
+            words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    given = options.get("vars")
+    for name, value in given.items() if isinstance(given, dict) else ():
+        words += ["--var", f"{name}={value}"]
+    return [*words, "--trust"] if options.get("trust") is True else words
+
+
+def configs_of(options: Mapping[str, Any]) -> list[str]:
+    """promptfoo's configurations (`-c`) as a run was given them; none where the suite stands for itself. Named
+    so, a file need not be called as a suite is."""
+    return [word for path in _texts(options, "configs") for word in ("-c", _from_here(path))]
+
+
+def by_typing(name: str) -> bool:
+    """Whether an agent of that name (`--agent`, `--judge`), where it is no configured one, is trusted only
+    because it is typed: code, or a server elsewhere."""
+    if name.startswith(("http://", "https://")):
+        try:
+            return urlsplit(name).hostname not in _LOOPBACK
+        except ValueError:
+            return True
+    before, colon, function = name.rpartition(":")
+    if not colon or not function.isidentifier():
+        return False
+    return before.endswith(".py") or "." in before
+
+
+def _env_files(options: Mapping[str, Any]) -> list[str]:
+    return [word for path in _texts(options, "env_files") for word in ("--env-file", _from_here(path))]
+
+
+def _texts(options: Mapping[str, Any], name: str) -> list[str]:
+    given = options.get(name)
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list | tuple) else []
+
+
+def _from_here(path: str) -> str:
+    """A file's path from the current folder, as its command is run there."""
+    return os.path.relpath(path)
