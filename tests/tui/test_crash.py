@@ -1,5 +1,6 @@
-"""An error of our own, wherever in the app: the terminal is put back, one line says what and where the report is,
-nothing shows values of variables, the exit code is 3."""
+"""An error of our own, wherever in the app: a notice, and a line in the log, and the app lives. Where it cannot go
+on, the terminal is put back, one line says what and where the report is, the exit code is 3. Nothing shows values
+of variables."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ PLACES = {
     "a screen's opening": (
         "from tui_eval.tui.screens.help import PaperScreen\nPaperScreen.compose = broken"
     ),
-    "the beginning": "EvalApp._begin = broken",
 }  # fmt: skip
+ENDLESS = "EvalApp.action_show_log = lambda self: self.set_interval(0.001, broken)"
+BEGINNING = "EvalApp._begin = broken"
 
 
 @pytest.fixture
@@ -69,10 +71,44 @@ def said(app: Terminal) -> list[str]:
     return [line for line in lines if line]
 
 
+def report_of(folder) -> str:
+    """The report, which only its owner may read."""
+    report = folder / "state" / "tui-eval" / "crash.log"
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    return report.read_text("utf-8")
+
+
 @pytest.mark.parametrize("extra", PLACES.values(), ids=PLACES.keys())
+def test_the_app_survives_its_own_errors(terminal, tmp_path, extra):
+    app = terminal(extra=extra)
+    app.until("refund is approved")
+    app.send("?" if "PaperScreen" in extra else "l")
+    app.until("this did not work: RuntimeError (")
+    if "PaperScreen" in extra:
+        app.until("refund is approved")  # a place that could not be opened is left
+    app.send("q")
+    assert app.wait() == 0
+    assert b"planted" not in app.output and b"\x1b]52" not in app.output
+    written = report_of(tmp_path)
+    assert "in broken" in written and "RuntimeError: on purpose" in written and "textual 8" in written
+
+
+def test_the_log_has_what_happened(terminal, tmp_path):
+    app = terminal(extra="EvalApp.action_show_help = broken")
+    app.until("refund is approved")
+    app.send("?")
+    app.until("this did not work")
+    app.send("l")
+    app.until("internal error: RuntimeError: on purpose")
+    app.send("q")
+    app.send("q")
+    assert app.wait() == 0
+
+
+@pytest.mark.parametrize("extra", [ENDLESS, BEGINNING], ids=["errors without end", "the beginning"])
 def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
     app = terminal(extra=extra)
-    if "_begin" not in extra:
+    if extra is not BEGINNING:
         app.until("refund is approved")
         app.send("l")
     assert app.wait() == 3
@@ -84,15 +120,14 @@ def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
         lines[0].startswith("tui-eval: internal error: RuntimeError: on purpose") and str(report) in lines[0]
     )
     assert b"planted" not in app.output and b"\x1b]52" not in app.output
-    written = report.read_text("utf-8")
+    written = report_of(tmp_path)
     assert "in broken" in written and "RuntimeError: on purpose" in written and "textual 8" in written
-    assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
 
 def test_a_crash_says_that_the_run_goes_on(terminal, tmp_path):
     run = LiveRun(tmp_path, ["one"])
     run.start(0)
-    app = terminal(str(run.folder), extra=PLACES["an action"])
+    app = terminal(str(run.folder), extra=ENDLESS)
     app.until("running")
     app.send("l")
     assert app.wait() == 3
@@ -103,9 +138,7 @@ def test_a_crash_says_that_the_run_goes_on(terminal, tmp_path):
 
 def test_a_crash_is_said_where_no_report_can_be_written(terminal, tmp_path):
     (tmp_path / "file").write_text("")
-    app = terminal(extra=PLACES["an action"], XDG_STATE_HOME=str(tmp_path / "file"))
-    app.until("refund is approved")
-    app.send("l")
+    app = terminal(extra=BEGINNING, XDG_STATE_HOME=str(tmp_path / "file"))
     assert app.wait() == 3
     lines = said(app)
     assert len(lines) == 1 and "RuntimeError: on purpose" in lines[0] and "; in <string>:9; " in lines[0]
@@ -130,7 +163,7 @@ EvalApp.action_show_log = left_alone
 @pytest.mark.parametrize(
     "then",
     [
-        "broken()",
+        "self.set_interval(0.001, broken)",
         "self.exit(0, message='a last word')",
         "self._driver.disable_input = lambda: None; self.exit(0, message='a last word')",
     ],
@@ -143,4 +176,4 @@ def test_without_a_terminal_it_ends(terminal, tmp_path, then):
     while not (tmp_path / "ready").exists():
         app.read(0.05)
     app.hang_up()
-    assert app.wait(30) == (3 if then == "broken()" else 129)
+    assert app.wait(30) == (3 if "broken" in then else 129)

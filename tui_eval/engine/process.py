@@ -165,7 +165,9 @@ class EngineServer:
                 self._namings[folder.name] = Naming(folder, bool(message["trust"]), total)
                 return {}
             case "naming":
-                naming = self._namings[message["run"]]
+                naming = self._namings.get(message["run"])
+                if naming is None:
+                    raise NothingToRun(f"no failures of run {message['run']} are being named")
                 if message.get("cancel"):
                     naming.task.cancel()
                 return naming.facts()
@@ -185,7 +187,7 @@ class EngineServer:
     def _run(self, message: dict[str, Any]) -> ActiveRun:
         run = self.runs.get(message["run"])
         if run is None:
-            raise KeyError(f"run {message['run']} is not being executed here")
+            raise NothingToRun(f"run {message['run']} has ended: nothing of it is being executed")
         return run
 
     def _launch(self, run: ActiveRun) -> dict[str, Any]:

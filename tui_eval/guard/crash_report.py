@@ -17,18 +17,20 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.guard.trust_store import state_home
 
 
-def crash_line(error: BaseException) -> str:
-    """Write the report, and say in one line what happened and where it is."""
+def crash_line(error: BaseException, *, first: bool = True) -> str:
+    """Write the report (behind the ones before it, where it is not the process's `first`), and say in one line
+    what happened and where it is."""
     words = f"internal error: {type(error).__name__}: {clip(_said(error), 300)}"
     try:
-        place = f"details in {_shown(write_report(error))}"
+        place = f"details in {_shown(write_report(error, first=first))}"
     except (OSError, RuntimeError):
         place = _where(error)
     return f"{visible(words, newlines=False)}; {visible(place, newlines=False)}; please report it"
 
 
-def write_report(error: BaseException) -> Path:
-    """The way to the error, line by line, and what the program runs on; replaces an earlier report.
+def write_report(error: BaseException, *, first: bool = True) -> Path:
+    """The way to the error, line by line, and what the program runs on; the `first` of a process replaces an
+    earlier report.
 
     Raises:
         OSError: it cannot be written.
@@ -40,9 +42,12 @@ def write_report(error: BaseException) -> Path:
         f"Python {platform.python_version()}, {sys.platform}, TERM={os.environ.get('TERM', '')}\n",
         *traceback.format_exception(error),
     ]
-    with suppress(FileNotFoundError):
-        path.unlink()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    if first:
+        flags |= os.O_EXCL
+        with suppress(FileNotFoundError):
+            path.unlink()
+    handle = os.open(path, flags, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
         file.write("".join(lines))
     return path

@@ -134,6 +134,7 @@ class EvalApp(
         if self._open_run is not None:
             self.follow(self._open_run)
             self.action_show_run()
+        self.begun = True
         # The engine's start would take the processor from the reading of the suites.
         self.set_timer(ENGINE_AFTER, self._get_ready)
 

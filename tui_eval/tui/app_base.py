@@ -18,6 +18,7 @@ from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.runs import Store
 from tui_eval.tui import memory, palette, themes
+from tui_eval.tui.faults import Faults, contain
 from tui_eval.tui.follower import Follower
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.screens.dialogs import AskScreen
@@ -91,6 +92,9 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         self._going_aside: set[str] = set()
         self.log_lines: deque[tuple[float, str, str]] = deque(maxlen=LOG_LIMIT)
         self.crash: BaseException | None = None
+        self.faults = Faults(self.fault, self.log_line)
+        self.begun = False
+        contain()
         self._engine = engine
         self._attached: dict[str, EngineClient] = {}
         self.out_of_reach: set[str] = set()
@@ -161,6 +165,12 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         """Something went wrong: a notice, and the log."""
         self.log_line("error", text)
         self.notify(visible(clip(text, 300), newlines=False), severity="error", timeout=8, markup=False)
+
+    def fault(self, text: str) -> None:
+        """An error of our own; the log has it already."""
+        words = visible(clip(text, 300), newlines=False)
+        # Later: the screen that failed may be left first.
+        self.call_later(self.notify, words, severity="error", timeout=8, markup=False)
 
     def log_line(self, level: str, text: str) -> None:
         """Add to the log (`l`)."""

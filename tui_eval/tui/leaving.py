@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 from textual.app import App
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 
 from tui_eval.guard.crash_report import crash_line
 from tui_eval.tui import clipboard
@@ -103,6 +103,23 @@ class Leaving(Following):
     def _leave_by_signal(self, code: int) -> None:
         self._remember()
         self.exit(return_code=code)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """What a handler or a painter raises is reported, and the app lives; one that cannot begin, or whose
+        errors follow each other without end, is left with a report."""
+        if self.begun and len(self._screen_stack) > 1 and not self.screen.children:
+            self.call_later(self._leave_unopened, self.screen)
+        if not self.begun or not self.faults.survive(error):
+            super()._handle_exception(error)
+        elif self.is_headless and self._exception is None:
+            # Tests are to fail of it.
+            self._exception = error
+            self._exception_event.set()
+
+    async def _leave_unopened(self, screen: Screen[Any]) -> None:
+        """A screen that could not be made shows nothing, not even what went wrong."""
+        if self.screen is screen and not screen.children:
+            await self.pop_screen()
 
     def _fatal_error(self) -> None:
         """Textual's own prints the values of variables; ours is a line that says what, and where the rest is."""

@@ -155,6 +155,11 @@ class CaseScreen(
 
     # -- tabs and panes
 
+    @property
+    def tab_shown(self) -> int:
+        """The number, from 0, of the tab in front."""
+        return self._active
+
     def action_tab(self, index: int) -> None:
         """Bring a tab to the front."""
         if index == self._active:

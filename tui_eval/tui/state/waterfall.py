@@ -145,7 +145,12 @@ def scale_line(total: float, width: int, label: int) -> Line:
     room = max(width - label - 11, 4)
     half, end = duration(total / 2), duration(total)
     middle = room // 2 - len(half) // 2
-    text = f"{'0':<{middle}}{half:<{room - middle - len(end)}}{end}"
+    if room < len(end) + 2:
+        text = end if len(end) <= room else ""
+    elif middle < 2 or room - middle - len(end) <= len(half):  # no room for the middle
+        text = f"0{end:>{room - 1}}"
+    else:
+        text = f"{'0':<{middle}}{half:<{room - middle - len(end)}}{end}"
     return (Span(" " * (label + 11)), Span(text[:room], "muted"))
 
 
