@@ -59,6 +59,19 @@ async def test_another_client_attaches_and_cancels(project) -> None:
     await client.close()
 
 
+async def test_what_is_asked_of_a_run_that_has_ended_is_answered_in_words(project) -> None:
+    root = project(suite=SUITE, script=script(0.01))
+    client = EngineClient(root)
+    started = await client.run(RunRequest(paths=[str(root)]))
+    reader = RunReader(started.folder)
+    await until(lambda: reader.info().state == "finished")
+    for ask in (client.cancel, client.pause, client.naming):
+        with pytest.raises(EngineError) as refused:
+            await ask(started.run_id)
+        assert "Error" not in str(refused.value) and started.run_id in str(refused.value)
+    await client.close()
+
+
 async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -> None:
     root = project(suite=SUITE, script=script(60))
     client = EngineClient(root)
@@ -109,7 +122,7 @@ async def test_refusals_are_one_line(project) -> None:
     client = EngineClient(root)
     with pytest.raises(EngineError, match="no case, file or folder is called 'nothing'"):
         await client.run(RunRequest(paths=[str(root)], select=["nothing"]))
-    with pytest.raises(EngineError, match="not being executed"):
+    with pytest.raises(EngineError, match="nothing of it is being executed"):
         await client.cancel("none")
     with pytest.raises(EngineError, match="no engine"):
         await EngineClient(root).attach(root)
