@@ -29,6 +29,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     `key` is the dotted key concerned, `message` says what is wrong and `cure` what to do. `tool` is
     what the format's own tool does about it: `ignores` goes on without a word, so that under
     `compat: reference` no verdict hangs on it; `refuses` runs nothing of the case, and neither do we.
+    `picture` are lines that show the place, for those who print below one another.
     """
 
     path: str
@@ -38,6 +39,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     cure: str = ""
     level: Literal["error", "note"] = "error"
     tool: Literal["", "ignores", "refuses"] = ""
+    picture: str = ""
 
     def __str__(self) -> str:
         """`path:line: key: what is wrong, what to do`, the form that `check` prints."""

@@ -131,3 +131,125 @@ def test_what_does_not_compile_is_said(
         told = cli("check", "promptfooconfig.yaml")
         assert told.code == (4 if told_of else 0), told.out
         assert told_of in told.out
+
+
+def _test(shop: Path, name: str, text: str) -> None:
+    (shop / "tests" / f"{name}.yml").write_text(f"name: {name}\nprompt: how many?\n{text}", "utf-8")
+
+
+def test_a_misspelt_database_is_an_error_with_the_nearest_name(cli: Cli, shop: Path) -> None:
+    _test(shop, "slip", "database: duckdb-jafle-shop\nsql: SELECT 1 AS a\n")
+    told = cli("check", ".")
+    assert told.code == 4
+    assert (
+        "tests/slip.yml:3: database: there is no database 'duckdb-jafle-shop'; did you mean 'duckdb-jaffle-shop'?"
+        in told.out
+    )
+    # nao takes its only database whatever the test calls it, so a name of another kind is odd, not wrong.
+    _test(shop, "slip", "database: warehouse\nsql: SELECT 1 AS a\n")
+    told = cli("check", ".")
+    assert told.code == 0
+    assert (
+        "tests/slip.yml:3: database: there is no database 'warehouse': duckdb-jaffle-shop is taken"
+        in told.out
+    )
+    # Of several none can be taken.
+    path = shop / "nao_config.yaml"
+    path.write_text(path.read_text() + "- {name: other, type: duckdb, path: ./jaffle_shop.duckdb}\n", "utf-8")
+    _test(shop, "slip", "database: jaffle\nsql: SELECT 1 AS a\n")
+    told = cli("check", "tests/slip.yml")
+    assert told.code == 4 and "there is no database 'jaffle'" in told.out
+
+
+def test_faulty_sql_is_shown_where_it_is_faulty(cli: Cli, shop: Path) -> None:
+    _test(shop, "bind", "sql: |\n  SELECT status,\n         amout\n  FROM orders\n")
+    wide = ", ".join(f"amount AS a{number}" for number in range(20))
+    _test(shop, "wide", f"sql: |\n\n  SELECT {wide}, numbr\n  FROM orders\n")
+    _test(shop, "parse", "sql: |\n\n  SELECT status FORM orders\n")
+    _test(shop, "table", "sql: SELECT status FROM ordrs\n")
+    _test(shop, "runtime", "sql: SELECT CAST(status AS INTEGER) AS n FROM orders\n")
+    told = cli("check", ".")
+    assert told.code == 4
+    lines = told.out.splitlines()
+
+    def place(name: str) -> tuple[int, str]:
+        return next((n, line) for n, line in enumerate(lines) if line.startswith(f"tests/{name}.yml:"))
+
+    at, head = place("bind")
+    assert head.startswith("tests/bind.yml:5: sql: does not execute: ")
+    assert "(line 2, column 8 of the query)" in head
+    assert lines[at + 1].strip().startswith('Candidate bindings: "amount"')
+    assert lines[at + 2].index("amout") == lines[at + 3].index("^^^^^")
+    column = len(f"SELECT {wide}, ") + 1
+    assert (
+        place("wide")[1].startswith("tests/wide.yml:5:")
+        and f"(line 2, column {column} of" in place("wide")[1]
+    )
+    assert place("parse")[1].startswith("tests/parse.yml:5:") and "(line 2, column 20 of" in place("parse")[1]
+    assert place("table")[1].startswith("tests/table.yml:3:") and "(line 1, column 20 of" in place("table")[1]
+    assert 'Did you mean "orders"?' in lines[place("table")[0] + 1]
+    assert "Could not convert string" in place("runtime")[1]  # what binding alone does not find
+
+
+def test_what_makes_expected_rows_change_by_themselves_is_noted(cli: Cli, shop: Path) -> None:
+    sql = {
+        "some": "SELECT status FROM orders LIMIT 3",
+        "inner": "SELECT count(*) AS n FROM (SELECT status FROM orders LIMIT 3)",
+        "clock": "SELECT count(*) AS n FROM orders WHERE order_date < current_timestamp",
+        "today": "SELECT today() AS day",
+        "chance": "SELECT random() AS r",
+        "sorted": "SELECT status FROM orders ORDER BY status LIMIT 3",
+        "single": "SELECT count(*) AS n FROM orders LIMIT 1",
+        "words": "SELECT 'now() limit' AS n",
+    }
+    for name, query in sql.items():
+        _test(shop, name, f'sql: "{query}"\n')
+    told = cli("check", ".")
+    assert told.code == 0
+    notes = {line.partition(":")[0].removeprefix("tests/").removesuffix(".yml"): line
+             for line in told.out.splitlines() if "(note)" in line}  # fmt: skip
+    assert set(notes) == {"some", "inner", "clock", "today", "chance"}, told.out
+    assert "LIMIT without ORDER BY" in notes["some"] and "LIMIT without ORDER BY" in notes["inner"]
+    assert "current_timestamp changes what is expected" in notes["clock"]
+    assert "today() changes" in notes["today"] and "random() changes" in notes["chance"]
+
+
+def test_a_key_of_the_comparison_that_the_query_does_not_give(cli: Cli, shop: Path) -> None:
+    _test(shop, "keyed", "comparison: {key: [statuz]}\nsql: SELECT status FROM orders\n")
+    told = cli("check", ".")
+    assert told.code == 4
+    line = next(line for line in told.out.splitlines() if "comparison.key" in line)
+    assert (
+        line
+        == "tests/keyed.yml:3: comparison.key: the query gives no column 'statuz'; did you mean 'status'?"
+    )
+
+
+def test_many_queries_are_tried_on_one_connection_and_a_bad_one_spoils_no_other(cli: Cli, shop: Path) -> None:
+    for number in range(120):
+        sql = "SELECT nothing FROM orders" if number % 10 == 7 else f"SELECT {number} AS n FROM orders"
+        _test(shop, f"t{number}", f"sql: {sql}\n")
+    told = cli("check", ".")
+    bad = sorted(line.partition(":")[0] for line in told.out.splitlines() if "does not execute" in line)
+    assert bad == sorted(f"tests/t{number}.yml" for number in range(7, 120, 10))
+
+
+def test_alone_where_the_tables_of_all_cannot_be_loaded_together(cli: Cli, shop: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(shop / "small.sqlite") as made:
+        made.execute("CREATE TABLE good (a INTEGER)")
+        made.execute("INSERT INTO good VALUES (1)")
+        made.execute("CREATE VIEW broken AS SELECT * FROM nowhere")
+    made.close()
+    (shop / "nao_config.yaml").write_text(
+        "project_name: shop\ndatabases:\n  - {name: small, type: sqlite, path: small.sqlite}\n", "utf-8"
+    )
+    (shop / "tests" / "total_revenue.yml").unlink()
+    _test(shop, "good", "sql: SELECT a FROM good\n")
+    _test(shop, "typo", "sql: SELECT b FROM good\n")
+    told = cli("check", ".")
+    assert told.code == 4
+    assert [line.partition(":")[0] for line in told.out.splitlines() if "does not execute" in line] == [
+        "tests/typo.yml"
+    ]

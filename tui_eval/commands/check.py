@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator, Sequence
 
 from tui_eval import vacuity
@@ -29,7 +31,11 @@ def check(
     config, loaded, problems = load_paths(paths, config_file, trust, configs)
     trusted = trust_for(config.root, trust)
     expected = ExpectedSql(config, trusted)
-    problems += unjudgeable(loaded, expected)
+    cases = [case for suite in loaded if suite.format == "nao" for case in suite.cases]
+    progress = Counting("expected SQL")
+    expected.try_all(cases, progress.at)
+    progress.end()
+    problems += unjudgeable(loaded, expected, config)
     problems += _idle(loaded)
     if any(suite.format == "nao" and suite.cases for suite in loaded):
         from tui_eval.commands.leakage import leaks
@@ -40,14 +46,40 @@ def check(
 
         problems += vacuous(paths, config_file, trust)
     errors, notes = _print(problems)
-    cases = sum(len(suite.cases) for suite in loaded)
+    count = sum(len(suite.cases) for suite in loaded)
     files = sum(1 for suite in loaded if suite.path)
     say(
-        f"{counted(files, 'file')}, {counted(cases, 'case')}: {counted(errors, 'error')}, {counted(notes, 'note')}"
+        f"{counted(files, 'file')}, {counted(count, 'case')}: {counted(errors, 'error')}, {counted(notes, 'note')}"
     )
     if errors:
         return EXIT_USAGE
-    return EXIT_OK if cases else EXIT_NOTHING
+    return EXIT_OK if count else EXIT_NOTHING
+
+
+class Counting:
+    """How far something has come, on stderr: a line that is written over on a terminal, else one a few seconds."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._tty = sys.stderr.isatty()
+        self._told = time.monotonic()
+        self._shown = False
+
+    def at(self, done: int, total: int) -> None:
+        """So many of so many are done; said at most ten times a second (not on a terminal: every five seconds)."""
+        now = time.monotonic()
+        if now - self._told < (0.1 if self._tty else 5.0):
+            return
+        self._told, self._shown = now, True
+        line = f"{self._what}: {done:,} of {total:,}"
+        sys.stderr.write(f"\r{line}" if self._tty else f"{line}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """It is done: a line that was written over goes."""
+        if self._shown and self._tty:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def _print(problems: Sequence[Problem]) -> tuple[int, int]:
@@ -58,6 +90,8 @@ def _print(problems: Sequence[Problem]) -> tuple[int, int]:
         if problem.level == "error":
             errors += 1
             say(visible(str(problem), newlines=False))
+            for line in problem.picture.splitlines():
+                say(f"    {visible(line, newlines=False)}")
             continue
         same = alike.setdefault((problem.message, problem.cure), [])
         same.append(problem)

@@ -5,15 +5,24 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import difflib
+import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tui_eval.commands.expected_sql import ExpectedSql, sql_of
-from tui_eval.config import ConfigError
+import msgspec
+
+from tui_eval.commands.expected_sql import SECONDS, ExpectedSql, sql_of
+from tui_eval.commands.sql_faults import changing, line_in_file, place_in_query, shown
+from tui_eval.config import Config, ConfigError
+from tui_eval.guard.spelling import close_to
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.scripting.javascript import JavaScriptError, JavaScriptHost, function_body
+
+if TYPE_CHECKING:
+    from tui_eval.frames.sql import SqlError
 
 _COMPILE = """
 try {
@@ -28,7 +37,7 @@ _NOT_INLINE = ("file://", "package:")
 _TEMPLATE = ("{{", "{%")
 
 
-def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql) -> list[Problem]:
+def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) -> list[Problem]:
     """An error for each assertion that will fail or err whatever the agent answers.
 
     A database that is not there is one note for all that need it: the machine that checks need not be the
@@ -36,26 +45,96 @@ def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql) -> list[Problem]
     """
     cases = [case for suite in loaded if suite.format == "nao" for case in suite.cases]
     code = _promptfoo(suite for suite in loaded if suite.format == "promptfoo")
-    return [*_queries(cases, expected), *asyncio.run(code)]
+    return [*_queries(cases, expected, config), *asyncio.run(code)]
 
 
-def _queries(cases: Sequence[Case], expected: ExpectedSql) -> Iterable[Problem]:
+def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> Iterable[Problem]:
     from tui_eval.frames.databases import NoDatabase
     from tui_eval.frames.sql import SqlError
 
     untried: dict[str, list[Case]] = {}
     for case in cases:
+        wanted = sql_of(case)
+        if wanted is not None and isinstance(wanted.value, str):
+            for why in changing(wanted.value):
+                yield _problem(case, wanted, why, level="note")
+        if (misnamed := _misnamed(case, expected, config)) is not None:
+            yield misnamed
+            if misnamed.level == "error":
+                continue
         try:
-            expected.rows_of(case)
+            result = expected.rows_of(case)
         except (NoDatabase, ConfigError, NeedsTrust, OSError) as problem:
             untried.setdefault(str(problem), []).append(case)
         except SqlError as problem:
-            yield _problem(case, sql_of(case), f"does not execute: {problem}", "mend the query")
+            yield _faulty(case, problem, config)
+        else:
+            if result is not None:
+                yield from _keys(case, result.columns, config)
     for reason, waiting in untried.items():
         more = f" (and that of {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         yield _problem(
             waiting[0], sql_of(waiting[0]), f"its query{more} cannot be tried here: {reason}", level="note"
         )
+
+
+def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | None:
+    """What is wrong with the name of the database that a test asks for."""
+    name, there = expected.name_of(case), list(config.databases)
+    if sql_of(case) is None or name is None or name in there or not there:
+        return None
+    place = Problem(case.file or case.suite, _line_of("database", case, config), "database", "")
+    known = ", ".join(there)
+    slip = close_to(name, there)
+    if len(there) == 1 and config.nao is not None and slip is None:
+        message = f"there is no database {name!r}: {known} is taken, as in nao, which has no other"
+        return msgspec.structs.replace(place, message=message, level="note")
+    slip = slip or next(iter(difflib.get_close_matches(name, there, 1)), None)
+    cure = f"did you mean {slip!r}? There is: {known}" if slip else f"there is: {known}"
+    return msgspec.structs.replace(place, message=f"there is no database {name!r}", cure=cure)
+
+
+def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
+    """A query that does not execute, shown where it is faulty."""
+    wanted = sql_of(case)
+    found = _problem(case, wanted, f"does not execute: {problem}", "mend the query")
+    sql = wanted.value if wanted is not None and isinstance(wanted.value, str) else ""
+    place = place_in_query(problem.detail, sql)
+    found = msgspec.structs.replace(found, picture=shown(problem.detail))
+    if place is None:
+        if str(problem) == f"the query took longer than {SECONDS:g} s":
+            cure = f"check gives one query {SECONDS:g} s; a run gives it more"
+            return msgspec.structs.replace(
+                found, message=f"was not tried to its end: {problem}", cure=cure, level="note"
+            )
+        return found
+    row, column = place
+    line = line_in_file(config.root / found.path, found.line, sql, row)
+    message = f"{found.message} (line {row}, column {column} of the query)"
+    return msgspec.structs.replace(found, line=line, message=message)
+
+
+def _keys(case: Case, columns: Sequence[str], config: Config) -> Iterable[Problem]:
+    """An error for each column of `comparison.key` that the query does not give."""
+    for key in (case.comparison or {}).get("key") or ():
+        if key in columns:
+            continue
+        slip = close_to(key, columns)
+        cure = f"did you mean {slip!r}?" if slip else f"it gives: {', '.join(columns)}"
+        line = _line_of("comparison", case, config) or case.line
+        message = f"the query gives no column {key!r}"
+        yield Problem(case.file or case.suite, line, "comparison.key", message, cure)
+
+
+def _line_of(key: str, case: Case, config: Config) -> int:
+    """The line of a key at a test's root; that of the test where it stands elsewhere (`suites:`)."""
+    try:
+        lines = (config.root / case.suite).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return case.line
+    return next(
+        (n for n, line in enumerate(lines, 1) if re.match(rf"[\"']?{key}[\"']?\s*:", line)), case.line
+    )
 
 
 async def _promptfoo(suites: Iterable[Suite]) -> list[Problem]:

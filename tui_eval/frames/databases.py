@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,14 @@ _CLOSED = {
 
 
 class SqlError(Exception):
-    """SQL that could not be executed, or a database that could not be opened; one clear line."""
+    """SQL that could not be executed, or a database that could not be opened; one clear line.
+
+    `detail` is all that the database said: its candidates, and a caret under the place.
+    """
+
+    def __init__(self, message: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 class NoDatabase(SqlError):
@@ -53,9 +60,9 @@ def one_line(problem: BaseException | str) -> str:
 
 @contextlib.contextmanager
 def opened(
-    database: DatabaseSpec, sql: str | None, memory_mb: int, end: float
+    database: DatabaseSpec, sql: str | Sequence[str] | None, memory_mb: int, end: float
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A locked DuckDB connection holding the database; `sql` tells which tables are needed, `end` (of
+    """A locked DuckDB connection holding the database; `sql` (one or several) tells which tables are needed, `end` (of
     `time.monotonic`) until when they must be loaded.
 
     Only for the process that may be killed (`sql_worker`): what a project's file makes a library do is not known.
@@ -185,7 +192,11 @@ def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, f
 
 
 def _load_sqlite(
-    connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, path: Path, sql: str | None, end: float
+    connection: duckdb.DuckDBPyConnection,
+    database: DatabaseSpec,
+    path: Path,
+    sql: str | Sequence[str] | None,
+    end: float,
 ) -> None:
     import duckdb
 
@@ -196,10 +207,14 @@ def _load_sqlite(
         late = time.monotonic() > end
         return late
 
-    try:
-        wanted = {name.lower() for name in connection.get_table_names(sql)} if sql else None
-    except duckdb.Error:
-        wanted = None
+    queries = [sql] if isinstance(sql, str) else list(sql or ())
+    named, unread = set[str](), False
+    for query in queries:
+        try:
+            named |= {name.lower() for name in connection.get_table_names(query)}
+        except duckdb.Error:
+            unread = True  # it will be said of the query
+    wanted = None if not queries or (unread and len(queries) == 1) else named
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as source:
             source.set_progress_handler(over, _STEPS)

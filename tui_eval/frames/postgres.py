@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.config import DatabaseSpec
 from tui_eval.extras import adding
-from tui_eval.frames.databases import SqlError, one_line
+from tui_eval.frames.databases import NoDatabase, SqlError, one_line
 from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
@@ -42,7 +42,12 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
     if not database.url:
         raise SqlError(f"database {database.name!r} has no url")
     try:
-        with dbapi.connect(database.url) as connection, connection.cursor() as cursor:
+        try:
+            opened = dbapi.connect(database.url)
+        except Exception as problem:
+            said = _PREFIX.sub("", one_line(problem).replace("got external error: ", ""))
+            raise NoDatabase(f"database {database.name!r} cannot be reached: {said}") from None
+        with opened as connection, connection.cursor() as cursor:
             cursor.execute("SET default_transaction_read_only = on")
             cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
             connection.commit()

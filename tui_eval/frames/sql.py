@@ -7,6 +7,7 @@ are opened in a process of their own (`sql_process`), which is ended when its ti
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +15,9 @@ from tui_eval.config import DatabaseSpec
 from tui_eval.frames import sql_process
 from tui_eval.frames.databases import SqlError
 from tui_eval.frames.sql_result import SqlResult
+from tui_eval.frames.sql_worker import Answered
 
-__all__ = ["SqlError", "SqlResult", "execute", "rows", "schema_text"]
+__all__ = ["SqlError", "SqlResult", "execute", "execute_all", "rows", "schema_text"]
 
 _SCHEMA_SECONDS = 30.0
 
@@ -45,6 +47,38 @@ def execute(
     return SqlResult(
         said.columns, sql_process.frame_of(said), said.ordered, said.types, tuple(said.order_columns)
     )
+
+
+def execute_all(
+    database: DatabaseSpec, queries: Sequence[str], *, timeout: float, limit: int, memory_mb: int = 1024
+) -> Iterator[SqlResult | SqlError]:
+    """Run many SELECTs on one connection; of each its error, or its first `limit` rows. Blocks.
+
+    `timeout` in seconds for each. Where the tables of all cannot be loaded together, each is run alone.
+    """
+    done = 0
+    if database.type != "postgres":
+        for said in sql_process.ask_many(database, queries, timeout, memory_mb, limit):
+            if said.unopened and said.no_database:
+                yield from [sql_process.error_of(said)] * (len(queries) - done)
+                return
+            if said.unopened:
+                break
+            done += 1
+            yield _result(said) if not said.error else sql_process.error_of(said)
+    for sql in queries[done:]:
+        try:
+            yield execute(database, sql, timeout=timeout, memory_mb=memory_mb)
+        except SqlError as problem:
+            yield problem
+
+
+def _result(said: Answered) -> SqlResult | SqlError:
+    try:
+        frame = sql_process.frame_of(said)
+    except SqlError as problem:
+        return problem
+    return SqlResult(said.columns, frame, said.ordered, said.types, tuple(said.order_columns))
 
 
 def rows(result: SqlResult, limit: int | None = None) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -51,8 +52,48 @@ def ask(
         raise
     _give_back(worker)
     if said.error:
-        raise (NoDatabase if said.no_database else SqlError)(said.error)
+        raise error_of(said)
     return said
+
+
+def ask_many(
+    database: DatabaseSpec, queries: Sequence[str], timeout: float, memory_mb: int, limit: int
+) -> Iterator[Answered]:
+    """Have queries answered on one connection, one after another; of each the first `limit` rows. `timeout` is each
+    one's own, and that of loading what they need. Blocks. An answer may be an error, and then is that query's alone;
+    one that says `unopened` is the last.
+    """
+    left = list(queries)
+    while left:
+        try:
+            worker = _taken()
+        except OSError as error:
+            yield Answered(error=f"no process for SQL can be started: {one_line(error)}", unopened=True)
+            return
+        asked = Asked(database, None, timeout, memory_mb, left, limit)
+        done = False
+        try:
+            worker.send(asked)
+            while left:
+                said = worker.receive(asked, None)
+                left = left[1:]
+                done = not left or said.unopened
+                yield said
+                if said.unopened:
+                    return
+        except SqlError as problem:  # its process is no more: the others get a new one
+            left = left[1:]
+            yield Answered(error=str(problem))
+        finally:
+            if done:
+                _give_back(worker)
+            else:
+                worker.kill()
+
+
+def error_of(said: Answered) -> SqlError:
+    """The error that an answer is."""
+    return (NoDatabase if said.no_database else SqlError)(said.error, said.detail)
 
 
 def frame_of(said: Answered) -> polars.DataFrame:
@@ -97,18 +138,35 @@ class _Worker:
         Raises:
             SqlError: its time is up, it is cancelled, or the process ended.
         """
-        end = time.monotonic() + asked.timeout + _GRACE + (_START if self._fresh else 0)
-        late = f"the query took longer than {asked.timeout:g} s"
-        lost = (
-            f"the process that executed the query ended: the query needs more than {asked.memory_mb} MB of "
-            f"memory, or database {asked.database.name!r} is damaged"
-        )
-        largest = 4 * asked.memory_mb * 1024 * 1024
-        assert self._process.stdin is not None and self._process.stdout is not None
+        self.send(asked)
+        return self.receive(asked, cancel)
+
+    def send(self, asked: Asked) -> None:
+        """Put a question.
+
+        Raises:
+            SqlError: the process has ended.
+        """
+        assert self._process.stdin is not None
         try:
             self._process.stdin.write(framed(msgspec.msgpack.encode(asked)))
         except OSError:
-            raise SqlError(lost) from None
+            raise SqlError(self._lost(asked)) from None
+
+    @staticmethod
+    def _lost(asked: Asked) -> str:
+        return (
+            f"the process that executed the query ended: the query needs more than {asked.memory_mb} MB of "
+            f"memory, or database {asked.database.name!r} is damaged"
+        )
+
+    def receive(self, asked: Asked, cancel: threading.Event | None) -> Answered:
+        """The next answer to the question that was put; raises as `ask` does."""
+        limit = asked.timeout * (2 if asked.many else 1)  # loading has its own
+        end = time.monotonic() + limit + _GRACE + (_START if self._fresh else 0)
+        late = f"the query took longer than {asked.timeout:g} s"
+        lost = self._lost(asked)
+        largest = 4 * asked.memory_mb * 1024 * 1024
         head = self._read(_HEAD, end, cancel, late, lost)
         length = int.from_bytes(head, "big")
         if length > largest:

@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -36,19 +37,26 @@ SQLite, once as DuckDB's."""
 
 class Asked(msgspec.Struct):
     """A request. Without `sql` the tables and their columns are asked for. `timeout` in seconds, for opening,
-    loading and the query together."""
+    loading and the query together.
+
+    With `many` each of those queries is answered for itself, on one connection and at most with its first `limit`
+    rows; loading has `timeout`, and each query."""
 
     database: DatabaseSpec
     sql: str | None
     timeout: float
     memory_mb: int
+    many: list[str] = []
+    limit: int = 0
 
 
 class Answered(msgspec.Struct):
     """An answer: an `error` (of the database: `no_database`), a `text`, or a result whose frame is `data` (Arrow
-    IPC)."""
+    IPC). `detail` is all that DuckDB says of an error; `unopened` ends the answers to many queries."""
 
     error: str = ""
+    detail: str = ""
+    unopened: bool = False
     no_database: bool = False
     text: str = ""
     columns: list[str] = []
@@ -73,23 +81,61 @@ def framed(body: bytes) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def answer(asked: Asked) -> Answered:
-    """What came of a request; never raises."""
-    try:
+def answers(asked: Asked) -> Iterator[Answered]:
+    """What came of a request, one for each of its queries; never raises."""
+    if not asked.many:
         with _memory(asked.memory_mb):
-            end = time.monotonic() + asked.timeout
-            if asked.sql is None:
-                return Answered(text=_schema_text(asked.database, asked.memory_mb, end, asked.timeout))
-            result = _execute(asked.database, asked.sql, asked.memory_mb, end, asked.timeout)
-            data = io.BytesIO()
-            result.frame.write_ipc(data, compression="uncompressed")
-            return Answered(
-                columns=result.columns,
-                types=result.types,
-                ordered=result.ordered,
-                order_columns=list(result.order_columns),
-                data=data.getvalue(),
-            )
+            yield _caught(asked, lambda: _alone(asked))
+        return
+    with _memory(asked.memory_mb), contextlib.ExitStack() as stack:
+        end = time.monotonic() + asked.timeout
+        connections: list[duckdb.DuckDBPyConnection] = []
+
+        def open_it() -> Answered:
+            held = opened(asked.database, asked.many, asked.memory_mb, end)
+            connections.append(stack.enter_context(held))
+            return Answered()
+
+        said = _caught(asked, open_it)
+        if not connections:
+            said.unopened = True
+            yield said
+            return
+        for sql in asked.many:
+            yield _caught(asked, lambda sql=sql: _one_of_many(connections[0], sql, asked))
+
+
+def _one_of_many(connection: duckdb.DuckDBPyConnection, sql: str, asked: Asked) -> Answered:
+    query = only_a_select(sql)
+    end = time.monotonic() + asked.timeout
+    result = _queried(connection, query, asked.memory_mb, end, asked.timeout)
+    return _packed(result, asked.limit)
+
+
+def _alone(asked: Asked) -> Answered:
+    end = time.monotonic() + asked.timeout
+    if asked.sql is None:
+        return Answered(text=_schema_text(asked.database, asked.memory_mb, end, asked.timeout))
+    return _packed(_execute(asked.database, asked.sql, asked.memory_mb, end, asked.timeout))
+
+
+def _packed(result: SqlResult, limit: int = 0) -> Answered:
+    data = io.BytesIO()
+    frame = result.frame.head(limit) if limit else result.frame
+    frame.write_ipc(data, compression="uncompressed")
+    return Answered(
+        columns=result.columns,
+        types=result.types,
+        ordered=result.ordered,
+        order_columns=list(result.order_columns),
+        data=data.getvalue(),
+    )
+
+
+def _caught(asked: Asked, work: Callable[[], Answered]) -> Answered:
+    """An answer, or the error that came of looking for it."""
+    try:
+        return work()
     except TooLate:
         return Answered(
             error=f"the query took longer than {asked.timeout:g} s, loading the tables and views that it names"
@@ -97,7 +143,7 @@ def answer(asked: Asked) -> Answered:
     except NoDatabase as problem:
         return Answered(error=str(problem), no_database=True)
     except SqlError as problem:
-        return Answered(error=str(problem))
+        return Answered(error=str(problem), detail=problem.detail)
     except MemoryError:
         return Answered(error=f"the query needs more than {asked.memory_mb} MB of memory")
     except BaseException as problem:  # Polars panics with one that is no Exception
@@ -120,10 +166,17 @@ def _memory(memory_mb: int):
 
 
 def _execute(database: DatabaseSpec, sql: str, memory_mb: int, end: float, timeout: float) -> SqlResult:
+    query = only_a_select(sql)
+    with opened(database, query, memory_mb, end) as connection:
+        return _queried(connection, query, memory_mb, end, timeout)
+
+
+def _queried(
+    connection: duckdb.DuckDBPyConnection, query: str, memory_mb: int, end: float, timeout: float
+) -> SqlResult:
     import duckdb
 
-    query = only_a_select(sql)
-    with opened(database, query, memory_mb, end) as connection, _Watch(connection, end, timeout) as watch:
+    with _Watch(connection, end, timeout) as watch:
         try:
             return _run(connection, query)
         except duckdb.InterruptException:
@@ -131,7 +184,19 @@ def _execute(database: DatabaseSpec, sql: str, memory_mb: int, end: float, timeo
         except duckdb.OutOfMemoryException:
             raise SqlError(f"the query needs more than {memory_mb} MB of memory") from None
         except duckdb.Error as problem:
-            raise SqlError(watch.reason or one_line(problem)) from None
+            raise SqlError(watch.reason or one_line(problem), _detail(connection, query, problem)) from None
+
+
+def _detail(connection: duckdb.DuckDBPyConnection, query: str, problem: duckdb.Error) -> str:
+    """All that DuckDB says of a query that cannot be bound; only `execute` shows the place."""
+    import duckdb
+
+    if isinstance(problem, duckdb.BinderException | duckdb.CatalogException):
+        try:
+            connection.execute(query).fetchone()
+        except duckdb.Error as again:
+            return str(again)
+    return str(problem)
 
 
 def _schema_text(database: DatabaseSpec, memory_mb: int, end: float, timeout: float) -> str:
@@ -171,7 +236,7 @@ def only_a_select(sql: str, strict: bool = True) -> str:
     except duckdb.Error as problem:
         if not strict:
             return sql  # another dialect; the server itself refuses writes
-        raise SqlError(one_line(problem)) from None
+        raise SqlError(one_line(problem), str(problem)) from None
     if len(statements) != 1:
         raise SqlError("there is no SQL statement" if not statements else "only one SQL statement is allowed")
     kind = statements[0].type
@@ -265,8 +330,9 @@ def _order(
     import duckdb
 
     try:
-        row = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
-        tree = json.loads(row[0]) if row else {}
+        # All of it: a connection with an unfinished result takes no other query.
+        found = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+        tree = json.loads(found[0][0]) if found else {}
         node = tree["statements"][0]["node"]
         while node.get("type") == "CTE_NODE":
             node = node["child"]
@@ -325,9 +391,9 @@ def main() -> None:
 
     threading.Thread(target=listen, name="requests", daemon=True).start()
     while True:
-        said = answer(msgspec.msgpack.decode(waiting.get(), type=Asked))
-        out.write(framed(msgspec.msgpack.encode(said)))
-        out.flush()
+        for said in answers(msgspec.msgpack.decode(waiting.get(), type=Asked)):
+            out.write(framed(msgspec.msgpack.encode(said)))
+            out.flush()
 
 
 if __name__ == "__main__":
