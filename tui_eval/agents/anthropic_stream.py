@@ -9,6 +9,7 @@ from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import decode, one_line, text_of
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
+from tui_eval.guard import figures
 from tui_eval.model import Usage
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class Answer:
         """Tokens; what was read from or written to the cache is part of the input."""
         if not self._usage:
             return None
-        cached = self._usage.get("cache_read_input_tokens") or 0
-        written = self._usage.get("cache_creation_input_tokens") or 0
-        given = self._usage.get("input_tokens")
-        total = None if given is None else given + cached + written
-        return Usage(total, self._usage.get("output_tokens"), cached or None)
+        cached = figures.count(self._usage.get("cache_read_input_tokens"), "cached tokens")
+        written = figures.count(self._usage.get("cache_creation_input_tokens"), "tokens written to the cache")
+        given = figures.count(self._usage.get("input_tokens"), "input tokens")
+        total = None if given is None else figures.total([given, cached, written], "input tokens")
+        output = figures.count(self._usage.get("output_tokens"), "output tokens")
+        return Usage(total, output, cached or None)
 
     def called(self, name: str) -> Any:
         """The arguments of the call of a tool; None where it was not called."""

@@ -11,6 +11,7 @@ from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options, guard_secret
 from tui_eval.agents.wire import decode, encode, one_line, text_of
 from tui_eval.config import AgentSpec
+from tui_eval.guard import figures
 
 HUGGING_FACE = "https://router.huggingface.co/hf-inference"
 OPENAI = "https://api.openai.com/v1"
@@ -71,7 +72,7 @@ class HuggingFaceClassifier(ScoringAgent):
         answer = await self._asked({"inputs": text, "parameters": {}})
         rows = answer[0] if isinstance(answer, list) and answer else None
         try:
-            found = {str(row["label"]): float(row["score"]) for row in rows or ()}
+            found = {str(row["label"]): _score(row["score"]) for row in rows or ()}
         except (TypeError, KeyError, ValueError):
             found = {}
         return found or _no(self.url, answer)
@@ -107,8 +108,17 @@ class OpenAIModeration(ScoringAgent):
             scores = result.get("category_scores") or {}
             for category, flagged in (result.get("categories") or {}).items():
                 if flagged:
-                    found[category] = max(found.get(category, 0.0), float(scores.get(category) or 0.0))
+                    found[category] = max(found.get(category, 0.0), _score(scores.get(category) or 0.0))
         return found
+
+
+def _score(value: Any) -> float:
+    """Raises `ValueError`: it is no finite number."""
+    if isinstance(value, str):
+        value = float(value)
+    if not figures.is_finite(value):
+        raise ValueError("not a finite number")
+    return float(value)
 
 
 def _no(url: str, answer: Any) -> dict[str, float]:

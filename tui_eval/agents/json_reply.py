@@ -9,6 +9,7 @@ from typing import Any
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.events import Event, TextDelta, ToolCall, ToolResult
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 TEXT_KEYS = ("reply", "answer", "output", "text", "response")
@@ -70,8 +71,7 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
         for key in ("structure", "sly_data"):
             if isinstance(value.get(key), dict):
                 setattr(reply, key, value[key])
-        if isinstance(value.get("cost"), (int, float)) and not isinstance(value["cost"], bool):
-            reply.cost = float(value["cost"])
+        reply.cost = figures.amount(value.get("cost"), "cost")
         if isinstance(value.get("model"), str):
             reply.model = value["model"]
     calls = tool_events(_part(value, paths.tool_calls, "tool_calls"), turn)
@@ -103,15 +103,21 @@ def tool_events(calls: Any, turn: int) -> list[Event]:
 
 def usage_from(value: dict[str, Any]) -> Usage | None:
     """Token counts under the names that they usually have; None where there are none."""
-    usage = Usage(_count(value, _INPUT), _count(value, _OUTPUT), _count(value, _CACHED))
+    usage = Usage(
+        _count(value, _INPUT, "input tokens"),
+        _count(value, _OUTPUT, "output tokens"),
+        _count(value, _CACHED, "cached tokens"),
+    )
     return None if usage.input_tokens is None and usage.output_tokens is None else usage
 
 
-def _count(value: dict[str, Any], names: tuple[str, ...]) -> int | None:
+def _count(value: dict[str, Any], names: tuple[str, ...], shown: str) -> int | None:
     for name in names:
         found = value.get(name)
-        if isinstance(found, (int, float)) and not isinstance(found, bool) and found >= 0:
-            return int(found)
+        # `output` and its like may just as well be a text or an object: only what looks like a figure is one.
+        figure = isinstance(found, int | float) and not isinstance(found, bool)
+        if figure or (found is not None and name.lower().endswith("tokens")):
+            return figures.count(found, shown)
     return None
 
 

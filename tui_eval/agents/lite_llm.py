@@ -18,6 +18,7 @@ from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
 from tui_eval.extras import adding
+from tui_eval.guard import figures
 from tui_eval.guard.once import Once
 from tui_eval.model import Entry, Reply, Usage
 
@@ -178,5 +179,5 @@ def _cost(library: Any, model: str, usage: Usage | None, services: Services) -> 
             completion_tokens=usage.output_tokens or 0,
             cache_read_input_tokens=usage.cached_tokens or 0,
         )
-        return round(sum(parts), 10)
+        return figures.amount(round(sum(parts), 10), "cost")
     return None

@@ -16,6 +16,7 @@ from tui_eval.events import (
     ToolResult,
     UsageReport,
 )
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 NO_RESULT = "the tool failed (nao does not say why)"
@@ -43,19 +44,18 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
     usage = body.get("usage")
     if isinstance(usage, dict):
         reply.usage = Usage(
-            _number(usage.get("inputTotalTokens")),
-            _number(usage.get("outputTotalTokens")),
-            _number(usage.get("inputCacheReadTokens")),
+            figures.count(usage.get("inputTotalTokens"), "input tokens"),
+            figures.count(usage.get("outputTotalTokens"), "output tokens"),
+            figures.count(usage.get("inputCacheReadTokens"), "cached tokens"),
         )
     cost = body.get("cost")
-    if isinstance(cost, dict) and isinstance(cost.get("totalCost"), (int, float)):
-        reply.cost = float(cost["totalCost"])
+    if isinstance(cost, dict):
+        reply.cost = figures.amount(cost.get("totalCost"), "cost")
     if reply.usage is not None:
         events.append(UsageReport(reply.usage, reply.cost))
     if isinstance(body.get("finishReason"), str):
         reply.finish_reason = body["finishReason"]
-    if isinstance(body.get("durationMs"), (int, float)):
-        reply.latency_ms = float(body["durationMs"])
+    reply.latency_ms = figures.amount(body.get("durationMs"), "duration")
     if body.get("verification"):
         _verified(reply, body["verification"])
     return events, reply
@@ -167,7 +167,3 @@ class Stream:
 
 def _list(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _number(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -22,6 +22,7 @@ from tui_eval.events import (
     ToolResult,
     UsageReport,
 )
+from tui_eval.guard import figures
 from tui_eval.model import Usage
 
 TYPES = {
@@ -74,13 +75,15 @@ class Reader:
         """Tokens of the whole network, where the server streamed them."""
         if self.tokens is None:
             return None
-        return Usage(_count(self.tokens, "prompt_tokens"), _count(self.tokens, "completion_tokens"))
+        return Usage(
+            figures.count(self.tokens.get("prompt_tokens"), "input tokens"),
+            figures.count(self.tokens.get("completion_tokens"), "output tokens"),
+        )
 
     @property
     def cost(self) -> float | None:
         """USD; a server that has no price for the model says 0.0, which is no cost."""
-        cost = (self.tokens or {}).get("total_cost")
-        return float(cost) if isinstance(cost, (int, float)) and cost > 0 else None
+        return figures.amount((self.tokens or {}).get("total_cost"), "cost") or None
 
     @property
     def model(self) -> str | None:
@@ -241,8 +244,3 @@ def _display(part: Any) -> str:
 
 def _tool(part: Any) -> str:
     return text_of(part.get("tool")) if isinstance(part, dict) else text_of(part)
-
-
-def _count(tokens: dict[str, Any], key: str) -> int | None:
-    value = tokens.get(key)
-    return int(value) if isinstance(value, (int, float)) else None

@@ -18,6 +18,7 @@ from tui_eval.agents.provider_response import prompt_of
 from tui_eval.agents.wire import decode, encode, one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 from tui_eval.model_ids import plain_name
 
@@ -98,7 +99,10 @@ class OllamaSession(Session):
                     yield TextDelta(text)
                 calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
                 if piece.get("done"):
-                    usage = Usage(piece.get("prompt_eval_count"), piece.get("eval_count"))
+                    usage = Usage(
+                        figures.count(piece.get("prompt_eval_count"), "input tokens"),
+                        figures.count(piece.get("eval_count"), "output tokens"),
+                    )
         except AgentError as error:
             error.answer = error.answer or "".join(parts)
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
+from itertools import chain
 from typing import Any
 
 from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
@@ -25,6 +26,7 @@ from tui_eval.agents.tools import Toolbox
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
+from tui_eval.guard import figures
 from tui_eval.guard.once import Once
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Reply, Usage
@@ -143,7 +145,12 @@ class OpenAIAgent(Agent):
             data = decode(await call.read())["data"]
             if all(isinstance(item.get("index"), int) for item in data):
                 data = sorted(data, key=lambda item: item["index"])
-            return [[float(number) for number in item["embedding"]] for item in data]
+            vectors = [[float(number) for number in item["embedding"]] for item in data]
+            if not all(map(figures.is_finite, chain.from_iterable(vectors))):
+                raise ValueError("not finite")
+            return vectors
+        except OverflowError:
+            raise AgentError(f"{self.base_url}/embeddings answered with numbers that are too large") from None
         except (ValueError, TypeError, KeyError, AttributeError):
             raise AgentError(f"{self.base_url}/embeddings did not answer with embeddings") from None
         finally:
@@ -315,12 +322,4 @@ def add_usage(total: Usage, more: Usage | None) -> Usage:
     """The sum; what neither says stays unsaid."""
     if more is None:
         return total
-    return Usage(
-        input_tokens=_sum(total.input_tokens, more.input_tokens),
-        output_tokens=_sum(total.output_tokens, more.output_tokens),
-        cached_tokens=_sum(total.cached_tokens, more.cached_tokens),
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one + (other or 0)
+    return figures.usage_sum([total, more]) or total

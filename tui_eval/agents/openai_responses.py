@@ -14,6 +14,7 @@ from tui_eval.agents.openai import OpenAIAgent
 from tui_eval.agents.options import place
 from tui_eval.agents.wire import decode, encode, text_of
 from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 from tui_eval.model_ids import plain_name
 
@@ -141,4 +142,8 @@ def _usage(value: Any) -> Usage | None:
         return None
     details = value.get("input_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return Usage(value.get("input_tokens"), value.get("output_tokens"), cached)
+    return Usage(
+        figures.count(value.get("input_tokens"), "input tokens"),
+        figures.count(value.get("output_tokens"), "output tokens"),
+        figures.count(cached, "cached tokens"),
+    )

@@ -11,6 +11,7 @@ from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import decode, one_line, text_of
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
+from tui_eval.guard import figures
 from tui_eval.model import Usage
 
 if TYPE_CHECKING:
@@ -232,9 +233,11 @@ def usage_of(value: Any) -> Usage | None:
     details = value.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     return Usage(
-        input_tokens=value.get("prompt_tokens", value.get("input_tokens")),
-        output_tokens=value.get("completion_tokens", value.get("output_tokens")),
-        cached_tokens=cached,
+        input_tokens=figures.count(value.get("prompt_tokens", value.get("input_tokens")), "input tokens"),
+        output_tokens=figures.count(
+            value.get("completion_tokens", value.get("output_tokens")), "output tokens"
+        ),
+        cached_tokens=figures.count(cached, "cached tokens"),
     )
 
 

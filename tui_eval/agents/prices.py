@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tui_eval.guard import figures
 from tui_eval.model import Usage
 
 PRICES: dict[str, tuple[float, float, float]] = {
@@ -90,7 +91,7 @@ def cost(model: str | None, usage: Usage | None, prices: Mapping[str, Mapping[st
     cached = usage.cached_tokens or 0
     fresh = max(0, (usage.input_tokens or 0) - cached)
     total = fresh * price[0] + cached * price[2] + (usage.output_tokens or 0) * price[1]
-    return round(total / 1_000_000, 10)
+    return figures.amount(round(total / 1_000_000, 10), "cost")
 
 
 def cost_of(

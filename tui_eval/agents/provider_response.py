@@ -10,6 +10,7 @@ from tui_eval.agents.json_reply import tool_events
 from tui_eval.agents.wire import encode, one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, TextDelta
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 
@@ -33,21 +34,21 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
         reply.metadata = value["metadata"]
     if isinstance(usage := value.get("tokenUsage"), dict):
         reply.usage = Usage(
-            _whole(usage.get("prompt")), _whole(usage.get("completion")), _whole(usage.get("cached"))
+            figures.count(usage.get("prompt"), "input tokens"),
+            figures.count(usage.get("completion"), "output tokens"),
+            figures.count(usage.get("cached"), "cached tokens"),
         )
         if reply.usage.input_tokens is None and reply.usage.output_tokens is None:
             # Only a total is known: it counts, as input, rather than vanish.
-            reply.usage.input_tokens = _whole(usage.get("total"))
-    if isinstance(value.get("cost"), (int, float)):
-        reply.cost = float(value["cost"])
-    if isinstance(value.get("latencyMs"), (int, float)):
-        reply.latency_ms = float(value["latencyMs"])
+            reply.usage.input_tokens = figures.count(usage.get("total"), "tokens")
+    reply.cost = figures.amount(value.get("cost"), "cost")
+    reply.latency_ms = figures.amount(value.get("latencyMs"), "latency")
     if isinstance(value.get("finishReason"), str):
         reply.finish_reason = value["finishReason"]
     if isinstance(value.get("guardrails"), dict):
         reply.guardrails = value["guardrails"]
     if isinstance(value.get("logProbs"), list):
-        reply.log_probs = [float(item) for item in value["logProbs"] if isinstance(item, (int, float))]
+        reply.log_probs = [float(item) for item in value["logProbs"] if figures.is_finite(item)]
     events = tool_events((reply.metadata or {}).get("toolCalls"), turn)
     if reply.text:
         events.append(TextDelta(reply.text))
@@ -92,7 +93,3 @@ def prompt_of(request: Request) -> str:
     if request.text is not None:
         return request.text
     return text_of(request.messages) if request.messages else ""
-
-
-def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -21,6 +21,7 @@ from tui_eval.agents.provider_response import prompt_of
 from tui_eval.agents.wire import decode, text_of
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Message, TextDelta
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 STOP = "###STOP###"
@@ -93,14 +94,11 @@ class _RelaySession(Session):
                 yield event
 
     def _add(self, reply: Reply) -> None:
-        if reply.cost is not None:
-            self.cost = (self.cost or 0.0) + reply.cost
+        figures.reply(reply)
+        self.cost = figures.total_amount([self.cost, reply.cost], "cost of all requests")
         if reply.usage is not None:
-            total = self.usage or Usage(0, 0)
-            self.usage = Usage(
-                (total.input_tokens or 0) + (reply.usage.input_tokens or 0),
-                (total.output_tokens or 0) + (reply.usage.output_tokens or 0),
-            )
+            used = Usage(reply.usage.input_tokens or 0, reply.usage.output_tokens or 0)
+            self.usage = figures.usage_sum([self.usage, used])
 
     def _reply(self, request: Request, text: str, metadata: dict[str, Any], began: float) -> Reply:
         return Reply(

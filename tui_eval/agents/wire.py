@@ -12,6 +12,7 @@ import msgspec
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
+_DIGITS = 4_000
 
 
 def encode(value: Any) -> bytes:
@@ -30,14 +31,19 @@ def decode(data: bytes | str) -> Any:
     """
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, ValueError):  # it refuses 1e400, too, and very long integers
         text = data if isinstance(data, str) else data.decode("utf-8", "replace")
         try:
-            return json.loads(text)
+            return json.loads(text, parse_int=_whole)
         except RecursionError:
             raise ValueError("nested too deeply") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _whole(digits: str) -> int | float:
+    """Python reads no integers of more than 4,300 digits; nor does anybody mean them."""
+    return int(digits) if len(digits) < _DIGITS else float(digits)
 
 
 def text_of(value: Any) -> str:

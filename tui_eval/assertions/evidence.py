@@ -121,7 +121,8 @@ class Evidence:
     `vars` are those the prompt was rendered with, `prompt_sent` is that prompt. `compat` is
     `reference` where the original tool's verdict is wanted to the letter. `trace` is what the agent
     exported over OpenTelemetry (None: the suite asks for no tracing). `test` is the whole test as promptfoo's
-    scripts get it (None: made from the case, without its assertions).
+    scripts get it (None: made from the case, without its assertions). `unknown` are figures that were reported
+    and are none, by what they are called (`input tokens`), each with the line that says so: no limit on them is kept.
     """
 
     case: Case
@@ -138,6 +139,7 @@ class Evidence:
     services: JudgeServices = field(default_factory=JudgeServices)
     trace: Trace | None = None
     test: dict[str, Any] | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
     def reply(self, turn: int | None = None) -> Reply | None:
         """The reply to a turn (counted from 1); the last one where `turn` is None."""

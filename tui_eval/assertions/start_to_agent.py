@@ -9,11 +9,13 @@ ignored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
 from tui_eval.assertions.judging import verdict_of
 from tui_eval.assertions.outcome import missing_tools_text
+from tui_eval.guard import figures
 from tui_eval.model import Assertion, Usage, Verdict
 
 _MISSING = object()
@@ -45,9 +47,9 @@ def judge(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> Ver
     if kind == "tools_used":
         return _tools_used(assertion, evidence)
     if kind == "max_tool_calls":
-        return _limit(assertion, *_tool_calls(evidence))
+        return _limit(assertion, *_tool_calls(evidence), evidence.unknown)
     if kind in ("max_input_tokens", "max_output_tokens"):
-        return _limit(assertion, *_tokens(evidence, kind.removeprefix("max_")))
+        return _limit(assertion, *_tokens(evidence, kind.removeprefix("max_")), evidence.unknown)
     return _behaviour(assertion, evidence)
 
 
@@ -115,13 +117,17 @@ def _tokens(evidence: Evidence, name: str) -> tuple[Any, bool, str]:
     return total, evidence.capabilities.tokens or evidence.reference, "tokens"
 
 
-def _limit(assertion: Assertion, total: Any, reportable: bool, what: str) -> Verdict:
+def _limit(
+    assertion: Assertion, total: Any, reportable: bool, what: str, unknown: Mapping[str, str]
+) -> Verdict:
     kind, limit = assertion.type, assertion.value
     if total is None and not reportable:
         raise CannotJudge(f"{kind}: this type of agent does not report {what}")
     if not isinstance(limit, int | float):
         raise CannotJudge(f"{kind}: the limit {limit!r} is not a number")
     actual = 0 if total is None else total
+    if actual <= limit and (said := unknown.get(kind.removeprefix("max_").replace("_", " "))):
+        raise CannotJudge(f"{kind}: {said}")
     if actual > limit:
         return verdict_of(assertion, False, f"{kind}: {actual} > {limit}", actual=actual)
     note = f" ({_LEFT_OUT} 0)" if total is None else ""
@@ -152,11 +158,14 @@ def metadata_of(evidence: Evidence) -> dict[str, Any]:
 
 
 def _summed(evidence: Evidence, name: str) -> int | float | None:
-    counts = [
-        value
-        for reply in evidence.replies
-        if reply.metadata and isinstance(value := reply.metadata.get(name), int | float)
-    ]
+    said = [reply.metadata.get(name) for reply in evidence.replies if reply.metadata]
+    if evidence.reference:
+        counts = [value for value in said if isinstance(value, int | float)]
+        return sum(counts) if counts else None
+    counts = [value for value in said if value is not None]
+    for value in counts:
+        if figures.count(value, name) is None:
+            raise CannotJudge(f"{name}: the agent's metadata says {str(value)[:40]!r}, which is no count")
     return sum(counts) if counts else None
 
 

@@ -19,6 +19,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.running import Running
 from tui_eval.engine.stepping import Stepper
 from tui_eval.engine.time_limits import TimeLimits
+from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt
@@ -49,6 +50,7 @@ async def execute(
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
     listening = printed.set(collector.printed)
+    heeding = figures.unknown.set(collector.unknown)
     error: str | None = None
     judgement: Judgement | None = None
     cancelled = False
@@ -71,6 +73,7 @@ async def execute(
         collector.failed(error)
     finally:
         printed.reset(listening)
+        figures.unknown.reset(heeding)
         collector.close()
         run.close()
         if cancelled and left is not None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tui_eval import events
+from tui_eval.guard import figures
 from tui_eval.guard.secrets import MaskedStream, Masker
 from tui_eval.model import Entry, EntryKind, Exchange, Reply, Usage
 from tui_eval.store.encoding import encode_json
@@ -39,6 +40,8 @@ class Collector:
         self._last_text: Entry | None = None
         self._usage: dict[int, tuple[Usage, float | None]] = {}
         self._retrying = False
+        self.unknown_figures: dict[str, str] = {}
+        self._noted = 0
 
     def _now(self) -> float:
         """Seconds since the epoch, as if the machine's clock had not been set since the attempt began."""
@@ -59,7 +62,7 @@ class Collector:
     def adopt(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> None:
         """Recorded turns become the beginning of this attempt."""
         self.entries.extend(entries)
-        self.replies.extend(replies)
+        self.replies.extend(map(figures.reply, replies))
         self.tool_calls += sum(entry.kind == "tool_call" for entry in entries)
         self.turn = max((entry.turn for entry in entries), default=0)
         for entry in entries:
@@ -71,8 +74,18 @@ class Collector:
         if self._writer is not None:
             self._writer.limit(self._ref, None if seconds is None else self._now() + seconds)
 
+    def unknown(self, line: str) -> None:
+        """A figure from outside that could not be taken: a note after the turn, once for each kind."""
+        self.unknown_figures.setdefault(line.partition(" unknown: ")[0], line)
+
+    def _note_unknown(self) -> None:
+        for line in list(self.unknown_figures.values())[self._noted :]:
+            self._add("note", text=line)
+            self._show("note", line)
+        self._noted = len(self.unknown_figures)
+
     def take(self, event: events.Event) -> None:
-        """One event of the agent."""
+        """One event of the agent; its figures have been checked (`guard.figures`)."""
         if self._retrying and not isinstance(event, events.Retrying | events.Exchanged):
             self._retrying = False
             if self._writer is not None:
@@ -129,6 +142,7 @@ class Collector:
     def close(self) -> None:
         """The attempt is over: the text that was still open enters the transcript."""
         self._close_text()
+        self._note_unknown()
 
     def usage(self) -> tuple[Usage | None, float | None]:
         """Tokens and cost (USD) of all turns; None where no turn said."""
@@ -141,14 +155,7 @@ class Collector:
         parts.extend(value for turn, value in self._usage.items() if turn not in answered)
         usages = [usage for usage, _ in parts if usage is not None]
         costs = [cost for _, cost in parts if cost is not None]
-        total = None
-        if usages:
-            total = Usage(
-                input_tokens=_sum([usage.input_tokens for usage in usages]),
-                output_tokens=_sum([usage.output_tokens for usage in usages]),
-                cached_tokens=_sum([usage.cached_tokens for usage in usages]),
-            )
-        return total, (sum(costs) if costs else None)
+        return figures.usage_sum(usages), figures.total_amount(costs, "cost of all requests")
 
     # One kind of event each
 
@@ -238,6 +245,7 @@ class Collector:
             reply.latency_ms = round((self._now() - self._turn_started) * 1000, 1)
         self.replies.append(reply)
         self._progress()
+        self._note_unknown()
 
     def _said(self, text: str) -> bool:
         return self._last_text is not None and not self._last_text.agent and self._last_text.text == text
@@ -285,8 +293,3 @@ def _shown(value: Any) -> str:
         return ""
     text = value if isinstance(value, str) else encode_json(value).decode()
     return text[:_LIVE_VALUE]
-
-
-def _sum(values: list[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -21,6 +21,7 @@ from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.replaying import recorded_answer
 from tui_eval.engine.rows import Memory
 from tui_eval.events import Finished
+from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
@@ -269,7 +270,7 @@ class Environment(Hosts):
             try:
                 async for event in session.send(Request(turn=1, text=text, schema=schema)):
                     if isinstance(event, Finished):
-                        reply = event.reply
+                        reply = figures.reply(event.reply)
                         return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
             finally:
                 await session.close()

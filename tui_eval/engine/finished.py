@@ -11,6 +11,7 @@ from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prompts import Conversation
+from tui_eval.guard import figures
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Outcome
 from tui_eval.store.encoding import encode_json
@@ -75,7 +76,7 @@ def _tool_calls(collector: Collector) -> int:
         for reply in collector.replies
         if isinstance(reply.metadata, dict)
     ]
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
+    return figures.total([figures.count(count, "tool calls") for count in counts], "tool calls") or 0
 
 
 def mask(attempt: Attempt, environment: Environment) -> Attempt:
@@ -84,7 +85,8 @@ def mask(attempt: Attempt, environment: Environment) -> Attempt:
 
 
 def masked(attempt: Attempt, masker: Masker) -> Attempt:
-    """The attempt without the secrets of one masker."""
+    """The attempt without the secrets of one masker, its figures checked."""
+    figures.attempt(attempt)
     if not masker:
         return attempt
     if has_long(attempt):

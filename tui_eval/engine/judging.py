@@ -67,6 +67,7 @@ async def judged(
         compat=job.compat,
         services=judge_services(job, environment, rows.of),
         trace=trace,
+        unknown=collector.unknown_figures,
     )
     judgement = await assertions.judge(evidence)
     if conversation.context:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from tui_eval.guard import figures
 
 if TYPE_CHECKING:
     from tui_eval.scripting.javascript import JavaScriptHost
@@ -152,7 +153,7 @@ async def _computed(expression: str, scope: Mapping[str, float], javascript: Jav
         raise ValueError(" ".join(str(error).split())) from None
     if isinstance(value, bool):
         value = int(value)
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not figures.is_finite(value):
         raise ValueError(f"{expression}: not a finite number")
     return float(value)
 

@@ -25,7 +25,8 @@ from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.prompts import Conversation, conversation_of, prompt_for_scripts, test_for_scripts
 from tui_eval.engine.time_limits import TimeLimits
-from tui_eval.events import Event, Finished, Held, Note
+from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, UsageReport
+from tui_eval.guard import figures
 from tui_eval.model import Attempt, Reply, Trace
 from tui_eval.store.encoding import encode_json
 
@@ -250,6 +251,7 @@ class Running:
             await asyncio.sleep(seconds)
 
     def _take(self, event: Event) -> None:
+        _figures(event)
         if isinstance(event, Held):
             self.limits.hold(event.seconds)
             self._clock += event.seconds
@@ -264,6 +266,24 @@ class Running:
         reply = Reply(turn=request.turn, text=text, cost=0.0, latency_ms=0.0)
         reply.output = None if isinstance(output, str) else output
         self.collector.take(Finished(reply))
+
+
+def _figures(event: Event) -> None:
+    """Check what an event says in figures, in place: agents may be anybody's."""
+    match event:
+        case Finished():
+            figures.reply(event.reply)
+        case UsageReport():
+            figures.usage(event.usage)
+            event.cost = figures.amount(event.cost, "cost")
+        case Held() | Retrying():
+            event.seconds = figures.amount(event.seconds, "time to wait") or 0.0
+        case Exchanged():
+            exchange = event.exchange
+            exchange.status = figures.count(exchange.status, "HTTP status")
+            exchange.duration_ms = figures.amount(exchange.duration_ms, "duration of a request")
+        case _:
+            pass
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ def encode_json(value: Any) -> bytes:
     """Compact JSON. Lone surrogates, NaN and infinities become storable; other types their text."""
     try:
         return _encoder.encode(value)
-    except (UnicodeEncodeError, TypeError, ValueError, msgspec.MsgspecError):
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, msgspec.MsgspecError):
         return _encoder.encode(storable(msgspec.to_builtins(value, enc_hook=_plain, str_keys=True)))
 
 

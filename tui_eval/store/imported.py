@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard import figures
 from tui_eval.guard.private import cache_home
 from tui_eval.guard.text import storable
 from tui_eval.model import Case
@@ -140,7 +141,9 @@ def _info(path: Path, document: dict[str, Any]) -> RunInfo:
     except msgspec.ValidationError:
         info = RunInfo(id="")
     info.id = _name(name)
-    info.started_at = info.started_at or _seconds(document.get("timestamp"))
+    stamp = _seconds(document.get("timestamp"))
+    info.started_at = figures.moment(info.started_at, "start") or figures.moment(stamp, "start") or 0.0
+    info.finished_at = figures.moment(info.finished_at, "end")
     if not run:
         info.note = f"read from {path.name}, a file of nao; tokens are input and output together"
     info.paths = [str(path.absolute())]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 
 from tui_eval.case_names import short_prompts
+from tui_eval.guard import figures
 from tui_eval.model import (
     OUTCOMES,
     Assertion,
@@ -86,9 +87,9 @@ def _name_prompts(cases: Sequence[Case]) -> None:
 def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:
     found: dict[tuple[str, str, str | None], int] = {}
     for item in cases if isinstance(cases, list) else []:
-        if isinstance(item, dict) and isinstance(item.get("required"), int):
+        if isinstance(item, dict) and (number := _place(item.get("required"))):
             key = (_text(item.get("case_id")), _text(item.get("agent")), _text(item.get("model")) or None)
-            found[key] = max(1, item["required"])
+            found[key] = number
     return found
 
 
@@ -109,13 +110,13 @@ def _case(entry: dict[str, Any]) -> Case:
     )
     turns: dict[int, Turn] = {}
     for item in _list(entry.get("transcript")):
-        turn = item.get("turn")
-        if item.get("kind") == "user" and isinstance(turn, int) and turn not in turns:
+        turn = _place(item.get("turn"))
+        if item.get("kind") == "user" and turn and turn not in turns:
             turns[turn] = Turn(text=_text(item.get("text")))
     for item in _list(entry.get("assertions")):
         assertion = Assertion(
             _text(item.get("type")), item.get("expected"), _text(item.get("target")) or "text",
-            turn=item["turn"] if isinstance(item.get("turn"), int) else None,
+            turn=_place(item.get("turn")),
         )  # fmt: skip
         place = turns.get(assertion.turn or 0)
         (place.assertions if place is not None else case.assertions).append(assertion)
@@ -128,6 +129,14 @@ def _case(entry: dict[str, Any]) -> Case:
 
 
 def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
+    with figures.dropped_figures() as dropped:
+        attempt = _read(entry, case, agent, model, started_at)
+    turn = attempt.transcript[-1].turn if attempt.transcript else 1
+    attempt.transcript.extend(Entry(turn, "note", text=line) for line in dropped)
+    return attempt
+
+
+def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
     details = _mapping(entry.get("details"))
     passed, error = entry.get("passed") is True, _text(entry.get("error")) or None
     outcome: Outcome = "passed" if passed else "error" if error else "failed"
@@ -142,24 +151,24 @@ def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, s
     if not verdicts and case.assertions and not isinstance(entry.get("assertions"), list):
         verdict = None if outcome == "error" else passed
         verdicts = [Verdict("sql", verdict, "rows", score=float(passed), reason=message)]
-    number, score = entry.get("attempt"), _number(entry.get("score"))
+    score = figures.score(entry.get("score"), "score")
     return Attempt(
         case_id=case.case_id,
-        attempt=number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 1,
+        attempt=_place(entry.get("attempt")) or 1,
         outcome=outcome,
         agent=agent,
         model=model,
         message=message,
         score=float(passed) if score is None else score,
-        named_scores={k: v for k, v in _mapping(entry.get("named_scores")).items() if _number(v) is not None},
+        named_scores=figures.scores(_mapping(entry.get("named_scores")), "score"),
         verdicts=verdicts,
         transcript=transcript,
         replies=_replies(transcript, text, details.get("output")),
         usage=_usage(entry),
-        cost=_number(entry.get("cost")),
-        tool_call_count=_whole(entry.get("tool_call_count")),
-        started_at=_number(entry.get("started_at")) or started_at,
-        duration_ms=_number(entry.get("duration_ms")),
+        cost=figures.amount(entry.get("cost"), "cost"),
+        tool_call_count=figures.count(entry.get("tool_call_count"), "tool calls"),
+        started_at=figures.moment(entry.get("started_at"), "start") or started_at,
+        duration_ms=figures.amount(entry.get("duration_ms"), "duration"),
         error=error,
         data=_data(details),
         response_text=text,
@@ -206,10 +215,12 @@ def _replies(transcript: list[Entry], text: str, output: Any) -> list[Reply]:
 def _usage(entry: dict[str, Any]) -> Usage | None:
     """Ours by kind; nao's only number stands for both."""
     given = _mapping(entry.get("usage"))
-    counts = [_whole(given.get(f"{kind}_tokens")) for kind in ("input", "output", "cached")]
+    counts = [
+        figures.count(given.get(f"{kind}_tokens"), f"{kind} tokens") for kind in ("input", "output", "cached")
+    ]
     if any(count is not None for count in counts):
         return Usage(*counts)
-    total = _whole(entry.get("tokens"))
+    total = figures.count(entry.get("tokens"), "tokens")
     return None if total is None else Usage(input_tokens=total)
 
 
@@ -237,7 +248,8 @@ def _converted(values: Any, kind: type[T]) -> list[T]:
     found: list[T] = []
     for item in _list(values):
         needed = {"passed", "expected", "actual", "result", "arguments"}
-        given = {key: value for key, value in item.items() if value is not None or key in needed}
+        checked = {**item, **{key: check(item[key], key) for key, check in _FIGURES.items() if key in item}}
+        given = {key: value for key, value in checked.items() if value is not None or key in needed}
         try:
             found.append(msgspec.convert(given, kind, strict=False))
         except msgspec.ValidationError:
@@ -257,10 +269,27 @@ def _text(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else str(value)
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def _place(value: Any) -> int | None:
+    """The number of a turn or an attempt, or how many are required: from 1 to what people write."""
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LAST_PLACE
+    return value if known else None
 
 
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
+def _usage_of(value: Any, name: str) -> dict[str, Any] | None:
+    counts = {key: figures.count(one, key.replace("_", " ")) for key, one in _mapping(value).items()}
+    return {key: one for key, one in counts.items() if one is not None} or None
+
+
+_LAST_PLACE = 1_000_000
+_FIGURES: dict[str, Callable[[Any, str], Any]] = {
+    "score": figures.score,
+    "weight": figures.score,
+    "started_at": figures.moment,
+    "first_token_ms": figures.amount,
+    "duration_ms": figures.amount,
+    "usage": _usage_of,
+    "turn": lambda value, _: _place(value) or 1,
+    "set": lambda value, _: value if value == 0 else _place(value),
+    "line": lambda value, _: _place(value),
+}
+"""What is a figure in an entry or a verdict, and how it is checked."""

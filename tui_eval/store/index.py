@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tui_eval.guard import private
+from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
@@ -161,10 +161,17 @@ class Index:
         with self._open() as connection:
             if connection is None:
                 return {}
-            rows = connection.execute(
-                "SELECT run_id, avg(duration_ms), sum(tokens) FROM results GROUP BY run_id"
-            )
-            return {run_id: (latency, tokens) for run_id, latency, tokens in rows}
+            # SQLite's own sum raises where it leaves 64 bits.
+            rows = connection.execute("SELECT run_id, duration_ms, tokens FROM results").fetchall()
+        latencies: dict[str, list[float]] = {}
+        tokens: dict[str, list[int]] = {}
+        for run_id, latency, count in rows:
+            latencies.setdefault(run_id, []).extend([] if latency is None else [latency])
+            tokens.setdefault(run_id, []).extend([] if count is None else [count])
+        return {
+            run_id: (sum(own) / len(own) if own else None, figures.total(tokens[run_id], "tokens"))
+            for run_id, own in latencies.items()
+        }
 
     def links(self) -> dict[str, str | None]:
         """Which run each run is linked to (None: to none), by run id; of those that have not ended
@@ -387,7 +394,7 @@ def _values(
         end = min(end, info.finished_at or end)
         finished[row.case_ref] = max(end, finished.get(row.case_ref, 0.0))
         if row.cost is not None:
-            cost = (cost or 0.0) + row.cost
+            cost = figures.total_amount([cost, row.cost], "cost")
     summaries = summarise_run(cases, attempts)
     asked = _asked(info)
     # A run that was ended before it had asked all columns of a case says nothing of which these are.

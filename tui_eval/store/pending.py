@@ -9,6 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from tui_eval.model import Attempt, Entry
+from tui_eval.store.encoding import pack, unpack
+
 Operation = Callable[[sqlite3.Connection], object]
 _LIVE_KEPT_PER_ATTEMPT = 262_144  # characters of live text kept of one running attempt
 
@@ -20,21 +25,76 @@ _ENDED = (
 _LIVE = "INSERT INTO live (attempt_ref, kind, agent, text, name, call_id, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
+def own_fault(error: Exception) -> bool:
+    """Whether it is a record that the database does not take, rather than the disk that refuses any."""
+    if isinstance(error, sqlite3.Error):
+        kinds = sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError
+        return isinstance(error, kinds)
+    return not isinstance(error, OSError | MemoryError)
+
+
+def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
+    """What stands for an attempt that cannot be kept as it is: an error that says why; with what was said
+    where that can be kept (`whole`)."""
+    why = f"its result could not be kept: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    if whole:
+        return msgspec.structs.replace(
+            attempt, outcome="error", message=why, error=why, score=0.0, usage=None, cost=None,
+            duration_ms=None, tool_call_count=None,
+        )  # fmt: skip
+    return Attempt(
+        case_id=attempt.case_id,
+        attempt=attempt.attempt,
+        outcome="error",
+        agent=attempt.agent,
+        model=attempt.model,
+        message=why,
+        error=why,
+        transcript=[Entry(turn=1, kind="error", text=why, error=why)],
+    )
+
+
+@dataclass(slots=True)
+class Ended:
+    """An attempt that has ended: the values of `_ENDED` without the turn (its id last), and its body; `turn`
+    is where it was."""
+
+    values: tuple[Any, ...]
+    body: bytes
+    turn: int | None = None
+
+    @property
+    def ref(self) -> int:
+        """The attempt's id."""
+        return self.values[-1]
+
+    def as_error(self, error: Exception, whole: bool) -> Ended:
+        """The same attempt as an error that says why it could not be kept, with what was said or without."""
+        try:
+            attempt = unpack(self.body, Attempt)
+        except Exception:
+            attempt = Attempt(case_id="", attempt=1, outcome="error")
+        failed = unkept(attempt, error, whole)
+        changed = self.values[-2] if isinstance(self.values[-2], int) else 0
+        started = self.values[3] if isinstance(self.values[3], float) else None
+        values = ("error", 0.0, failed.message, started, *[None] * 6, "", 0, changed, self.ref)
+        return Ended(values, pack(failed))
+
+
 @dataclass(slots=True)
 class Pending:
-    """`operations` first, then the newest `columns` of attempts that run, then those that `ended` (the
-    values of `_ENDED`, and the body)."""
+    """`operations` first, then the newest `columns` of attempts that run, then those that `ended`."""
 
     operations: list[Operation] = field(default_factory=list)
     columns: dict[int, dict[str, Any]] = field(default_factory=dict)
-    ended: list[tuple[tuple[Any, ...], bytes]] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.operations or self.columns or self.ended)
 
     def followed_by(self, later: Pending) -> Pending:
         """Both, in their order: what could not be written, and what came since."""
-        over = {values[-1] for values, _ in later.ended}
+        over = {one.ref for one in later.ended}
         columns = {ref: dict(own) for ref, own in self.columns.items() if ref not in over}
         for ref, own in later.columns.items():
             columns.setdefault(ref, {}).update(own)
@@ -45,13 +105,61 @@ class Pending:
         for operation in self.operations:
             operation(connection)
         for ref, columns in self.columns.items():
-            names = ", ".join(f"{name} = ?" for name in columns)
-            values = storable_rows([(*columns.values(), ref)])[0]
-            connection.execute(f"UPDATE attempts SET {names} WHERE id = ?", values)
-        if self.ended:
-            connection.executemany(_ENDED, storable_rows([values for values, _ in self.ended]))
-            bodies = [(values[-1], body) for values, body in self.ended]
-            connection.executemany("INSERT OR REPLACE INTO bodies VALUES (?, ?)", bodies)
+            _write_columns(connection, ref, columns)
+        _write_ended(connection, self.ended)
+
+    def write_each(self, connection: sqlite3.Connection, lost: dict[int, str]) -> list[str]:
+        """As `write`, one record after the other: an attempt that the database does not take is written as an
+        error. What could not be written at all, in a line each; attempts are in `lost`, too, by their ids.
+
+        Raises:
+            sqlite3.Error, OSError, MemoryError: the disk refuses; nothing is to be committed.
+        """
+        failed: list[str] = []
+        for operation in self.operations:
+            if error := tried(connection, lambda operation=operation: operation(connection)):
+                failed.append(f"{type(error).__name__}: {error}")
+        for ref, columns in self.columns.items():  # how far it is: not worth a word where that is not known
+            tried(connection, lambda ref=ref, columns=columns: _write_columns(connection, ref, columns))
+        for one in self.ended:
+            error = tried(connection, lambda one=one: _write_ended(connection, [one]))
+            if error is None:
+                continue
+            for other in (one.as_error(error, True), one.as_error(error, False)):
+                if not tried(connection, lambda other=other: _write_ended(connection, [other])):
+                    break
+            else:
+                lost[one.ref] = other.values[2]
+                failed.append(f"attempt {one.ref}: {other.values[2]}")
+        return failed
+
+
+def tried(connection: sqlite3.Connection, write: Callable[[], object]) -> Exception | None:
+    """Write a record; why the database does not take it, nothing of it being written then."""
+    connection.execute("SAVEPOINT record")
+    try:
+        write()
+    except Exception as error:
+        if not own_fault(error):
+            raise
+        connection.execute("ROLLBACK TO record")
+        connection.execute("RELEASE record")
+        return error
+    connection.execute("RELEASE record")
+    return None
+
+
+def _write_columns(connection: sqlite3.Connection, ref: int, columns: dict[str, Any]) -> None:
+    names = ", ".join(f"{name} = ?" for name in columns)
+    values = storable_rows([(*columns.values(), ref)])[0]
+    connection.execute(f"UPDATE attempts SET {names} WHERE id = ?", values)
+
+
+def _write_ended(connection: sqlite3.Connection, ended: list[Ended]) -> None:
+    if ended:
+        connection.executemany(_ENDED, storable_rows([(one.turn, *one.values) for one in ended]))
+        bodies = [(one.ref, one.body) for one in ended]
+        connection.executemany("INSERT OR REPLACE INTO bodies VALUES (?, ?)", bodies)
 
 
 class LiveText:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from tui_eval.guard import figures
 from tui_eval.model import Outcome
 from tui_eval.store.schema import AttemptRow, CaseRow
 
@@ -100,8 +101,8 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
         flaky=0 < passed < len(ended),
         message=telling if telling is not None else (ended[-1].message if ended else ""),
         duration_ms=sum(durations) / len(durations) if durations else None,
-        tokens=sum(tokens) if tokens else None,
-        cost=sum(costs) if costs else None,
+        tokens=figures.total(tokens, "tokens"),
+        cost=figures.total_amount(costs, "cost"),
         answers=sorted(marks) if "" not in marks else [],
         variant=case.variant,
         asserted_nothing=bool(passed)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
-from tui_eval.store.pending import LiveText, Operation, Pending, write_live
+from tui_eval.store.pending import Ended, LiveText, Operation, Pending, own_fault, tried, write_live
 from tui_eval.store.runs import DATABASE, journal_mode, rescued_folder
 
 _GATHER_SECONDS = 0.02
@@ -24,7 +24,9 @@ _AGAIN_SECONDS = 0.5
 
 class WriteThread:
     """Everything told is on disk about 20 ms later, live text about 120 ms. A full disk loses nothing:
-    what it refuses waits here and is tried again; `on_error` is told once, in one line."""
+    what it refuses waits here and is tried again; `on_error` is told once, in one line. Nothing that it is
+    given ends the thread: a record that the database does not take is written as an error, the others as they
+    are. `lost` are attempts of which nothing could be written, by id, and why."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -38,8 +40,17 @@ class WriteThread:
         self._busy = False
         self._urgent = False
         self._failures = 0
+        self.lost: dict[int, str] = {}
+        self._refusal: Exception | None = None
+        self._unwritten = ""
         self._thread = threading.Thread(target=self._loop, name=f"store-{folder.name}", daemon=True)
         self._thread.start()
+
+    @property
+    def why(self) -> str:
+        """Why the run was moved, as its note says."""
+        full = getattr(self._refusal, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        return "its disk was full" if full else f"it could not be written ({self._refusal})"
 
     # What is told, from the engine's loop
 
@@ -66,13 +77,14 @@ class WriteThread:
                 self._live_due = time.monotonic() + _LIVE_SECONDS
                 self._wake.notify()
 
-    def ended(self, values: tuple[Any, ...], body: bytes) -> None:
-        """The columns of an attempt (its id last) and its body; its live text goes."""
-        ref = values[-1]
+    def ended(self, attempt: Ended) -> None:
+        """An attempt has ended; its live text goes."""
+        ref = attempt.ref
         with self._wake:
             self._news()
             steps = self._pending.columns.pop(ref, {})
-            self._pending.ended.append(((steps.get("turn"), *values), body))
+            attempt.turn = steps.get("turn")
+            self._pending.ended.append(attempt)
             if self._live.forget(ref):
                 self._pending.operations.append(
                     lambda connection: connection.execute("DELETE FROM live WHERE attempt_ref = ?", (ref,))
@@ -120,17 +132,19 @@ class WriteThread:
             try:
                 if connection is None:
                     connection = connect(self.folder)
-                _transaction(connection, pending, live)
+                self._write(connection, pending, live)
                 failed = False
-            except sqlite3.Error as error:
+            except (
+                Exception
+            ) as error:  # the disk, mostly; whatever it is, what was told is kept and tried again
                 failed = True
-                self._refused(pending, str(error))
                 if connection is not None:
                     with contextlib.suppress(sqlite3.Error):
                         connection.rollback()
+                self._refused(pending, error)
             with self._wake:
                 if not failed and pending:
-                    self.error = None
+                    self.error = self._unwritten or None
                 self._busy = False
                 self._wake.notify_all()
                 if self._closing and (failed or not self._pending):
@@ -140,6 +154,32 @@ class WriteThread:
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
+
+    def _write(self, connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:
+        """All of it in one transaction; record by record where one of them cannot be written."""
+        try:
+            _transaction(connection, pending, live)
+        except Exception as error:
+            if not own_fault(error):
+                raise
+        else:
+            return
+        connection.rollback()
+        lost: dict[int, str] = {}
+        connection.execute("BEGIN IMMEDIATE")
+        failed = pending.write_each(connection, lost)
+        tried(connection, lambda: write_live(connection, live))  # it is only shown meanwhile
+        connection.commit()
+        self.lost |= lost
+        if failed:
+            more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+            self._unwritten = f"{self.folder / DATABASE}: could not be written: {failed[0]}{more}"
+            self._say(self._unwritten)
+
+    def _say(self, line: str) -> None:
+        if self.on_error is not None and not self._closing:
+            with contextlib.suppress(Exception):  # a person who cannot be told is no reason to write nothing
+                self.on_error(line)
 
     def _wait(self) -> bool:
         """Until there is something to do; whether it is to be done without gathering more."""
@@ -154,16 +194,15 @@ class WriteThread:
                     self._wake.wait()
             return self._closing or self._urgent
 
-    def _refused(self, pending: Pending, message: str) -> None:
+    def _refused(self, pending: Pending, error: Exception) -> None:
         with self._wake:
             self._pending = pending.followed_by(self._pending)
             self._failures += 1
-        if self.error is None:
-            self.error = f"{self.folder / DATABASE}: {message}"
-            if self.on_error is not None and not self._closing:
-                self.on_error(
-                    f"{self.error}; the run goes on: what it finds waits in memory and is tried again"
-                )
+        self._refusal = error
+        if self.error is None or self.error == self._unwritten:
+            kind = "" if isinstance(error, sqlite3.Error) else f"{type(error).__name__}: "
+            self.error = f"{self.folder / DATABASE}: {kind}{error}"
+            self._say(f"{self.error}; the run goes on: what it finds waits in memory and is tried again")
 
     def _rescue(self) -> None:
         """The run as it is on disk and what could not be written to it, into the person's state folder."""
@@ -177,14 +216,15 @@ class WriteThread:
                 contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as target,
             ):
                 source.backup(target)
-                _transaction(target, self._pending, [])
+                self._write(target, self._pending, [])
             if (self.folder / FRAMES).is_dir():
                 shutil.copytree(self.folder / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
-        except (OSError, sqlite3.Error) as error:
+        except Exception as error:
             lost = len(self._pending.ended)
             self.error = (
                 f"{self.error}; {lost} attempts are lost: {folder} cannot be written either ({error})"
             )
+            self.lost |= {one.ref: f"its result was lost: {self.error}" for one in self._pending.ended}
             return
         self.error = f"{self.error}; the whole run is kept in {folder}"
         self.folder = folder

@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from tui_eval.case_names import variant_of
+from tui_eval.guard import figures
 from tui_eval.model import Attempt, Case
 from tui_eval.store.added import add_columns
 from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
-from tui_eval.store.pending import storable_rows
+from tui_eval.store.pending import Ended, storable_rows, unkept
 from tui_eval.store.runs import RunLock, StoreError, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState
 from tui_eval.store.write_thread import WriteThread, connect
@@ -40,8 +41,10 @@ class PlannedCase(msgspec.Struct):
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """An attempt as it is kept, and the fingerprint of its answer."""
+    """An attempt as it is kept, and the fingerprint of its answer. `attempt` is the one that was packed: what
+    cannot be kept is kept as an error that says why."""
 
+    attempt: Attempt
     body: bytes
     mark: str
 
@@ -49,14 +52,21 @@ class Packed(msgspec.Struct, frozen=True):
     def of(cls, attempt: Attempt) -> Packed:
         """That of a finished attempt, secrets taken out. For texts of megabytes it takes a second, in any
         thread."""
-        return cls(pack(attempt), answer_mark(attempt))
+        figures.attempt(attempt)
+        try:
+            return cls(attempt, pack(attempt), answer_mark(attempt))
+        except Exception as error:  # whatever is in it, the other attempts are not to suffer
+            failed = unkept(attempt, error)
+            return cls(failed, pack(failed), "")
 
 
 class RunWriter:
     """Creates a run's folder and appends to it. One per run; used from one event loop or thread.
 
     When the disk refuses (full, gone) the run goes on, and what could not be written is tried again, at the
-    end in another folder; `home`, the run's own, then says where that is.
+    end in another folder; `home`, the run's own, then says where that is. An attempt that the database does not
+    take is kept as an error, the others as they are. `lost` are those, by their ids, of which nothing could be
+    written anywhere.
 
     Raises:
         StoreError: the folder cannot be written, or another process executes the run.
@@ -100,6 +110,11 @@ class RunWriter:
         """What the disk refuses, in one line; None while everything told is kept."""
         return self._thread.error
 
+    @property
+    def lost(self) -> dict[int, str]:
+        """Attempts of which nothing could be written, by id, and why."""
+        return self._thread.lost
+
     def _continue_from(self, connection: sqlite3.Connection) -> None:
         row = connection.execute(
             "SELECT (SELECT coalesce(max(id), 0) FROM attempts), (SELECT coalesce(max(id), 0) FROM cases),"
@@ -123,7 +138,7 @@ class RunWriter:
             case_rows.append(
                 (
                     case_ref, case.case_id, case.suite, case.name, case.format, item.agent, item.model,
-                    case.content_hash, item.attempts, item.required, pack(case),
+                    case.content_hash, min(item.attempts, figures.MOST), min(item.required, figures.MOST), pack(case),
                     variant_of(case, item.agent),
                 )
             )  # fmt: skip
@@ -187,6 +202,7 @@ class RunWriter:
     def done(self, attempt_ref: int, attempt: Attempt, packed: Packed | None = None) -> None:
         """The attempt has ended; its live text goes, its body stays. `packed` is what `Packed.of` made of it."""
         packed = packed or Packed.of(attempt)
+        attempt = packed.attempt
         usage = attempt.usage
         self._changed += 1
         values = (
@@ -195,7 +211,7 @@ class RunWriter:
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
             int(attempt.asserted_nothing), self._changed, attempt_ref,
         )  # fmt: skip
-        self._thread.ended(values, packed.body)
+        self._thread.ended(Ended(values, packed.body))
 
     def state(self, state: RunState, finished_at: float | None = None) -> None:
         """The run's state changes (`finished_at`: seconds since the epoch, at its end)."""
@@ -228,7 +244,7 @@ class RunWriter:
         if self.folder != self.home:
             self._lock.moved(self.folder)
             self.info.note = "; ".join(
-                filter(None, [self.info.note, f"its disk was full: kept in {self.folder}"])
+                filter(None, [self.info.note, f"{self._thread.why}: kept in {self.folder}"])
             )
             with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(self.folder)) as connection:
                 _write_info(connection, self.info)

@@ -19,6 +19,8 @@ def latency(call: Call) -> Result:
         taken = call.evidence.duration_ms
     if taken is None:
         raise CannotJudge("Latency assertion needs the reply's latency, which the agent did not report")
+    if taken <= threshold and call.reply.latency_ms is None:
+        _known(call, "latency", "duration")
     shown, limit = js.number_text(taken), js.number_text(threshold)
     return call.result(
         taken <= threshold,
@@ -41,6 +43,8 @@ def cost(call: Call) -> Result:
             "Cost assertion does not support providers that do not return cost "
             "(the agent reports none; a price under `prices:` in tui_eval.yaml would do)"
         )
+    if spent <= threshold:
+        _known(call, "cost", "cost of all requests", "input tokens", "output tokens")
     shown, limit = js.precision(spent, 2), js.number_text(threshold)
     return call.result(
         spent <= threshold,
@@ -48,6 +52,13 @@ def cost(call: Call) -> Result:
         f"Cost {shown} is less than or equal to threshold {limit}",
         actual=spent,
     )
+
+
+def _known(call: Call, *names: str) -> None:
+    """A limit is not kept by what is not known: refuse where the agent said a figure that is none."""
+    for name in names:
+        if name in call.evidence.unknown:
+            raise CannotJudge(f"{call.kind}: {call.evidence.unknown[name]}")
 
 
 def _mean_log_prob(call: Call) -> float:

@@ -9,6 +9,7 @@ from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.assertions.judge_reading import first_object
 from tui_eval.assertions.promptfoo.call import Call
 from tui_eval.assertions.promptfoo.files import read
+from tui_eval.guard import figures
 from tui_eval.scripting.templates import TemplateError, render
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
@@ -177,7 +178,7 @@ def number(value: Any) -> float | None:
             value = float(text)
         except ValueError:
             return None
-    if isinstance(value, int | float) and value == value and abs(value) != float("inf"):
+    if figures.is_finite(value):
         return float(value)
     return None
 

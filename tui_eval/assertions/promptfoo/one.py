@@ -13,6 +13,7 @@ from tui_eval.assertions.judging import added_handler, clip_actual, error_verdic
 from tui_eval.assertions.promptfoo import table, values
 from tui_eval.assertions.promptfoo.call import Call, Result
 from tui_eval.assertions.promptfoo.case_output import case_output
+from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Reply, Verdict
 
@@ -60,6 +61,7 @@ async def judge_output(assertion: Assertion, evidence: Evidence, output: Any) ->
     call = Call(assertion, evidence, kind, inverse, output, js.text_of(output), value, reply, from_script)
     answer = check(call)
     result = await answer if isawaitable(answer) else answer
+    result.score = figures.as_float(result.score)
     return verdict_from(call, result), result
 
 

@@ -14,6 +14,7 @@ from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import verdict_of_value
+from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 
 _SECONDS = 5.0
@@ -55,7 +56,7 @@ async def webhook(call: Call) -> Result:
         return _failed(call, f"Webhook error: it answered {js.json_text(said)[:100]}, not an object")
     holds = bool(said.get("pass")) != call.inverse
     score = said.get("score")
-    if not isinstance(score, int | float) or isinstance(score, bool):
+    if isinstance(score, bool) or not figures.is_finite(score):
         score = float(holds)
     elif call.inverse:
         score = 1 - score

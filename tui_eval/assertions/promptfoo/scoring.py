@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from tui_eval.assertions.evidence import CannotJudge, Evidence
 from tui_eval.assertions.promptfoo import code, values
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed
 from tui_eval.assertions.promptfoo.script_results import is_grading, numbers
+from tui_eval.guard import figures
 from tui_eval.model import Verdict
 
 _ERROR = "Scoring function error: "
@@ -59,7 +59,7 @@ async def own_score(evidence: Evidence, named: dict[str, float], verdicts: list[
         value = await _call(reference, [named, context], evidence)
     except (ScriptFailed, CannotJudge) as error:
         return OwnScore(False, 0.0, f"{_ERROR}{error}")
-    if isinstance(value, dict) and is_grading(value) and math.isfinite(score := value["score"]):
+    if isinstance(value, dict) and is_grading(value) and figures.is_finite(score := value["score"]):
         own = numbers(value["namedScores"]) if isinstance(value.get("namedScores"), dict) else None
         return OwnScore(value["pass"], float(score), value["reason"], own)
     return OwnScore(False, 0.0, f"{_ERROR}assertion scoring function must return a GradingResult")

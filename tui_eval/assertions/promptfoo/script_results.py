@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
 from tui_eval.assertions.promptfoo.call import PASSED, Call, Result
+from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 
 _SHAPE = "assertion must return a boolean, number, or {pass, score, reason} object."
@@ -49,11 +49,7 @@ def grading(call: Call, value: dict[str, Any], name: str) -> Result:
 def numbers(given: Any) -> dict[str, float]:
     """The finite numbers of an object by name; nothing where it is none."""
     found = given.items() if isinstance(given, dict) else ()
-    return {
-        str(key): float(value)
-        for key, value in found
-        if isinstance(value, int | float) and math.isfinite(value)
-    }
+    return {str(key): float(value) for key, value in found if figures.is_finite(value)}
 
 
 def is_grading(value: Any) -> bool:
@@ -84,7 +80,7 @@ def verdict_of_value(call: Call, value: Any, language: str, shown: Any) -> Resul
     elif isinstance(value, str) and not value.startswith("{"):
         found = _NUMBER.match(value)
         value = float(found[1].replace("Infinity", "inf")) if found else value
-    elif isinstance(value, float) and not math.isfinite(value):
+    elif isinstance(value, float | int) and not figures.is_finite(value):
         value = "a number that JSON cannot hold"
     if isinstance(value, bool | int | float):
         return simple(call, value, f"{language} code", shown)
@@ -99,6 +95,8 @@ def verdict_of_value(call: Call, value: Any, language: str, shown: Any) -> Resul
             **value,
             **{new: value[old] for old, new in _KEYS.items() if old in value and new not in value},
         }
+        if is_grading(value) and not figures.is_finite(value["score"]):
+            return _failed(call, language, "the score is a number that JSON cannot hold")
         if is_grading(value):
             return grading(call, _lowered(call, value, language), f"{language} code")
     if isinstance(value, dict | list):

@@ -14,6 +14,7 @@ from typing import Any
 
 from tui_eval.agents.wire import decode
 from tui_eval.extras import adding
+from tui_eval.guard import figures
 from tui_eval.model import TraceSpan
 
 EXTRA = adding("otlp")
@@ -104,7 +105,7 @@ def _span(given: dict[str, Any], span_id: str, resource: dict[str, Any], scope: 
         start=_milliseconds(given.get("startTimeUnixNano")),
         end=_milliseconds(given.get("endTimeUnixNano")),
         attributes=attributes,
-        status=code if isinstance(code, int) and not isinstance(code, bool) else None,
+        status=code if isinstance(code, int) and not isinstance(code, bool) and 0 <= code < 600 else None,
         message=message if isinstance(message, str) and message else None,
     )
 
@@ -152,10 +153,14 @@ def _value(given: dict[str, Any], depth: int) -> Any:
     if "intValue" in given:
         number = given["intValue"]
         if isinstance(number, str) and re.fullmatch(r"-?[0-9]{1,20}", number):
-            return int(number)
-        return number if isinstance(number, int | float) else None
+            number = int(number)
+        if isinstance(number, bool) or not figures.is_finite(number) or abs(number) > figures.MOST:
+            return None  # an `AnyValue` has 64 bits
+        return number
     if "doubleValue" in given:
         number = given["doubleValue"]
+        if isinstance(number, int | float) and not figures.is_finite(number):
+            return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
         return number if isinstance(number, int | float | str) else None
     if "boolValue" in given:
         return given["boolValue"] is True

@@ -10,12 +10,12 @@ what the ones before it made.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_eval.config import Config
+from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Compat
@@ -135,7 +135,7 @@ class Hooks:
             "namedScores": {
                 str(name): float(score)
                 for name, score in (scores.items() if isinstance(scores, dict) else ())
-                if isinstance(score, int | float) and math.isfinite(score)
+                if figures.is_finite(score)
             },
             "metadata": metadata if isinstance(metadata, dict) else {},
         }

@@ -1,0 +1,218 @@
+"""Figures from outside: counts, costs, times and scores, from whoever reports them.
+
+A count is a whole number from 0 to `MOST`; an amount (USD, milliseconds, seconds) is finite, not negative and
+at most that; a score is finite. Anything else is unknown (None), and whoever listens (`unknown`) is told.
+Everything kept afterwards fits SQLite's columns, JSON and msgspec's types, sums included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeGuard
+
+from tui_eval.model import Attempt, Entry, Reply, TraceSpan, Usage, Verdict
+
+MOST = 2**63 - 1
+unknown: ContextVar[Callable[[str], None] | None] = ContextVar("unknown", default=None)
+"""Takes one line about each figure that was dropped; None: nobody listens."""
+_SHOWN = 40
+_LATEST = 253_402_300_799.0
+"""The last second of the year 9999, which calendars can still show."""
+
+
+@contextmanager
+def dropped_figures() -> Iterator[dict[str, None]]:
+    """While inside, the lines about figures that were dropped, each once, and nobody else is told."""
+    dropped: dict[str, None] = {}
+    listening = unknown.set(lambda line: dropped.setdefault(line))
+    try:
+        yield dropped
+    finally:
+        unknown.reset(listening)
+
+
+def count(value: Any, name: str) -> int | None:
+    """A count, called `name` for people (`input tokens`); whole floats count, text and booleans do not."""
+    if value is None or (type(value) is int and 0 <= value <= MOST):
+        return value
+    if isinstance(value, float) and 0 <= value < MOST and value.is_integer():
+        return int(value)
+    _tell(name, value, "a whole number from 0 to 2^63 - 1")
+    return None
+
+
+def amount(value: Any, name: str) -> float | None:
+    """A cost or a time."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST:
+        return float(value)
+    _tell(name, value, "a number from 0 to 2^63 - 1")
+    return None
+
+
+def score(value: Any, name: str) -> float | None:
+    """A score or weight: any finite number."""
+    if value is None:
+        return None
+    if not isinstance(value, bool) and is_finite(value):
+        return float(value)
+    _tell(name, value, "a finite number")
+    return None
+
+
+def is_finite(value: Any) -> TypeGuard[int | float]:
+    """Whether this is a number that a float can hold; integers of any length are asked for too."""
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def as_float(value: float) -> float:
+    """The number as JavaScript holds it: integers beyond its range are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def total(counts: Iterable[int | None], name: str) -> int | None:
+    """The sum of what is known; None where nothing is, or where it is no count any more."""
+    known = [one for one in counts if one is not None]
+    return count(sum(known), name) if known else None
+
+
+def total_amount(amounts: Iterable[float | None], name: str) -> float | None:
+    """The same of costs or times."""
+    known = [one for one in amounts if one is not None]
+    return amount(sum(known), name) if known else None
+
+
+def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:
+    """Tokens of all parts together; what none of them says stays unsaid, None where there are none."""
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    return Usage(
+        total([part.input_tokens for part in known], "input tokens of all requests"),
+        total([part.output_tokens for part in known], "output tokens of all requests"),
+        total([part.cached_tokens for part in known], "cached tokens of all requests"),
+    )
+
+
+def usage(given: Usage | None) -> Usage | None:
+    """Tokens as somebody else made them, checked in place."""
+    if isinstance(given, Usage):
+        given.input_tokens = count(given.input_tokens, "input tokens")
+        given.output_tokens = count(given.output_tokens, "output tokens")
+        given.cached_tokens = count(given.cached_tokens, "cached tokens")
+    return given
+
+
+def reply(given: Reply) -> Reply:
+    """A reply, checked in place."""
+    usage(given.usage)
+    if given.cost is not None:
+        given.cost = amount(given.cost, "cost")
+    if given.latency_ms is not None:
+        given.latency_ms = amount(given.latency_ms, "latency")
+    if given.log_probs is not None and not all(
+        type(one) is not bool and is_finite(one) for one in given.log_probs
+    ):
+        # Left out one by one, the others would stand for tokens that they are not of.
+        given.log_probs = None
+        _tell("log probabilities", "a list", "a list of finite numbers")
+    return given
+
+
+def scores(given: Mapping[str, Any], name: str) -> dict[str, float]:
+    """Those of named scores that are finite numbers."""
+    found = {key: score(value, f"{name} {key}") for key, value in given.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def attempt(given: Attempt) -> Attempt:
+    """Everything in an attempt that is a figure, in place: the last border before it is kept. A score that is
+    none is 0, and so never a pass by itself; what was dropped is noted at the end of the transcript."""
+    with dropped_figures() as dropped:
+        _check(given)
+    turn = given.transcript[-1].turn if given.transcript else 1
+    given.transcript.extend(Entry(turn=turn, kind="note", text=line) for line in dropped)
+    return given
+
+
+def _check(given: Attempt) -> None:
+    usage(given.usage)
+    given.cost = amount(given.cost, "cost")
+    given.duration_ms = amount(given.duration_ms, "duration")
+    given.started_at = moment(given.started_at, "start") or 0.0
+    given.tool_call_count = count(given.tool_call_count, "tool calls")
+    given.retries = count(given.retries, "retries") or 0
+    given.score = score(given.score, "score") or 0.0
+    if given.named_scores:
+        given.named_scores = scores(given.named_scores, "score")
+    if given.named_weights:
+        given.named_weights = scores(given.named_weights, "weight")
+    for verdict in given.verdicts:
+        _verdict(verdict)
+    for entry in given.transcript:
+        _entry(entry)
+    for one in given.replies:
+        reply(one)
+    for exchange in given.exchanges:
+        exchange.status = count(exchange.status, "HTTP status")
+        exchange.started_at = moment(exchange.started_at, "start of a request")
+        exchange.duration_ms = amount(exchange.duration_ms, "duration of a request")
+    for span in given.trace.spans if given.trace is not None else ():
+        _span(span)
+
+
+def moment(value: Any, name: str) -> float | None:
+    """Seconds since the epoch, of a year that a calendar has."""
+    found = amount(value, name)
+    if found is not None and found > _LATEST:
+        _tell(name, value, "a time before the year 10000")
+        return None
+    return found
+
+
+def _verdict(verdict: Verdict) -> None:
+    if type(verdict.score) is not float or not math.isfinite(verdict.score):
+        verdict.score = score(verdict.score, f"score of {verdict.type}") or 0.0
+    if type(verdict.weight) is not float or not math.isfinite(verdict.weight):
+        verdict.weight = score(verdict.weight, f"weight of {verdict.type}") or 0.0
+
+
+def _entry(entry: Entry) -> None:
+    usage(entry.usage)
+    if entry.started_at is not None:
+        entry.started_at = moment(entry.started_at, "start of a step")
+    if entry.first_token_ms is not None:
+        entry.first_token_ms = amount(entry.first_token_ms, "time to the first token")
+    if entry.duration_ms is not None:
+        entry.duration_ms = amount(entry.duration_ms, "duration of a step")
+
+
+def _span(span: TraceSpan) -> None:
+    span.start = amount(span.start, "start of a span")
+    span.end = amount(span.end, "end of a span")
+    span.status = score(span.status, "status of a span")
+
+
+def _tell(name: str, value: Any, wanted: str) -> None:
+    listener = unknown.get()
+    if listener is not None:
+        listener(f"{name} unknown: {_shown(value)} was reported, which is not {wanted}")
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except Exception:  # Python does not write integers of more than 4,300 digits, and objects may refuse
+        text = f"a value of type {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
