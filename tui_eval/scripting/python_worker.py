@@ -32,6 +32,7 @@ if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from python_worker_answers import description, encode, kind_of, one_line, traceback_of
+from python_worker_children import adopt, descendants, kill
 from python_worker_modules import Modules
 from python_worker_printing import Descriptors, Printed, Stdout, current
 
@@ -90,6 +91,7 @@ class Worker:
             for line in self._connection.makefile("rb"):
                 self._handle(json.loads(line))
         finally:
+            kill(descendants(os.getpid()))
             os.killpg(0, signal.SIGKILL)  # the host is gone; so is everything that was started here
 
     def _handle(self, request: dict[str, Any]) -> None:
@@ -219,6 +221,7 @@ def main() -> None:
     """Take the socket, make the process look like a script of the person's folder, and work."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
+    adopt()
     folder, root, packages = map(Path, sys.argv[2:5])
     sys.dont_write_bytecode = True
     sys.path[0] = str(folder)

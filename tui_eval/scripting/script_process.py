@@ -21,6 +21,8 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.scripting.python_worker_children import descendants, kill
+
 GRACE = 2.0
 """Seconds after which a process that says nothing of a cancelled call is taken to be blocked."""
 
@@ -109,8 +111,10 @@ class ScriptProcess:
     def _kill_group(self) -> None:
         with self._reaping:
             if not self.ended:  # until it is reaped, its number cannot be another process's
+                left_the_group = descendants(self._child.pid)
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._child.pid, signal.SIGKILL)
+                kill(left_the_group)
 
     def wait(self) -> None:
         """Wait until a killed process is gone."""
