@@ -53,6 +53,7 @@ def build(reader: RunReader) -> dict[str, Any]:
         more = derived.get((column["provider"], column["label"]))
         if more:
             column["metrics"]["namedScores"].update(more)
+    table.name_models()
     return {
         "evalId": f"eval-{info.id}",
         "results": {

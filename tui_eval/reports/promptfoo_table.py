@@ -6,9 +6,13 @@ import hashlib
 import json
 from typing import Any
 
-from tui_eval.model import Attempt, Case, Reply, Usage, Verdict
-from tui_eval.promptfoo_words import test_of, trace_of, without_none
+from msgspec import UNSET
+
+from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
+from tui_eval.promptfoo_words import assertion_of, test_of, trace_of, without_none
+from tui_eval.reports.results import result as result_of
 from tui_eval.store.columns import column_agent
+from tui_eval.store.imported_promptfoo import OURS, labels_of, row_of
 from tui_eval.store.schema import AttemptRow, CaseRow
 
 _FAILURE = {"passed": 0, "failed": 1}
@@ -22,7 +26,7 @@ class Table:
         self.prompts: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
         self.traces: list[dict[str, Any]] = []
-        self._columns: dict[tuple[str, int, str, str], int] = {}
+        self._columns: dict[tuple[str, int, str, str, str], int] = {}
         self._tests: dict[str, int] = {}
 
     def add(self, row: AttemptRow, case_row: CaseRow, case: Case, attempt: Attempt) -> None:
@@ -30,17 +34,20 @@ class Table:
         label = case.prompt or ""
         raw = (case.turns[0].text if case.turns else "") or ""
         agent = column_agent(case, case_row.agent)
-        key = case.suite, case.column_number, agent, label
+        key = case.suite, case.column_number, agent, label, case_row.model or ""
         place = self._columns.get(key)
         if place is None:
             place = self._columns[key] = len(self.prompts)
-            self.prompts.append(_column(agent, label, raw))
+            shown = label or (raw if case.format == "promptfoo" else agent)
+            self.prompts.append(_column(agent, label, raw, shown))
         test = self._test(case, row.attempt)
         result = _result(row, case_row, case, attempt, test, place)
         if attempt.trace is not None:
             result["traceId"], result["evaluationId"] = attempt.trace.trace_id, attempt.trace.evaluation_id
             metadata = {"testIdx": test, "promptIdx": place, "vars": attempt.vars}
             self.traces.append({**trace_of(attempt.trace), "metadata": metadata})
+        result[OURS] = result_of(attempt, row, case_row, case)
+        result[OURS] |= {"asked_model": case_row.model, "required": case_row.required}
         self.results.append(result)
         _count(self.prompts[place]["metrics"], result, attempt)
 
@@ -53,6 +60,19 @@ class Table:
         for holder in (*self.results, *(trace["metadata"] for trace in self.traces)):
             holder["promptIdx"] = moved[holder["promptIdx"]]
         self.results.sort(key=lambda result: (result["testIdx"], result["promptIdx"]))
+        for result in self.results:
+            result[OURS] = _untold(result, self.prompts)
+
+    def name_models(self) -> None:
+        """Tell columns apart that are one agent asked with several models."""
+        alike: dict[tuple[str, int, str, str], set[str]] = {}
+        for *column, model in self._columns:
+            alike.setdefault(tuple(column), set()).add(model)  # type: ignore[arg-type]
+        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
+        order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
+        for prompt, (*column, model) in zip(self.prompts, order, strict=True):
+            if model and len(alike[tuple(column)]) > 1:  # type: ignore[index]
+                prompt["provider"] = f"{prompt['provider']} {model}"
 
     def _test(self, case: Case, attempt: int) -> int:
         named = [case.test_number] if case.test_number else [case.name, case.line, case.vars]
@@ -60,11 +80,20 @@ class Table:
         return self._tests.setdefault(key, len(self._tests))
 
 
-def _column(agent: str, label: str, raw: str) -> dict[str, Any]:
+def _untold(result: dict[str, Any], prompts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a result of ours has that could not be read from promptfoo's members of it."""
+    told, ours = row_of(result, "", labels_of(prompts), prompts), dict[str, Any](result[OURS])
+    ours["transcript"] = [without_none(entry) for entry in ours["transcript"]]
+    details = told.pop("details")
+    ours["details"] = {key: item for key, item in ours["details"].items() if details.get(key) != item}
+    return {key: value for key, value in ours.items() if key not in told or told[key] != value}
+
+
+def _column(agent: str, label: str, raw: str, shown: str) -> dict[str, Any]:
     return {
         "id": _prompt_id(label),
         "raw": raw,
-        "label": label or raw,
+        "label": shown,
         "provider": agent,
         "metrics": {
             "score": 0.0,
@@ -126,10 +155,10 @@ def _result(
         "promptIdx": place,
         "promptId": _prompt_id(case.prompt or ""),
         "provider": _provider(case, case_row),
-        "prompt": {"raw": attempt.prompt_sent or "", "label": case.prompt or ""},
+        "prompt": {"raw": _asked(case, attempt), "label": case.prompt or ""},
         # Of its own come first; the others are those that a hook or a prompt function added.
         "vars": {**attempt.vars, **case.vars},
-        "testCase": test_of(case),
+        "testCase": _test_case(case),
         "response": _response(attempt, reply, usage, latency, nothing),
         "gradingResult": None,
         "success": passed,
@@ -142,10 +171,22 @@ def _result(
         "metadata": {**case.metadata, **((reply.metadata if reply else None) or {})},
     }
     if not nothing and (attempt.verdicts or attempt.error is None):
-        result["gradingResult"] = _grading(attempt)
+        result["gradingResult"] = _grading(attempt, case)
     if not passed:
         result["error"] = NO_OUTPUT if nothing else attempt.error or attempt.message
     return result
+
+
+def _asked(case: Case, attempt: Attempt) -> str:
+    """The prompt as it was sent; of a conversation every message."""
+    if attempt.prompt_sent is not None or case.format == "promptfoo":
+        return attempt.prompt_sent or ""
+    return "\n\n".join(turn.text for turn in case.turns if turn.text)
+
+
+def _test_case(case: Case) -> dict[str, Any]:
+    """The test; of other formats under the case's name."""
+    return test_of(case) if case.format == "promptfoo" else {"description": case.name, **test_of(case)}
 
 
 def _provider(case: Case, case_row: CaseRow) -> dict[str, str]:
@@ -176,7 +217,23 @@ def _response(
     return response
 
 
-def _grading(attempt: Attempt) -> dict[str, Any]:
+def _grading(attempt: Attempt, case: Case) -> dict[str, Any]:
+    given = [*(one for turn in case.turns for one in turn.assertions), *case.assertions]
+    if [one.type for one in given] != [verdict.type for verdict in attempt.verdicts]:
+        given = []
+    parts = [
+        _component(verdict, given[place] if given else None) for place, verdict in enumerate(attempt.verdicts)
+    ]
+    for verdict, part in zip(attempt.verdicts, parts, strict=True):
+        # Members stand in their set and, as promptfoo writes them, once more behind it.
+        if (
+            verdict.set is not None
+            and 0 <= verdict.set < len(parts)
+            and "assertion" not in parts[verdict.set]
+        ):
+            whole = parts[verdict.set]
+            whole.setdefault("componentResults", []).append(part)
+            whole["metadata"]["assertionSet"]["assertionCount"] += 1
     return {
         "pass": attempt.outcome == "passed",
         "score": attempt.score or 0.0,
@@ -184,25 +241,34 @@ def _grading(attempt: Attempt) -> dict[str, Any]:
         "namedScores": attempt.named_scores,
         "namedScoreWeights": attempt.named_weights,
         "tokensUsed": tokens(None, 0),
-        "componentResults": [_component(verdict) for verdict in attempt.verdicts],
+        "componentResults": parts,
     }
 
 
-def _component(verdict: Verdict) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "pass": verdict.passed is True,
-        "score": verdict.score,
-        "reason": verdict.reason,
-    }
-    if verdict.type != "assert-set":
-        found["assertion"] = without_none(
-            {
-                "type": verdict.type,
-                "value": verdict.expected,
-                "metric": verdict.metric,
-                "weight": None if verdict.weight == 1.0 else verdict.weight,
-            }
-        )
+def _component(verdict: Verdict, given: Assertion | None) -> dict[str, Any]:
+    """One verdict with its assertion as the file has it, and what became of that by templates and scripts."""
+    found: dict[str, Any] = {"pass": verdict.passed is True, "score": verdict.score, "reason": verdict.reason}
+    if verdict.type == "assert-set":
+        named = {
+            "metric": verdict.metric,
+            "threshold": given.threshold if given else None,
+            "weight": None if verdict.weight == 1.0 else verdict.weight,
+        }
+        whole = {"type": "assert-set", "assertionCount": 0, **without_none(named)}
+        return {**found, "metadata": {"assertionSet": whole}}
+    if given is None:
+        weight = None if verdict.weight == 1.0 else verdict.weight
+        shown = {
+            "type": verdict.type,
+            "value": verdict.expected,
+            "metric": verdict.metric,
+            "weight": weight,
+        }
+        found["assertion"] = without_none(shown)
+        return found
+    found["assertion"] = assertion_of(given)
+    if given.value is not UNSET and isinstance(verdict.expected, str) and verdict.expected != given.value:
+        found["metadata"] = {"renderedAssertionValue": verdict.expected}
     return found
 
 

@@ -18,6 +18,8 @@ from tui_eval.config import ConfigError, find_root
 _CONFIGS = "promptfooconfig.*"
 _ERROR = 2
 """`failureReason` of a row that could not be run or judged."""
+OURS = "tuiEval"
+"""The member of a result that holds what only a results file of ours could say."""
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -34,20 +36,22 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The same as a document of ours."""
     results = document["results"]
     prompts = [_mapping(prompt) for prompt in results.get("prompts") or [] if isinstance(prompt, dict)]
-    labels = _labels(prompts)
+    labels = labels_of(prompts)
     suite = _suite(path)
     given = sorted(
         results["results"], key=lambda row: (_whole(row.get("testIdx")), _whole(row.get("promptIdx")))
     )
-    rows = [_row(row, suite, labels, prompts) for row in given]
+    rows = [_whole_row(row, suite, labels, prompts) for row in given]
     seen: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["case_id"], row["agent"])
-        row["attempt"] = seen[key] = seen.get(key, 0) + 1
+        seen[key] = seen.get(key, 0) + 1
+        row.setdefault("attempt", seen[key])
     name = str(document.get("evalId") or path.stem)
     return {
         "timestamp": results.get("timestamp"),
         "results": rows,
+        "cases": _cases(rows),
         "run": {"id": name, "state": "finished", "note": f"read from {path.name}, a file of promptfoo"},
     }
 
@@ -64,7 +68,7 @@ def _suite(path: Path) -> str:
         return found[0].name
 
 
-def _labels(prompts: list[dict[str, Any]]) -> list[str]:
+def labels_of(prompts: list[dict[str, Any]]) -> list[str]:
     """Of each column what its prompt is called in an id: its label, else its number among the prompts."""
     numbers: dict[str, int] = {}
     found: list[str] = []
@@ -76,7 +80,33 @@ def _labels(prompts: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def _row(row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]) -> dict[str, Any]:
+def _whole_row(
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A result with what our own export says of it beside promptfoo's members."""
+    found, more = row_of(row, suite, labels, prompts), _mapping(row.get(OURS))
+    details = {**found["details"], **_mapping(more.get("details"))}
+    return {**found, **more, "details": details}
+
+
+def _cases(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many attempts of a case had to pass, as far as the file says."""
+    return [
+        {
+            "case_id": row["case_id"],
+            "agent": row["agent"],
+            "model": row.get("asked_model"),
+            "required": row["required"],
+        }
+        for row in rows
+        if "required" in row
+    ]
+
+
+def row_of(
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A result of promptfoo as one of ours. `labels` are those of the columns (`labels_of`)."""
     test, provider = _mapping(row.get("testCase")), _mapping(row.get("provider"))
     variables, response = _mapping(row.get("vars")), _mapping(row.get("response"))
     agent = str(provider.get("label") or provider.get("id") or "promptfoo")
@@ -110,30 +140,66 @@ def _row(row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[
         "duration_ms": row.get("latencyMs"),
         "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),
                   "cached_tokens": usage.get("cached")},
-        "assertions": [_assertion(one) for one in _parts(row)],
+        "assertions": [_assertion(one, within) for one, within in _parts(row)],
         "details": {"response_text": text, "output": None if isinstance(output, str) else output},
         "transcript": _transcript(asked, text, error if outcome == "error" else None),
     }  # fmt: skip
 
 
-def _parts(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    parts = _mapping(row.get("gradingResult")).get("componentResults")
+def _parts(row: Mapping[str, Any]) -> list[tuple[dict[str, Any], int | None]]:
+    """Every part of a verdict in order, with the place of the set that it belongs to.
+
+    promptfoo writes what a set or a script's answer consists of within it and once more behind it, but what
+    those consist of in turn only within them.
+    """
+    listed = _components(row.get("gradingResult"))
+    found: list[tuple[dict[str, Any], int | None]] = []
+
+    def add(part: dict[str, Any], within: int | None, inner: list[dict[str, Any]], depth: int = 0) -> None:
+        place = len(found)
+        found.append((part, within))
+        if "assertion" not in part and within is None:
+            within = place
+        for one in inner if depth < _DEEPEST else ():
+            add(one, within, _components(one), depth + 1)
+
+    at = 0
+    while at < len(listed):
+        part, inner = listed[at], _components(listed[at])
+        again = listed[at + 1 : at + 1 + len(inner)]
+        repeated = bool(inner) and [_seen(one) for one in again] == [_seen(one) for one in inner]
+        add(part, None, again if repeated else inner)
+        at += 1 + (len(again) if repeated else 0)
+    return found
+
+
+_DEEPEST = 20
+
+
+def _components(holder: Any) -> list[dict[str, Any]]:
+    parts = _mapping(holder).get("componentResults")
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def _assertion(part: Mapping[str, Any]) -> dict[str, Any]:
-    given = _mapping(part.get("assertion"))
-    return {
+def _seen(part: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(repr(part.get(key)) for key in ("pass", "score", "reason"))
+
+
+def _assertion(part: Mapping[str, Any], within: int | None) -> dict[str, Any]:
+    given, more = _mapping(part.get("assertion")), _mapping(part.get("metadata"))
+    whole = _mapping(more.get("assertionSet"))
+    found = {
         "type": str(given.get("type") or "assert-set"),
         "target": "text",
-        "expected": given.get("value"),
+        "expected": more.get("renderedAssertionValue", given.get("value")),
         "actual": None,
         "passed": part.get("pass") is True,
         "score": part.get("score"),
         "reason": str(part.get("reason") or ""),
-        "weight": given.get("weight"),
-        "metric": given.get("metric"),
+        "weight": given.get("weight", whole.get("weight")),
+        "metric": given.get("metric", whole.get("metric")),
     }
+    return found if within is None else {**found, "set": within}
 
 
 def _transcript(asked: Any, text: str, error: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,171 @@
+"""What we write and read back: cases, columns, verdicts, names and inputs stay what they were."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Cli, fast_samples
+from tui_eval.model import Attempt, Case
+from tui_eval.store.imported import open_results
+from tui_eval.store.reader import RunReader
+
+FORMATS = ("results.json", "results.promptfoo.json")
+SETS = """\
+prompts: ['hi {{n}}', {raw: 'ho {{n}}', label: second}]
+providers: [echo, {id: echo, label: louder}]
+tests:
+  - vars: {n: 1}
+    description: sets
+    assert:
+      - {type: contains, value: hi}
+      - type: assert-set
+        threshold: 0.4
+        metric: grouped
+        weight: 2
+        assert:
+          - {type: contains, value: 'hi {{n}}', metric: inner}
+          - {type: equals, value: 'no', weight: 2}
+          - {type: javascript, value: 'output.length'}
+      - {type: javascript, value: '({pass: true, score: 0.5, reason: "some"})'}
+      - {type: equals, value: file://wanted.js}
+  - vars: {n: 1152921504606846976, deep: {a: [1, {b: null}]}}
+    assert: [{type: regex, value: '^hi'}]
+  - vars: {n: ['5', '6']}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def newest() -> Path:
+    return max(Path(".tui-eval/runs").iterdir(), key=lambda folder: folder.name)
+
+
+def verdicts(attempt: Attempt) -> list[Any]:
+    return [
+        (v.type, v.target, v.passed, v.score, v.reason, v.expected, v.weight, v.metric, v.turn, v.set)
+        for v in attempt.verdicts
+    ]
+
+
+def inputs(case: Case, attempt: Attempt) -> Any:
+    said = [(entry.turn, entry.text) for entry in attempt.transcript if entry.kind == "user"]
+    return said, case.vars or attempt.vars
+
+
+def told(folder: Path) -> dict[tuple[Any, ...], Any]:
+    """Everything of a run that a file of results has to keep, by column and attempt."""
+    found: dict[tuple[Any, ...], Any] = {}
+    reader = RunReader(folder)
+    try:
+        rows = {row.id: row for row in reader.cases()}
+        for row in reader.attempts():
+            attempt, column, case = reader.attempt(row.id), rows[row.case_ref], reader.case(row.case_ref)
+            assert attempt is not None
+            key = (column.case_id, column.agent, column.model, row.attempt)
+            assert key not in found
+            found[key] = {
+                "name": column.name, "suite": column.suite, "format": column.format, "required": column.required,
+                "outcome": row.outcome, "message": row.message, "score": row.score, "prompt": case.prompt,
+                "verdicts": verdicts(attempt), "inputs": inputs(case, attempt), "answer": attempt.response_text,
+                "output": attempt.output, "usage": attempt.usage, "named": attempt.named_scores,
+                "calls": [(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call"],
+                "data": (attempt.data.expected, attempt.data.actual) if attempt.data else None,
+            }  # fmt: skip
+    finally:
+        reader.close()
+    return found
+
+
+def check(cli: Cli, folder: Path) -> dict[tuple[Any, ...], Any]:
+    given = told(folder)
+    for name in FORMATS:
+        assert cli("export", folder, "-o", name).code == 0
+        back = told(open_results(Path(name)))
+        assert list(back) == list(given) or sorted(map(str, back)) == sorted(map(str, given)), name
+        for key, one in given.items():
+            assert back[key] == one, (name, key)
+    return given
+
+
+@pytest.mark.parametrize("suite", ["prompts", "support", "shop_analyst", "travel"])
+def test_each_format_s_sample_comes_back_whole(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str
+) -> None:
+    monkeypatch.chdir(fast_samples(tmp_path))
+    assert cli("run", suite, "--attempts", "2").code in (0, 1)
+    assert len(check(cli, newest())) >= 8
+
+
+def test_sets_scripts_prompts_and_several_models_come_back(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("promptfooconfig.yaml").write_text(SETS, "utf-8")
+    Path("wanted.js").write_text("module.exports = () => 'hi 1'\n", "utf-8")
+    assert cli("run", ".", "--trust").code == 1
+    given = check(cli, newest())
+    assert len(given) == 16
+    rows = json.loads(Path("results.promptfoo.json").read_text())["results"]["results"]
+    parts = next(row for row in rows if row["testCase"].get("description") == "sets")["gradingResult"][
+        "componentResults"
+    ]
+    assert parts[1]["metadata"]["assertionSet"] == {
+        "type": "assert-set", "assertionCount": 3, "metric": "grouped", "threshold": 0.4, "weight": 2.0
+    }  # fmt: skip
+    assert parts[1]["componentResults"] == parts[2:5]
+    assert parts[6]["assertion"] == {"type": "equals", "value": "file://wanted.js"}
+    assert parts[6]["metadata"] == {"renderedAssertionValue": "hi 1"}
+
+
+def test_one_agent_with_two_models_is_two_columns(cli: Cli, project: Path) -> None:
+    assert cli("run", ".", "-m", "scripted:one", "-m", "scripted:two").code in (0, 1)
+    given = check(cli, newest())
+    document = json.loads(Path("results.promptfoo.json").read_text())["results"]
+    assert len({prompt["provider"] for prompt in document["prompts"]}) == 2 == len(document["prompts"])
+    assert len(given) == 6 == len(document["results"])
+    names = {row["testCase"]["description"] for row in document["results"]}
+    assert names == {"greets", "says sorry", "costs"}
+    assert {row["prompt"]["raw"] for row in document["results"]} == {"hello", "complain", "how much?"}
+
+
+VECTOR = Path(__file__).parents[1] / "vectors" / "promptfoo_results"
+
+
+def test_promptfoo_s_own_parts_of_parts_are_kept(tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 wrote them: within what they belong to, and one level of them once more behind it."""
+    leaf = {"pass": False, "score": 0, "reason": "deeper"}
+    deep = {"pass": False, "score": 0, "reason": "deep", "componentResults": [leaf]}
+    inner = {"pass": True, "score": 1, "reason": "inner", "assertion": {"type": "javascript", "value": "x"}}
+    script = {"type": "javascript", "value": "f()"}
+    members = [
+        {"pass": True, "score": 1, "reason": "ok", "assertion": {"type": "contains", "value": "hi {{n}}"},
+         "metadata": {"renderedAssertionValue": "hi 1"}},
+        {"pass": False, "score": 0, "reason": "no", "assertion": {"type": "equals", "value": "no", "weight": 2}},
+    ]  # fmt: skip
+    group = {"pass": False, "score": 0.33, "reason": "low", "componentResults": members,
+             "metadata": {"assertionSet": {"type": "assert-set", "assertionCount": 2, "metric": "m"}}}  # fmt: skip
+    parts = [group, *members, {"pass": True, "score": 1, "reason": "r", "componentResults": [inner, deep],
+             "assertion": script}, inner, {**deep, "assertion": script}]  # fmt: skip
+    shutil.copytree(VECTOR, tmp_path / "pf")
+    path = tmp_path / "pf" / "out.json"
+    document = json.loads(path.read_text())
+    row = min(document["results"]["results"], key=lambda row: (row["testIdx"], row["promptIdx"]))
+    row["gradingResult"]["componentResults"] = parts
+    path.write_text(json.dumps(document))
+    reader = RunReader(open_results(path))
+    attempt = reader.attempt(1)
+    reader.close()
+    assert attempt is not None
+    assert [(v.type, v.reason, v.set, v.expected) for v in attempt.verdicts] == [
+        ("assert-set", "low", None, None), ("contains", "ok", 0, "hi 1"), ("equals", "no", 0, "no"),
+        ("javascript", "r", None, "f()"), ("javascript", "inner", None, "x"), ("javascript", "deep", None, "f()"),
+        ("assert-set", "deeper", None, None),
+    ]  # fmt: skip
