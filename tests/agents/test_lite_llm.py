@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.agents.helpers import services, talk
+from tests.waiting import until
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.base import Agent
 from tui_eval.config import AgentSpec
@@ -127,3 +130,29 @@ async def test_without_the_library_the_extra_is_named(made, monkeypatch: pytest.
 def test_the_environments_keys_need_trust() -> None:
     with pytest.raises(NeedsTrust, match="let LiteLLM read the environment's keys for bedrock/x"):
         create(AgentSpec("it", "litellm", {}, model="bedrock/x"), services(trusted=False))
+
+
+async def test_it_asks_no_foreign_host_and_what_it_blocks_is_its_own(made) -> None:
+    """Where a server counts nothing, LiteLLM fetches a tokenizer for some models, and blocks its loop with that."""
+    threads: list[int] = []
+    released = threading.Event()
+
+    class Blocking(Library):
+        async def acompletion(self, **given: Any) -> Any:
+            threads.append(threading.get_ident())
+            assert released.wait(60)  # blocks its loop, as a fetch does
+            return await super().acompletion(**given)
+
+    counted = {"prompt_tokens": 0, "completion_tokens": 0}
+    library = Blocking([Part(content="hi", finish="stop"), Part(usage=counted)])
+    it = made(library)
+    talking = asyncio.ensure_future(talk(it, "hello"))
+    await until(lambda: threads)
+    released.set()  # this loop goes on meanwhile: else nobody would come to say so
+    _, replies = await asyncio.wait_for(talking, 60)
+    assert threading.get_ident() not in threads
+    assert replies[-1].text == "hi" and replies[-1].usage is None and replies[-1].cost is None
+    assert getattr(library, "disable_hf_tokenizer_download") is True  # noqa: B009
+    assert getattr(library, "disable_token_counter") is True  # noqa: B009
+    await it.close()
+    assert library.closed

@@ -6,10 +6,11 @@ import asyncio
 import importlib
 import logging
 import os
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from tui_eval.agents import prices
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
@@ -19,8 +20,35 @@ from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
 from tui_eval.extras import adding
 from tui_eval.guard import figures
+from tui_eval.guard.fair_share import Share
 from tui_eval.guard.once import Once
 from tui_eval.model import Entry, Reply, Usage
+
+T = TypeVar("T")
+
+
+class _LoopOfItsOwn:
+    """An event loop in a thread: what blocks it keeps only LiteLLM's own requests waiting."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="litellm", daemon=True).start()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that runs there; cancelled with the one who waits for it."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """The result of a function that runs there."""
+
+        async def called() -> T:
+            return work()
+
+        return await self.run(called())
+
+    def end(self) -> None:
+        """Run nothing more."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
 
 class LiteLLMAgent(Agent):
@@ -43,6 +71,7 @@ class LiteLLMAgent(Agent):
             self.parameters["extra_headers"] = headers
         self.parameters.setdefault("num_retries", spec.retries or 0)
         self._library: Once[Any] = Once()
+        self.loop = _LoopOfItsOwn()
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:
         """Import LiteLLM, which takes seconds that are not the model's."""
@@ -65,7 +94,8 @@ class LiteLLMAgent(Agent):
         library = await self._library.taken()
         if library is not None:
             with suppress(Exception):  # it is of no consequence to a run that is over
-                await library.close_litellm_async_clients()
+                await self.loop.run(library.close_litellm_async_clients())
+        self.loop.end()
 
 
 def _imported() -> Any:
@@ -78,6 +108,10 @@ def _imported() -> Any:
             f"LiteLLM cannot be imported ({one_line(str(error))}): {adding('litellm')}"
         ) from None
     library.suppress_debug_info = True  # it prints advice otherwise
+    # Where a server gives no counts it counts itself, with a tokenizer that it fetches from a foreign host for
+    # some models, in the loop: counts that nobody reported are unknown here.
+    library.disable_hf_tokenizer_download = True
+    library.disable_token_counter = True
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return library
 
@@ -113,7 +147,7 @@ class LiteLLMSession(Session):
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
         given = dict(agent.parameters)
-        if request.schema is not None and _knows_schemas(library, self.model):
+        if request.schema is not None and await agent.loop.call(lambda: _knows_schemas(library, self.model)):
             given["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": request.schema},
@@ -123,14 +157,17 @@ class LiteLLMSession(Session):
         completion = Completion(request.turn)
         who = f"LiteLLM: {self.model}"
         try:
-            answer = await library.acompletion(model=self.model, messages=self.messages, **given)
-            if agent.stream:
-                async for chunk in answer:
-                    for event in completion.add(chunk.model_dump_json(exclude_none=True), who):
-                        yield event
-            else:
-                for event in completion.add(answer.model_dump_json(exclude_none=True), who):
+            answer = await agent.loop.run(
+                library.acompletion(model=self.model, messages=self.messages, **given)
+            )
+            parts = aiter(answer) if agent.stream else None
+            share = Share()
+            while (text := await agent.loop.run(_next(answer, parts))) is not None:
+                for event in completion.add(text, who):
                     yield event
+                if parts is None:
+                    break
+                await share.turn()
         except AgentError:
             raise
         except Exception as error:  # every provider brings errors of its own
@@ -140,13 +177,15 @@ class LiteLLMSession(Session):
                 status=status if isinstance(status, int) else None,
                 answer=completion.text,
             ) from None
+        if completion.usage == Usage(0, 0) or completion.usage == Usage(0, 0, 0):
+            completion.usage = None  # it says 0 where nobody counted
         for call in completion.calls:
             yield ToolCall(call.id, call.name, call.arguments)
         reply = Reply(
             turn=request.turn,
             text=completion.text,
             usage=completion.usage,
-            cost=_cost(library, self.model, completion.usage, agent.services),
+            cost=await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent.services)),
             latency_ms=round((time.monotonic() - began) * 1000, 1),
             finish_reason=completion.finish_reason,
             model=completion.model or self.model,
@@ -159,6 +198,12 @@ class LiteLLMSession(Session):
         if completion.usage is not None:
             yield UsageReport(completion.usage, reply.cost)
         yield Finished(reply)
+
+
+async def _next(answer: Any, parts: AsyncIterator[Any] | None) -> str | None:
+    """The next part of an answer, or all of it, as JSON; None at its end."""
+    part = answer if parts is None else await anext(parts, None)
+    return None if part is None else part.model_dump_json(exclude_none=True)
 
 
 def _knows_schemas(library: Any, model: str) -> bool:
