@@ -11,12 +11,14 @@ import pytest
 
 from tests.tui.app_host import running_app, screen_text, until
 from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.store.runs import Store
 from tui_eval.tui.background import stands
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step import Message, StepScreen
+from tui_eval.tui.state.entries import suite_entries
 
 SUITE = """\
 agent: helper
@@ -45,8 +47,7 @@ async def app_on(
                 yield app, pilot
             finally:
                 # A run that waits for the person would keep its engine for ever.
-                run = app.state.run
-                if run is not None and run.active:
+                for run in app.state.active:
                     with suppress(EngineError):  # it has just ended
                         await client.cancel(run.info.id)
     finally:
@@ -97,8 +98,33 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         await pilot.press("escape")
         assert isinstance(app.screen, AskScreen)
         await pilot.press("y")
-        await until(lambda: not app.state.run.active, pilot)
-        assert next(iter(app.state.run.attempts.values())).message == "stopped by hand before turn 1"
+        await until(lambda: not app.state.active, pilot)
+        await until(
+            lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot
+        )  # nothing was sent in the second
+        assert app.state.run.info.id == next(Store(tmp_path).run_folders()).name
+
+
+async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_path: Path) -> None:
+    suite = SUITE + "  - {name: other, input: hello, expected: {should_contain: [hello]}}\n"
+    async with app_on(tmp_path, suite) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and not app.state.active, pilot)
+        front = app.state.run
+        await until(lambda: app.state.by_id["suite.yaml::three"].history, pilot)
+        await pilot.press("U")
+        app.suites_screen.go_to(CasePointer("suite.yaml::three"))
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        assert app.state.run is front and len(app.state.active) == 1
+        await pilot.press("escape", "y")
+        await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
+        await until(lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot)
+        await until(lambda: app.state.group.runs == [front] and not app.state.aside.runs, pilot)
+        entries = {entry.name: entry.status for entry in suite_entries(app.state)}
+        assert entries == {"three": "failed", "other": "passed"}
+        await pilot.press("L")
+        await until(lambda: "other" in screen_text(app) and "three" in screen_text(app), pilot)
 
 
 async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Path) -> None:
@@ -183,7 +209,7 @@ async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_p
         await going
         step._renew()
         await pilot.press("X", "y")
-        await until(lambda: not app.state.run.active, pilot)
+        await until(lambda: not app.state.active, pilot)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16)])

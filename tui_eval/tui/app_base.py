@@ -89,6 +89,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         self.symbols = Symbols(has_unicode() if unicode is None else unicode)
         self.config: Config | None = None
         self.followers: dict[str, Follower] = {}
+        self._going_aside: set[str] = set()
         self.log_lines: deque[tuple[float, str, str]] = deque(maxlen=LOG_LIMIT)
         self.crash: BaseException | None = None
         self.faults = Faults(self.fault, self.log_line)

@@ -14,6 +14,7 @@ from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state.case_tree import Entry
 
 if TYPE_CHECKING:
@@ -32,12 +33,9 @@ class DebuggingActions(EditingActions, Following):
             self.say("put the cursor on a case of the suites first")
             return None
         entry = Entry(pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or "")
-        request = self.desk.request([entry], self.desk.choice_for_one())
-        request.attempts = 1
-        if pointer.agent and self.config is not None and pointer.agent in self.config.agents:
-            request.agents = [pointer.agent]
-        if pointer.model:
-            request.models = [pointer.model]
+        cell = self.desk.cell(pointer)
+        request = self.desk.request([entry], RunChoice() if cell else self.desk.choice_for_one())
+        request.attempts, request.cells = 1, [cell] if cell else None
         request.linked_to = self.desk.belongs(request, [entry])
         return request, entry
 
@@ -59,7 +57,7 @@ class DebuggingActions(EditingActions, Following):
         from tui_eval.tui.screens.step import StepScreen
 
         started = await self.engine.run(request)
-        self.follow(started.folder)
+        self.follow(started.folder, aside=True)
         if isinstance(self.screen, StepScreen) and self.screen.ended:
             self.pop_screen()
         self.push_screen(StepScreen(started.run_id, pointer, name))
@@ -113,8 +111,9 @@ class DebuggingActions(EditingActions, Following):
         here = run is not None and run.find(pointer.case_id, pointer.agent, pointer.model) is not None
         if run_id is None and here and run is not None:
             run_id = run.info.id
-        if run_id is None and item is not None and item.last is not None:
-            run_id = item.last.run_id
+        last = item.last_of(pointer.agent, pointer.model) if item is not None else None
+        if run_id is None and last is not None:
+            run_id = last.run_id
         folder = self.run_folder(run_id) if run_id else None
         where = Where(pointer, folder, None, item.case if item is not None else None, None)
         run_in_thread(self, partial(load, where), take, name="attempt", opens=True)

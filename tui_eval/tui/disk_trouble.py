@@ -19,17 +19,17 @@ class DiskTrouble(Following):
     _looking = False
     _asking: asyncio.Task[None] | None = None
 
-    def follow(self, folder: Path) -> None:
+    def follow(self, folder: Path, *, aside: bool = False) -> None:
         """Follow a run, and whether it can be written."""
-        super().follow(folder)
+        super().follow(folder, aside=aside)
         if not self._looking:
             self._looking = True
             self.set_interval(SECONDS, self._look_at_disk)
 
     def _look_at_disk(self) -> None:
-        group = self.state.group
-        if group is not None and group.active and (self._asking is None or self._asking.done()):
-            self._asking = asyncio.create_task(self._ask_about_disks(group.active))
+        active = self.state.active
+        if active and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.create_task(self._ask_about_disks(active))
 
     async def _ask_about_disks(self, runs: list[RunView]) -> None:
         for run in runs:

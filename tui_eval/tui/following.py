@@ -27,11 +27,20 @@ WANTS_PERSON = "sign in to "
 """How a note begins that waits for somebody (agents.nao_browser)."""
 
 
+def came_to_nothing(run: RunView) -> bool:
+    """Whether a run is a step that has ended without a result."""
+    judged = run.counts.passed + run.counts.failed + run.counts.errors
+    return bool(run.info.options.get("step")) and not run.active and not judged
+
+
 class Following(SuitesReading):
     """Follows the run in front, and those of its group that still go on."""
 
-    def follow(self, folder: Path) -> None:
-        """Follow this run from now on; its first news make it `state.run`."""
+    def follow(self, folder: Path, *, aside: bool = False) -> None:
+        """Follow this run from now on; its first news make it `state.run`, but not where it goes on `aside`
+        (one case run again, or stepped through): then the run in front stays there."""
+        if aside:
+            self._going_aside.add(folder.name)
         old = self.followers.pop(folder.name, None)
         if old is not None:
             old.stop()
@@ -49,15 +58,18 @@ class Following(SuitesReading):
         state = self.state
         opened, first = False, news.view is not None
         if news.view is not None:
-            self._to_front(news.view)
+            if not self._stays_aside(news.view):
+                self._to_front(news.view)
             opened = True
-        run = state.group.find_run(news.run_id) if state.group is not None else None
-        if run is None or state.group is None:
+        run = state.find_run(news.run_id)
+        if run is None:
             return
         before = run.active
         if news.cases:
             run.apply_cases(news.cases)
-            state.group.renew()
+            for group in (state.group, state.aside):
+                if group is not None:
+                    group.renew()
             opened = True
         changed: list[AttemptRow] = list(news.attempts.values())
         run.apply_attempts(changed)
@@ -68,18 +80,40 @@ class Following(SuitesReading):
         if not run.active:
             changed += run.stand_still()
         in_front = run is state.run
-        if not run.active and in_front and state.group.active:
-            state.run = state.group.active[-1]
+        others = state.group.active if state.group is not None and not run.active and in_front else []
+        others = [other for other in others if not other.info.options.get("step")]
+        if others:
+            state.run = others[-1]
             opened = True
         if opened or changed:
             self.tell(RunChanged(changed, opened, "" if in_front else run.info.id))
-        if said and in_front:
-            self.tell(LiveText(said))
+        if said:
+            self.tell(LiveText(said, "" if in_front else run.info.id))
         for row in news.live:
             if row.kind == "note" and row.text.startswith(WANTS_PERSON):
                 self._call_person(row.text)
         if not run.active and (before or first):
             self._run_ended(run, rang=before)
+
+    def _stays_aside(self, view: RunView) -> bool:
+        """Whether a run leaves the one in front where it is; then it is put where it belongs. A part of that
+        one is shown within it."""
+        state = self.state
+        aside = view.info.id in self._going_aside
+        self._going_aside.discard(view.info.id)
+        group, front = state.group, state.run
+        if group is None or front is None or group.find_run(view.info.id) is not None:
+            return False
+        stepped = bool(view.info.options.get("step"))
+        if group.find_run(view.info.linked_to) is not None:
+            if not stepped and not front.active:
+                return False
+            group.add(view)
+            return True
+        if not aside or (front.info.options.get("step") and not stepped):
+            return False
+        state.aside.add(view)
+        return True
 
     def _call_person(self, text: str) -> None:
         """The agent waits for the person, who may not be looking at its case."""
@@ -104,6 +138,8 @@ class Following(SuitesReading):
         state.run = view
         for name, follower in list(self.followers.items()):
             other = group.find_run(name)
+            if other is None and state.aside.find_run(name) is not None:
+                continue
             if other is None or (other is not view and not other.active):
                 follower.stop()
                 del self.followers[name]
@@ -201,9 +237,26 @@ class Following(SuitesReading):
 
         def take(latest: dict[str, Any]) -> None:
             self.state.set_history(latest)
+            self._put_away()
             self.tell(SuitesChanged(wanted))
 
         run_in_thread(self, read, take, name="history", queue="history")
+
+    def _put_away(self) -> None:
+        """What ended beside the run in front is part of the past now; a step that came to nothing is nothing."""
+        state, group = self.state, self.state.group
+        for run in [run for run in state.aside.runs if not run.active]:
+            state.aside.drop(run.info.id)
+            self.followers.pop(run.info.id, None)
+        for run in [run for run in group.runs if came_to_nothing(run)] if group is not None else ():
+            assert group is not None
+            group.drop(run.info.id)
+            self.followers.pop(run.info.id, None)
+            if run is state.run:
+                state.run = group.runs[-1] if group.runs else None
+            if not group.runs:
+                state.group = None
+            self.tell(RunChanged([], True))
 
     def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
         """The attempts of a case in a run of those in front; empty where it is of another."""
@@ -215,10 +268,10 @@ class Following(SuitesReading):
 
     def _run_of(self, run_id: str | None) -> RunView | None:
         """The run in front, or one it is linked to."""
-        front, group = self.state.run, self.state.group
+        front = self.state.run
         if front is not None and run_id in (None, front.info.id):
             return front
-        return group.find_run(run_id) if group is not None else None
+        return self.state.find_run(run_id)
 
     def run_folder(self, run_id: str) -> Path:
         """Where a run of this project (or the one opened) is stored."""
@@ -230,5 +283,4 @@ class Following(SuitesReading):
     @property
     def running(self) -> bool:
         """Whether a run goes on."""
-        group = self.state.group
-        return self.desk.starting or (group is not None and bool(group.active))
+        return self.desk.starting or bool(self.state.active)

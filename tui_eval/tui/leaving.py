@@ -61,7 +61,7 @@ class Leaving(Following):
 
     async def _stop_and_quit(self) -> None:
         try:
-            for run in self.state.group.active if self.state.group is not None else ():
+            for run in self.state.active:
                 if run.info.id not in self.out_of_reach:
                     await asyncio.wait_for(self.engine_of(run).cancel(run.info.id), 5)
         finally:

@@ -16,7 +16,7 @@ from tui_eval.store.schema import AttemptRow
 class RunChanged(Message, bubble=False):
     """Attempts of `app.state.run` changed; `opened` says that it is another run altogether (or its
     facts, such as paused, changed), so that everything shown of it is out of date. `run_id`: another run
-    of `app.state.group` that the attempts are of; empty: the run in front."""
+    of `app.state` that the attempts are of; empty: the run in front."""
 
     def __init__(self, changed: list[AttemptRow], opened: bool = False, run_id: str = "") -> None:
         super().__init__()
@@ -26,11 +26,13 @@ class RunChanged(Message, bubble=False):
 
 
 class LiveText(Message, bubble=False):
-    """More text arrived for these attempts (ids of rows of `attempts`)."""
+    """More text arrived for these attempts (ids of rows of `attempts`) of the run in front, or of the one
+    called `run_id`."""
 
-    def __init__(self, attempts: set[int]) -> None:
+    def __init__(self, attempts: set[int], run_id: str = "") -> None:
         super().__init__()
         self.attempts = attempts
+        self.run_id = run_id
 
 
 class SuitesChanged(Message, bubble=False):

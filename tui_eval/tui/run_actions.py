@@ -45,7 +45,7 @@ class RunActions(Following):
             return
         run = self.state.run
         linked = run.info.id if isinstance(place, RunScreen) and run is not None else None
-        self.desk.start(entries, linked_to=linked)
+        self.desk.start(entries, linked_to=linked, in_their_columns=True)
 
     def action_once_more(self) -> None:
         """One more attempt."""

@@ -7,6 +7,8 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
 from tui_eval.tui.agent_asking import AgentAsking
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.run_dialog import RunChoice
@@ -95,8 +97,20 @@ class RunDesk:
         agents: dict[tuple[str, str | None], list[Who]] = {}
         planned: list[Planned] = []
         new: dict[tuple[str, str | None], int] = {}
+        asked: dict[str, list[Who]] = {}
+        for cell in request.cells or ():
+            who = self._who(cell.agent or None, cell.model)
+            if who not in asked.setdefault(cell.case_id, []):
+                asked[cell.case_id].append(who)
         for entry in entries:
             item = items.get(entry.case_id)
+            if entry.case_id in asked:  # with several lines of one case, in all its columns at the first
+                whom = asked.pop(entry.case_id)
+                attempts = request.attempts or (entry.case.attempts if entry.case else 1)
+                planned.append(Planned(item.history if item is not None else (), attempts, whom))
+                continue
+            if request.cells:
+                continue
             kind = (entry.suite, item.agent if item is not None else entry.agent)
             if kind not in agents:
                 names = request.agents or [self._agent_of(entry)]
@@ -120,7 +134,7 @@ class RunDesk:
         spec = config.agents.get(agent) if config is not None and agent is not None else None
         if spec is None:
             return Who(agent, model)
-        return Who(agent, model, spec.type in FREE, spec.concurrency or 0)
+        return Who(agent, model or spec.model, spec.type in FREE, spec.concurrency or 0)
 
     def request(self, entries: Iterable[Entry], choice: RunChoice) -> RunRequest:
         """The request for these cases.
@@ -146,10 +160,20 @@ class RunDesk:
 
     # -- doing it
 
-    def start(self, entries: Sequence[Entry], *, linked_to: str | None = None, show: bool = True) -> None:
-        """Run these cases with the last choice; asks once where that will cost much."""
+    def start(
+        self,
+        entries: Sequence[Entry],
+        *,
+        linked_to: str | None = None,
+        show: bool = True,
+        in_their_columns: bool = False,
+    ) -> None:
+        """Run these cases with the last choice, or those who were asked before (`in_their_columns`: they in any
+        case); asks once where that will cost much."""
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
         choice.filter = ""
+        if in_their_columns:
+            choice.agents = choice.models = ""
         if not entries:
             self._app.say("no case to run here")
             return
@@ -158,10 +182,10 @@ class RunDesk:
         request.linked_to = linked_to or self.belongs(request, entries)
 
         def send() -> None:
-            if request.agents:
-                self.send(request, show)
+            if request.agents or request.cells:
+                self.send(request, show, aside=len(entries) == 1)
             else:
-                self._agents.then(entries, lambda: self.send(request, show))
+                self._agents.then(entries, lambda: self.send(request, show, aside=len(entries) == 1))
 
         cost = self.expected(entries, request).cost
         if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
@@ -193,7 +217,11 @@ class RunDesk:
             app.say("no such case here")
             return
         entry = Entry(pointer.case_id, pointer.case_id, item.name if item else "", suite, "")
-        request = self.request([entry], RunChoice(agents=self.choice.agents, models=self.choice.models))
+        if row is not None:  # beside those there are: in their column, whatever was chosen last
+            pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
+        cell = self.cell(pointer)
+        request = self.request([entry], RunChoice() if cell else self.choice_for_one())
+        request.cells = [cell] if cell else None
         request.attempts = 1
         if group is not None and key is not None and row is not None and front is not None:
             placed = group.attempts(key)
@@ -202,14 +230,21 @@ class RunDesk:
                 return
             request.linked_to = front.info.id
             request.first_attempt = 1 + max((one.row.attempt for one in placed), default=0)
-            self._columns(
-                request, [Entry(key, row.case_id, row.name, row.suite, "", agent=row.agent, case_ref=row.id)]
-            )
         elif pointer.run_id:
             request.linked_to = pointer.run_id
-            last = item.last if item else None
+            last = item.last_of(pointer.agent, pointer.model) if item else None
             request.first_attempt = 1 + (last.attempts if last else 0)
-        self.send(request, show=False)
+        self.send(request, show=False, aside=True)
+
+    def cell(self, pointer: CasePointer) -> Cell | None:
+        """The column that a pointer means; None where it names no agent."""
+        if not pointer.agent:
+            return None
+        item, run = self._app.state.by_id.get(pointer.case_id), self._app.state.find_run(pointer.run_id)
+        column = Column(pointer.agent, pointer.model or "")
+        past = [one for one in item.history if case_state.column_of(one) == column] if item else []
+        named = run is not None and bool(run.info.options.get("agents") or run.info.options.get("models"))
+        return Cell(pointer.case_id, pointer.agent, pointer.model, not named and case_state.is_own(past))
 
     def choice_for_one(self) -> RunChoice:
         """The last choice of agents and models, for a single attempt."""
@@ -226,9 +261,14 @@ class RunDesk:
             not chosen or chosen == [str(name) for name in options.get(name) or []]
             for name, chosen in (("agents", request.agents), ("models", request.models))
         )
-        if not same or any(group.key(entry.case_id) is None for entry in entries):
+        of_the_run = all(entry.key in group.cases for entry in entries)
+        if not same and not (of_the_run and len(entries) == 1):
             return None
-        return front.info.id
+        if request.cells is not None and not of_the_run:
+            wanted = [(cell.case_id, cell.agent, cell.model) for cell in request.cells]
+        else:
+            wanted = [(entry.case_id, None, None) for entry in entries]
+        return None if any(group.key(*column) is None for column in wanted) else front.info.id
 
     def _columns(self, request: RunRequest, entries: Sequence[Entry]) -> None:
         """Where no one else was chosen, cases are asked of those who were asked before, each in its own
@@ -244,16 +284,17 @@ class RunDesk:
                 entry.case_ref is not None and entry.key != entry.case_id and entry.agent
             ):  # of the run in front
                 cells.append(Cell(entry.case_id, entry.agent, entry.model or None, not named))
-        if cells:
+        if any(cell.agent for cell in cells):
             request.cells = cells
             if run is not None and run.info.id in self._typed:
                 request.agents = [str(name) for name in options.get("agents") or []]
 
-    def send(self, request: RunRequest, show: bool, said: str | None = None) -> None:
-        """Ask the engine, then follow the run; `said` is told instead of how many attempts that is."""
-        self.soon(self._send(request, show, said), opens=show)
+    def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
+        """Ask the engine, then follow the run; `said` is told instead of how many attempts that is. `aside`: it
+        is one case, and leaves the run in front where it is."""
+        self.soon(self._send(request, show, said, aside), opens=show)
 
-    async def _send(self, request: RunRequest, show: bool, said: str | None) -> None:
+    async def _send(self, request: RunRequest, show: bool, said: str | None, aside: bool) -> None:
         app = self._app
         self.starting = True
         try:
@@ -266,7 +307,7 @@ class RunDesk:
             app.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
         if request.agents:
             self._typed.add(started.run_id)
-        app.follow(started.folder)
+        app.follow(started.folder, aside=aside)
         if show:
             app.action_show_run()
         elif said is None:
@@ -276,8 +317,7 @@ class RunDesk:
 
     def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
         """Cancel attempts, or the whole run (in front, or of this id)."""
-        group = self._app.state.group
-        run = group.find_run(run_id) if group is not None and run_id else self._app.state.run
+        run = self._app.state.find_run(run_id) if run_id else self._app.state.run
         if run is not None and self._reachable(run):
             self.soon(self._app.engine_of(run).cancel(run.info.id, refs))
 

@@ -52,7 +52,8 @@ class CaseReading(CasePart, inherit_bindings=False):
         item = app.state.by_id.get(pointer.case_id)
         case = item.case if item is not None else None
         name = full_name(case.name, variant_of(case, pointer.agent)) if case is not None else ""
-        return foreseen(pointer, app.attempts_of(pointer), item.last if item is not None else None, name)
+        last = item.last_of(pointer.agent, pointer.model) if item is not None else None
+        return foreseen(pointer, app.attempts_of(pointer), last, name)
 
     def _where(self) -> Where:
         state = self.eval_app.state
@@ -150,8 +151,8 @@ class CaseReading(CasePart, inherit_bindings=False):
             self._show_live()
 
     def _show_live(self) -> None:
-        run, row = self.eval_app.state.run, self.content.row
-        if self._active == 0 and run is not None and row is not None and run.info.id == self.run_id:
+        run, row = self.eval_app.state.find_run(self.run_id), self.content.row
+        if self._active == 0 and run is not None and row is not None:
             tab = self._tabs[0]
             if isinstance(tab, TranscriptTab) and tab.size.width:
                 tab.show_live(run.live.get(row.id))
@@ -160,8 +161,8 @@ class CaseReading(CasePart, inherit_bindings=False):
     def _run_changed(self, event: RunChanged) -> None:
         state = self.eval_app.state
         run = state.run
-        if event.run_id and state.group is not None:
-            run = state.group.find_run(event.run_id)
+        if event.run_id:
+            run = state.find_run(event.run_id)
         if run is None:
             return
         ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)

@@ -199,6 +199,8 @@ class RunScreen(RunStreams, inherit_bindings=False):
         if run is None or group is None or run.info.id != self._shown_run:
             self._load()
             return
+        if event.run_id and group.find_run(event.run_id) is None:
+            return  # it goes on beside this one
         changed_run = group.find_run(event.run_id) if event.run_id else run
         if changed_run is not None:
             keys = (group.key_in(changed_run, row.case_ref) for row in event.changed)
@@ -229,7 +231,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     @on(LiveText)
     def _live_text(self, event: LiveText) -> None:
-        if self.streams.display:
+        if self.streams.display and not event.run_id:
             self.streams.flush(event.attempts)
 
     def _flush(self, final: bool = False) -> None:

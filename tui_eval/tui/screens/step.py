@@ -18,6 +18,7 @@ from textual.widgets import TextArea
 from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import StoreError
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.keys import KEYS, Key, bindings
@@ -103,6 +104,7 @@ class StepScreen(Place, inherit_bindings=False):
         self._decided = 0
         self._reading = False
         self._attempt: Attempt | None = None
+        self._followed: RunView | None = None
 
     def compose(self) -> ComposeResult:
         """What was said, what would be sent, keys."""
@@ -140,8 +142,9 @@ class StepScreen(Place, inherit_bindings=False):
         self._renew()
 
     def _run(self) -> RunView | None:
-        group = self.eval_app.state.group
-        return group.find_run(self.run_id) if group is not None else None
+        # Once it has ended, it is no longer among those that are followed.
+        self._followed = self.eval_app.state.find_run(self.run_id) or self._followed
+        return self._followed
 
     def _row(self) -> AttemptRow | None:
         run = self._run()
@@ -233,7 +236,12 @@ class StepScreen(Place, inherit_bindings=False):
         self._reading = True
 
         def read() -> Attempt | None:
-            reader = RunReader(run.folder)
+            try:
+                reader = RunReader(run.folder)
+            except StoreError:  # nothing was sent: there is nothing to remember
+                return Attempt(
+                    self.pointer.case_id, row.attempt, row.outcome or "cancelled", message=row.message
+                )
             try:
                 return reader.attempt(row.id)
             finally:

@@ -108,12 +108,12 @@ class SuitesScreen(ListPlace):
         return [*files, *state.suites] if files else state.suites
 
     def pointer_of(self, entry: Entry) -> CasePointer:
-        """The case in the run that made its outcome."""
+        """The case in the run that made its outcome, in the column that stands for it."""
         state = self.eval_app.state
         if entry.run_id:
             return CasePointer(entry.case_id, entry.agent or None, entry.model or None, entry.run_id)
         item = state.by_id.get(entry.case_id)
-        last = item.last if item else None
+        last = item.last_of(entry.agent, entry.model) if item else None
         if last is None:
             return CasePointer(entry.case_id, entry.agent or None, entry.model or None)
         return CasePointer(entry.case_id, last.agent, last.model, last.run_id)
@@ -132,11 +132,11 @@ class SuitesScreen(ListPlace):
     def _run_changed(self, event: RunChanged) -> None:
         state = self.eval_app.state
         group = state.group
-        if event.opened or group is None:
+        if event.opened or (group is None and not event.run_id):
             self._dirty.clear()
             self.remake()
             return
-        run = group.find_run(event.run_id) if event.run_id else state.run
+        run = state.find_run(event.run_id) if event.run_id else state.run
         if run is not None:
             self._dirty.update(
                 run.cases[row.case_ref].case_id for row in event.changed if row.case_ref in run.cases
@@ -158,7 +158,8 @@ class SuitesScreen(ListPlace):
     def _tick(self) -> None:
         """Once a second while cases run: their clocks."""
         group = self.eval_app.state.group
-        if self.is_current and group is not None and group.active and self.case_list.display:
+        active = (group is not None and group.active) or self.eval_app.state.aside.active
+        if self.is_current and active and self.case_list.display:
             self.case_list.tick()
 
     def on_screen_resume(self) -> None:

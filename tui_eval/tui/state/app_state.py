@@ -99,8 +99,15 @@ class AppState:
             tuple((run.info.id, run.info.state, run.version, len(run.cases)) for run in runs),
         )
 
+    @property
+    def active(self) -> list[RunView]:
+        """Runs that an engine is at work on, in front or beside it."""
+        return [*(self.group.active if self.group is not None else ()), *self.aside.active]
+
     def find_run(self, run_id: str | None) -> RunView | None:
         """A run in front or beside it by its id."""
+        if self.run is not None and self.run.info.id == run_id:
+            return self.run
         found = self.group.find_run(run_id) if self.group is not None else None
         return found or self.aside.find_run(run_id)
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from tui_eval.model import Case
 from tui_eval.store.notes import HumanNote
+
+
+class EntryColumn(NamedTuple):
+    """How a case stands in one of its columns, where a line stands for several or for one that was named
+    (`--agent`, `-m`); `own`: it is the suite's own."""
+
+    agent: str
+    model: str
+    status: str
+    flaky: bool
+    own: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +58,8 @@ class Entry:
     """What a person said of the case's newest answer that was noted on."""
     variant: str = ""
     """What tells it from others of its suite with the same name: prompt, provider, agent."""
+    columns: tuple[EntryColumn, ...] = ()
+    """The columns that the line stands for, the one it shows first; empty where it has only the suite's own."""
 
 
 @dataclass(slots=True)

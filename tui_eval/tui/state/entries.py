@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 from tui_eval.case_names import told_apart, variant_of
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
+from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import AppState, CaseItem
-from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.case_entry import Entry, EntryColumn
 from tui_eval.tui.state.filtering import Subject, tags_of
 from tui_eval.tui.state.run_group import RunGroup
 
@@ -33,10 +37,41 @@ def suite_entries(state: AppState) -> list[Entry]:
 
 
 def suite_entry(item: CaseItem, state: AppState) -> Entry:
-    """The entry of one case; the runs in front count while they are at work, newer than what is known of
-    the past, or the ones the newest result is from."""
-    group = state.group
-    entry = Entry(
+    """The entry of one case: how it stands in each of its columns, the worst shown. Runs in front and beside it
+    count while they are at work, newer than what is known of the past, or the ones the newest result is from."""
+    past = case_state.by_column(item.history)
+    found: dict[Column, Entry] = {}
+    for column, results in past.items():
+        found[column] = _of_past(_blank(item, state), results)
+    newest = max((results[0].finished_at for results in past.values()), default=0.0)
+    for group in (state.group, state.aside):
+        for key in group.keys(item.case_id) if group is not None else ():
+            assert group is not None
+            run, row = group.newest(key)
+            column = Column(row.agent, row.model or "")
+            results = past.get(column)
+            last = results[0] if results else None
+            if last is not None and group.status(key) == "skipped":
+                continue  # by hand, no result: what there was still counts
+            if last is None and not run.active and newest > run.info.started_at and item.history:
+                continue  # of a column that is no more, or of a run that came to nothing
+            if (
+                last is None
+                or run.active
+                or group.find_run(last.run_id) is not None
+                or last.finished_at < run.info.started_at
+            ):
+                _from_group(found.setdefault(column, _blank(item, state)), group, key)
+    entry = _shown(found, past) if found else _blank(item, state)
+    if item.case is not None:
+        own = variant_of(item.case, entry.agent)
+        entry.variant = f"{own} {entry.variant}".strip() if own else entry.variant
+    return entry
+
+
+def _blank(item: CaseItem, state: AppState) -> Entry:
+    """The entry of a case of which nothing is known yet."""
+    return Entry(
         item.case_id,
         item.case_id,
         item.name,
@@ -47,37 +82,53 @@ def suite_entry(item: CaseItem, state: AppState) -> Entry:
         case=item.case,
         note=state.notes.get(item.case_id),
     )
-    last = item.last
-    if last is not None:
-        entry.status = last.outcome
-        entry.flaky = 0 < last.passed < last.attempts
-        entry.ratio = (last.passed, last.attempts)
-        entry.trend = tuple(
-            old.passed / old.attempts if old.attempts else 0.0
-            for old in reversed(item.history)
-            if old.outcome != "cancelled"
-        )
-        entry.finished_at = last.finished_at
-        entry.duration_ms = last.duration_ms
-        entry.tokens = last.tokens
-        entry.cost = last.cost
-        entry.message = last.message
-        entry.agent = last.agent or entry.agent
-    entry.variant = variant_of(item.case, entry.agent) if item.case is not None else ""
-    key = group.key(item.case_id) if group is not None else None
-    if group is not None and key is not None:
-        run, _ = group.newest(key)
-        by_hand = (
-            last is not None and group.status(key) == "skipped"
-        )  # no result: what there was still counts
-        if not by_hand and (
-            last is None
-            or run.active
-            or group.find_run(last.run_id) is not None
-            or last.finished_at < run.info.started_at
-        ):
-            _from_group(entry, group, key)
+
+
+def _of_past(entry: Entry, results: Sequence[CaseHistory]) -> Entry:
+    """What the results of a column, newest first, say of it."""
+    last = results[0]
+    entry.status = last.outcome
+    entry.flaky = case_state.flaky(last)
+    entry.ratio = (last.passed, last.attempts)
+    entry.trend = tuple(
+        old.passed / old.attempts if old.attempts else 0.0
+        for old in reversed(results)
+        if old.outcome != "cancelled"
+    )
+    entry.finished_at = last.finished_at
+    entry.duration_ms = last.duration_ms
+    entry.tokens = last.tokens
+    entry.cost = last.cost
+    entry.message = last.message
+    entry.agent = last.agent or entry.agent
     return entry
+
+
+def _shown(found: dict[Column, Entry], past: case_state.Results) -> Entry:
+    """The entry of the column that stands for the case; with several it says which, and how many stand badly."""
+    worst = case_state.worst({column: entry.status for column, entry in found.items()})
+    assert worst is not None
+    shown = found[worst]
+    columns = [
+        EntryColumn(
+            column.agent,
+            column.model,
+            entry.status,
+            entry.flaky,
+            column in past and case_state.is_own(past[column]),
+        )
+        for column, entry in found.items()
+    ]
+    if len(columns) == 1 and (columns[0].own or worst not in past):
+        return shown
+    columns.sort(key=lambda one: (one.agent, one.model) != worst)
+    shown.columns = tuple(columns)
+    shown.agent, shown.model = worst.agent, worst.model
+    if len(columns) > 1:
+        bad = sum(_runs_again(one.status, one.flaky) for one in columns)
+        which = case_state.column_names(list(found))[worst]
+        shown.variant = f"{which}, {bad} of {len(columns)}" if bad else f"{len(columns)} columns"
+    return shown
 
 
 def run_entries(group: RunGroup, state: AppState) -> list[Entry]:
@@ -191,16 +242,21 @@ def meant(entry: Entry, pointer: CasePointer) -> bool:
 
 def failing(entry: Entry) -> bool:
     """What `]` and `[` stop at: failed, in error, or flaky."""
-    return entry.status in ("failed", "error") or entry.flaky
+    return entry.status in ("failed", "error") or entry.flaky or any(one.flaky for one in entry.columns)
 
 
 def not_passed(entries: Iterable[Entry]) -> list[Entry]:
-    """What `R` runs again."""
-    return [
-        entry
-        for entry in entries
-        if entry.flaky or (entry.status in ("failed", "error", "cancelled", "skipped") and entry.status)
-    ]
+    """What `R` runs again: each with only those of its columns that did not pass."""
+    found: list[Entry] = []
+    for entry in entries:
+        bad = tuple(one for one in entry.columns if _runs_again(one.status, one.flaky))
+        if bad or (not entry.columns and _runs_again(entry.status, entry.flaky)):
+            found.append(entry if len(bad) == len(entry.columns) else replace(entry, columns=bad))
+    return found
+
+
+def _runs_again(status: str, flaky: bool) -> bool:
+    return flaky or status in ("failed", "error", "cancelled", "skipped")
 
 
 def _told_apart(entries: list[Entry]) -> list[Entry]:

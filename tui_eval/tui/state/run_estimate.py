@@ -106,7 +106,9 @@ def _one(history: Sequence[CaseHistory], who: Who) -> tuple[float | None, float 
         for past in history
         if (who.agent is None or past.agent == who.agent) and (who.model is None or past.model == who.model)
     ]
-    costs = [past.cost / max(1, past.attempts) for past in own if past.cost]
+    if who.model is None:  # whichever the suite asks by itself, not one that was named once
+        own = [past for past in own if past.asked != "named"] or own
+    costs = [past.cost / max(1, past.own_attempts or past.attempts) for past in own if past.cost]
     times = [past.duration_ms / 1000 for past in own if past.duration_ms and past.outcome in _JUDGED]
     times = times or [past.duration_ms / 1000 for past in own if past.duration_ms]
     return costs[0] if costs else None, times[0] if times else None
