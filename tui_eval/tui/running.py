@@ -134,7 +134,7 @@ class RunDesk:
         spec = config.agents.get(agent) if config is not None and agent is not None else None
         if spec is None:
             return Who(agent, model)
-        return Who(agent, model or spec.model, spec.type in FREE, spec.concurrency or 0)
+        return Who(agent, model, spec.type in FREE, spec.concurrency or 0)
 
     def request(self, entries: Iterable[Entry], choice: RunChoice) -> RunRequest:
         """The request for these cases.
