@@ -56,7 +56,10 @@ def _attempts(
     reader: RunReader, run_id: str, case_id: str, agent: str | None, model: str | None, known: int
 ) -> Iterator[PastAttempt]:
     for case in reader.cases_of(case_id):
-        if (agent and case.agent != agent) or (model and case.model != model):
+        # Where the agent is known, its model is, too: one without a name is not any.
+        if agent and (case.agent != agent or (case.model or "") != (model or "")):
+            continue
+        if model and case.model != model:
             continue
         for row in reader.attempts(case.id):
             if row.state != "done" or row.outcome in ("cancelled", "skipped", None):

@@ -240,10 +240,14 @@ class RunDesk:
         """The column that a pointer means; None where it names no agent."""
         if not pointer.agent:
             return None
-        item, run = self._app.state.by_id.get(pointer.case_id), self._app.state.find_run(pointer.run_id)
+        state = self._app.state
+        item, group = state.by_id.get(pointer.case_id), state.group
         column = Column(pointer.agent, pointer.model or "")
         past = [one for one in item.history if case_state.column_of(one) == column] if item else []
-        named = run is not None and bool(run.info.options.get("agents") or run.info.options.get("models"))
+        one = state.find_run(pointer.run_id)
+        in_front = group is not None and (one is None or group.find_run(one.info.id) is not None)
+        runs = group.runs if group is not None and in_front else [one] if one is not None else []
+        named = any(case_state.arguments(pointer.case_id, column, run.info.options) for run in runs)
         return Cell(pointer.case_id, pointer.agent, pointer.model, not named and case_state.is_own(past))
 
     def choice_for_one(self) -> RunChoice:
@@ -276,18 +280,19 @@ class RunDesk:
         if request.agents or request.models:
             return
         run = self._app.state.run
-        options = run.info.options if run is not None else {}
-        named = bool(options.get("agents") or options.get("models"))
         cells: list[Cell] = []
         for entry in entries:
-            if (
-                entry.case_ref is not None and entry.key != entry.case_id and entry.agent
-            ):  # of the run in front
-                cells.append(Cell(entry.case_id, entry.agent, entry.model or None, not named))
+            if entry.key == entry.case_id:  # of the suites: all columns that it stands for
+                cells += [
+                    Cell(entry.case_id, one.agent, one.model or None, one.own) for one in entry.columns
+                ] or [Cell(entry.case_id, "", None, True)]
+            elif entry.case_ref is not None:  # of the run in front
+                pointer = CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id)
+                cells += filter(None, [self.cell(pointer)])
         if any(cell.agent for cell in cells):
             request.cells = cells
             if run is not None and run.info.id in self._typed:
-                request.agents = [str(name) for name in options.get("agents") or []]
+                request.agents = [str(name) for name in run.info.options.get("agents") or []]
 
     def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
         """Ask the engine, then follow the run; `said` is told instead of how many attempts that is. `aside`: it
