@@ -10,6 +10,7 @@ from tui_eval import vacuity
 from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.listing import load_paths
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted, say
+from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
@@ -36,6 +37,7 @@ def check(
     expected.try_all(cases, progress.at)
     progress.end()
     problems += unjudgeable(loaded, expected, config)
+    problems += not_ready(loaded, config, trusted)
     problems += _idle(loaded)
     if any(suite.format == "nao" and suite.cases for suite in loaded):
         from tui_eval.commands.leakage import leaks

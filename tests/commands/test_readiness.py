@@ -1,0 +1,86 @@
+"""`tui-eval check` says whether it will run: agents and their files, keys, judges, names, scripts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli
+
+
+def _suite(
+    providers: str, rest: str = "tests: [{vars: {x: 1}, assert: [{type: contains, value: s}]}]\n"
+) -> None:
+    Path("promptfooconfig.yaml").write_text(
+        f"prompts: ['say {{{{x}}}}']\nproviders: {providers}\n{rest}", "utf-8"
+    )
+
+
+def test_an_agents_file_that_is_not_there_is_an_error(cli: Cli, project: Path) -> None:
+    (project / "agent.script.yaml").unlink()
+    told = cli("check", "suite.yaml")
+    assert told.code == 4
+    assert "agent helper: there is no file agent.script.yaml (and for 2 more)" in told.out
+    _suite("['python:gone.py']")
+    told = cli("check", "promptfooconfig.yaml")
+    assert told.code == 4 and "there is no file gone.py" in told.out
+
+
+def test_a_provider_that_we_have_no_agent_for_is_said(cli: Cli, project: Path) -> None:
+    _suite("['bedrock:some.model']")
+    told = cli("check", "promptfooconfig.yaml")
+    assert "providers: there is no agent to ask; " in told.out and "bedrock:some.model" in told.out
+    (project / "suite.yaml").write_text(
+        "agent: nobody\ntest_cases: [{name: a, input: hi, expected: {should_contain: [x]}}]\n"
+    )
+    told = cli("check", "suite.yaml")
+    assert "agent: there is no agent to ask; " in told.out
+
+
+def test_a_missing_key_and_a_missing_judge_are_noted(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    rest = "tests: [{vars: {x: 1}, assert: [{type: llm-rubric, value: polite}]}]\n"
+    _suite("['openai:gpt-4.1']", rest)
+    told = cli("check", "promptfooconfig.yaml")
+    assert told.code == 0, told.out
+    assert "agent openai:gpt-4.1: there is no key of its provider; set OPENAI_API_KEY (note)" in told.out
+    assert "llm-rubric: needs a judge, and none is named" in told.out
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test-only")
+    told = cli("check", "promptfooconfig.yaml")
+    assert "no key" not in told.out and "needs a judge" not in told.out
+
+
+def test_names_that_stand_twice_are_noted(cli: Cli, project: Path) -> None:
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        "  - {name: a, input: hello, expected: {should_contain: [hi]}}\n"
+        "  - {name: a, input: hello, expected: {should_contain: [h]}}\n"
+    )
+    told = cli("check", "suite.yaml")
+    assert told.code == 0
+    assert "suite.yaml:4: name: 'a' is also the name of suite.yaml:3 (note)" in told.out
+
+
+def test_a_database_file_that_is_not_there_is_noted(cli: Cli, project: Path) -> None:
+    config = (project / "tui_eval.yaml").read_text()
+    (project / "tui_eval.yaml").write_text(
+        f"{config}databases:\n  main: {{type: duckdb, path: gone.duckdb}}\n"
+    )
+    told = cli("check", "suite.yaml")
+    assert told.code == 0 and "databases.main: there is no" in told.out and "gone.duckdb" in told.out
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_a_javascript_provider_that_cannot_be_loaded_is_an_error_with_trust_only(
+    cli: Cli, project: Path
+) -> None:
+    (project / "own.js").write_text("require('nothing-of-this-name')\n")
+    _suite("['file://own.js']")
+    assert cli("check", "promptfooconfig.yaml").code == 0
+    told = cli("check", "--trust", "promptfooconfig.yaml")
+    assert told.code == 4 and "own.js: cannot be loaded: " in told.out

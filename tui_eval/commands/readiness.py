@@ -1,0 +1,184 @@
+"""What `check` says of what a run needs beside its suites: agents and their files, keys, a judge, databases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tui_eval import config as configuration
+from tui_eval.agents import AgentError
+from tui_eval.config import AgentSpec, Config, ConfigError
+from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.request import RunRequest
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Case, Problem, Suite
+from tui_eval.vacuity import assertions_of
+
+_FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
+"""The option of an agent that names its file."""
+_JUDGED = frozenset(
+    ("llm-rubric", "agent-rubric", "search-rubric", "g-eval", "factuality", "model-graded-factuality",
+     "model-graded-closedqa", "answer-relevance", "context-faithfulness", "context-recall",
+     "context-relevance", "conversation-relevance", "select-best", "trajectory:goal-success", "gist")
+)  # fmt: skip
+_LOADING_SECONDS = 10.0
+
+
+def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Problem]:
+    """What is missing for the cases to run as they are. A file that a suite or `tui_eval.yaml` names and that
+    is not there is an error; what the command line or another machine may bring (an agent, a judge, a key) a
+    note, once for all cases that need it."""
+    cases = [case for suite in loaded for case in suite.cases]
+    settings = {suite.path: suite.settings for suite in loaded}
+    try:
+        jobs = plan(cases, config, RunRequest(paths=[]), dict, settings) if cases else []
+    except ConfigError as error:
+        return [Problem(config.file.name if config.file else "", 0, "", str(error))]
+    found = [*_agents(jobs, config, trust), *_judges(jobs, config), *_names(loaded)]
+    if not any(one.type == "sql" for case in cases for one in case.assertions):
+        found += _databases(config)  # else it is said of the queries
+    return [*found, *(_scripts(loaded, config) if trust.granted else ())]
+
+
+def _agents(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Problem]:
+    why: dict[tuple[str, str], list[Case]] = {}
+    levels: dict[tuple[str, str], bool] = {}
+    known: dict[int, tuple[str, str, bool] | None] = {}
+    for job in jobs:
+        if job.case.provider_output not in (None, ""):
+            continue  # its answer is recorded: nobody is asked
+        if job.spec is None:
+            refused = any(problem.tool == "refuses" for problem in job.case.problems)
+            fault = None if refused else ("there is no agent to ask", job.problem, False)
+        else:
+            if id(job.spec) not in known:
+                known[id(job.spec)] = _fault(job.spec, config, trust)
+            fault = known[id(job.spec)]
+        if fault is not None:
+            key = (fault[0], fault[1])
+            why.setdefault(key, []).append(job.case)
+            levels[key] = fault[2]
+    for (message, cure), waiting in why.items():
+        more = f" (and for {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        level = "error" if levels[message, cure] else "note"
+        case = waiting[0]
+        place = (case.file or case.suite, case.line, "agent" if case.format != "promptfoo" else "providers")
+        yield Problem(*place, f"{message}{more}", cure, level=level)
+
+
+def _fault(spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, bool] | None:
+    """What an agent lacks, what to do, and whether that is an error."""
+    option = _FILES.get(spec.type)
+    named = spec.options.get(option) if option else None
+    if isinstance(named, str) and "${" not in named:
+        file = named.rpartition(":")[0] if spec.type == "python" and ":" in named else named
+        file = file.removeprefix("file://")
+        path = Path(spec.base or config.root) / file
+        if file and (os.sep in file or "." in file) and not path.is_file():
+            return f"agent {spec.name}: there is no file {file}", "mend its path", True
+    try:
+        filled = configuration.fill(spec, trust)
+    except NeedsTrust:
+        return None
+    except (ConfigError, AgentError) as error:
+        return f"agent {spec.name}: {error}", "set the variable where the run is started", False
+    from tui_eval.config_fill import USUAL_KEYS, is_own_host
+
+    usual = USUAL_KEYS.get(spec.type)
+    address = filled.options.get("base_url") or filled.options.get("url")
+    headers = {str(name).lower() for name in filled.options.get("headers") or {}}
+    keyed = filled.options.get("api_key") or headers & {"authorization", "x-api-key"}
+    if usual and not keyed and (not address or is_own_host(spec.type, str(address))):
+        return f"agent {spec.name}: there is no key of its provider", f"set {usual}", False
+    return None
+
+
+def _judges(jobs: Sequence[Job], config: Config) -> Iterator[Problem]:
+    """A note where assertions need a judge and nothing names one."""
+    waiting: list[tuple[Case, int, str]] = []
+    for job in jobs:
+        if job.judge or config.judge is not None or job.case.options.get("provider"):
+            continue
+        for one in assertions_of(job.case):
+            kind = one.type.removeprefix("not-").removeprefix("not_")
+            if kind in _JUDGED and one.provider is None and not _default_grader(job):
+                waiting.append((job.case, one.line or job.case.line, one.type))
+                break
+    if waiting:
+        case, line, kind = waiting[0]
+        more = f" (and {len(waiting) - 1} more cases)" if len(waiting) > 1 else ""
+        yield Problem(
+            case.file or case.suite, line, kind, f"needs a judge{more}, and none is named",
+            "write `judge: NAME` into tui_eval.yaml, or give --judge", level="note",
+        )  # fmt: skip
+
+
+def _default_grader(job: Job) -> bool:
+    """Whether promptfoo's own default grader stands in: its provider's key is there."""
+    return job.case.format == "promptfoo" and any(
+        os.environ.get(name) for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+    )
+
+
+def _databases(config: Config) -> Iterator[Problem]:
+    """A note for each configured database whose file is not there."""
+    for spec in config.databases.values():
+        local = spec.type in ("duckdb", "sqlite", "files") and spec.path and "${" not in spec.path
+        if local and spec.path != ":memory:" and not (config.root / spec.path).exists():
+            own = config.file.name if config.file else "nao_config.yaml"
+            place = own if config.nao is None or spec.name not in config.nao.databases else "nao_config.yaml"
+            message = f"there is no {spec.path}: expected SQL cannot be tried here"
+            yield Problem(place, spec.line, f"databases.{spec.name}", message, "mend its path", level="note")
+
+
+def _names(loaded: Sequence[Suite]) -> Iterator[Problem]:
+    """A note for each case called like one before it: `-s` takes both, reports number them."""
+    seen: dict[tuple[str, str], tuple[str, int]] = {}
+    for suite in loaded:
+        for case in suite.cases:
+            named = case.description if case.format == "promptfoo" else case.name
+            if not named or case.connection:
+                continue
+            scope = "nao" if case.format == "nao" else suite.path
+            place = (case.file or case.suite, case.line)
+            first = seen.setdefault((scope, named), place)
+            if first != place and not named.startswith("Row #"):
+                where = f"{first[0]}:{first[1]}"
+                yield Problem(*place, "name", f"{named!r} is also the name of {where}", level="note")
+
+
+def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
+    """An error for each JavaScript prompt or provider that cannot be imported. Runs it: only with trust."""
+    from tui_eval.scripting.node_host import NodeHost
+    from tui_eval.scripting.script_host import ScriptError
+
+    files: dict[Path, Case] = {}
+    for case in (case for suite in loaded if suite.format == "promptfoo" for case in suite.cases):
+        named = case.provider.get("id") if isinstance(case.provider, dict) else case.provider
+        for text in (named, case.options.get("promptFunction")):
+            text = text.get("path") if isinstance(text, dict) else text
+            if isinstance(text, str) and (path := _script(text, config, case)) is not None:
+                files.setdefault(path, case)
+    if not files:
+        return
+    host = NodeHost(config.root)
+    try:
+        for path, case in files.items():
+            try:
+                host.value_sync(path, timeout=_LOADING_SECONDS, cwd=path.parent, reference=path.name)
+            except ScriptError as error:
+                shown = os.path.relpath(path, config.root)
+                yield Problem(case.file or case.suite, case.line, shown, f"cannot be loaded: {error}")
+    finally:
+        host.close()
+
+
+def _script(text: str, config: Config, case: Case) -> Path | None:
+    file = text.removeprefix("file://")
+    for ending in (".js", ".mjs", ".cjs"):
+        at = file.find(ending)
+        if at >= 0 and file[at + len(ending) :][:1] in ("", ":"):
+            path = (config.root / case.suite).parent / file[: at + len(ending)]
+            return path if path.is_file() else None
+    return None
