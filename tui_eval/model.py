@@ -96,7 +96,7 @@ class Turn(msgspec.Struct, omit_defaults=True):
     assertions: list[Assertion] = []
     sly_data: dict[str, Any] | None = None
     timeout: float | None = None
-    chat_filter: str | None = None
+    chat_filter: Any = None
     continue_conversation: bool = True
     line: int = 0
 

@@ -253,3 +253,114 @@ async def test_an_answer_of_sly_data_alone_is_one(server: NeuroSanServer) -> Non
     server.plan.append(Planned(body={"text": None}))
     with pytest.raises(AgentError, match="gave no answer"):
         await talk(agent("neuro-san", url=server.url, retries=0), "add")
+
+
+@pytest.mark.parametrize("given", [{"chat_filter_type": "MAXIMAL"}, {}, 3, "loud"])
+async def test_a_chat_filter_is_sent_as_the_file_says(server: NeuroSanServer, it: Agent, given: Any) -> None:
+    for reference in (False, True):
+        await talk(it, Request(1, "q", chat_filter=given), network="n", reference=reference)
+        assert server.requests[-1].body["chat_filter"] == {"chat_filter_type": given}
+    await it.close()
+
+
+NO_MODEL = """No fully-specified LLM found in llm_config or fallbacks.
+
+LLM operation for this agent requires at least one LLM provider API key to be set as an environment variable.
+The following errors occurred while looking for LLM API keys:
+OPENAI_API_KEY"""
+NO_KEY = """
+A value for the OPENAI_API_KEY environment variable must be correctly set in the neuro-san
+server or run-time environment in order to use this agent network.
+"""
+AS_JSON = """```json
+{
+    "error": "Agent stopped due to exception boom",
+    "tool": "n"
+}
+```"""
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        NO_MODEL,
+        f"Error from n: {NO_MODEL}",
+        NO_KEY,
+        AS_JSON,
+        "Agent stopped due to exception boom",
+        "Error from n: Agent stopped due to exception boom",
+        "Unable to create LLM from llm_config (missing required configuration and/or sly_data).",
+    ],
+)
+async def test_what_the_infrastructure_says_in_place_of_an_answer_is_an_error(
+    server: NeuroSanServer, it: Agent, told: str
+) -> None:
+    server.plan.append(Planned(text=told))
+    with pytest.raises(AgentError, match=r"^n: ") as failure:
+        await talk(it, "q", network="n")
+    assert failure.value.answer == told
+    server.plan.append(Planned(text=told))
+    _, (reply,) = await talk(it, "q", network="n", reference=True)  # the tool's driver judges it
+    assert reply.text == told
+    await it.close()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "An agent stopped due to exceptional demand.",
+        "If it says 'No fully-specified LLM found', set a key.",
+        '```json\n{"error": "none"}\n```',
+        "```json\n{broken}\n```",
+    ],
+)
+async def test_what_an_agent_says_about_errors_is_its_answer(
+    server: NeuroSanServer, it: Agent, told: str
+) -> None:
+    server.plan.append(Planned(text=told))
+    _, (reply,) = await talk(it, "q", network="n")
+    assert reply.text == told
+    await it.close()
+
+
+def lines(*messages: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+ANSWER = {
+    "response": {
+        "type": "AGENT_FRAMEWORK",
+        "text": "the answer",
+        "chat_context": {"a": 1},
+        "sly_data": {"k": 1},
+    }
+}
+SPOKEN = {
+    "response": {"type": "AI", "text": "the answer", "origin": [{"tool": "n", "instantiation_index": 1}]}
+}
+
+
+@pytest.mark.parametrize("before", [ANSWER, SPOKEN])
+async def test_an_answer_is_kept_where_an_error_comes_after_it(
+    server: NeuroSanServer, it: Agent, before: dict[str, Any]
+) -> None:
+    server.plan.append(Planned(raw=lines(before, {"error": "Request timeout"})))
+    with pytest.raises(AgentError, match="Request timeout") as failure:
+        await talk(it, "q", network="n")
+    assert failure.value.answer == "the answer"
+    await it.close()
+
+
+@pytest.mark.parametrize(
+    ("outer", "answered"),
+    [("AI", None), ("AGENT_FRAMEWORK", None), ("no such type", None), (101, "the answer"), (2, None)],
+)
+async def test_a_type_beside_the_response_is_what_the_driver_goes_by(
+    server: NeuroSanServer, it: Agent, outer: Any, answered: str | None
+) -> None:
+    for reference in (True, False):
+        server.plan.append(Planned(raw=lines({**ANSWER, "type": outer})))
+        _, (reply,) = await talk(it, "q", network="n", reference=reference)
+        assert (reply.text or None) == (answered if reference else "the answer")
+        assert bool(reply.sly_data) == (not reference or answered is not None)
+    await it.close()

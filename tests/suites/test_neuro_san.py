@@ -133,7 +133,6 @@ def test_a_ratio_of_null_is_an_error():
         ("{ response = [1] }", "response", "must be a dictionary of tests"),
         ("{ sly_data = 3 }", "sly_data", "must be a dictionary"),
         ("{ timeout_in_seconds = 5 s }", "timeout_in_seconds", "number of seconds"),
-        ("{ chat_filter = 3 }", "chat_filter", "MINIMAL"),
         ("{ continue_conversation = maybe }", "continue_conversation", "true or false"),
         ("{ text = [1] }", "text", "must be text"),
         ("{ txet = a }", "txet", "did you mean 'text'?"),
@@ -251,3 +250,20 @@ def test_no_structure_raises(data):
 def test_no_text_raises(text):
     messages(read(neuro_san, "agent = a\ninteractions = [ { text = " + text, "t.hocon"))
     neuro_san.recognises(Path("a.hocon"), "interactions" + text)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("3", 3),
+        ("loud", "loud"),
+        ("{ chat_filter_type = MINIMAL }", {"chat_filter_type": "MINIMAL"}),
+        ("[MAXIMAL]", ["MAXIMAL"]),
+    ],
+)
+def test_a_chat_filter_is_kept_as_the_file_says_with_a_note(given, sent):
+    (case,) = case_of(f"{{ text = hi, chat_filter = {given} }}").cases
+    assert case.turns[0].chat_filter == sent
+    (problem,) = case.problems
+    assert (problem.level, problem.key) == ("note", "interactions[0].chat_filter")
+    assert "MINIMAL" in str(problem)

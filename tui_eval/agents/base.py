@@ -61,7 +61,7 @@ class Request:
     text: str | None
     messages: list[Any] | None = None
     sly_data: dict[str, Any] | None = None
-    chat_filter: str | None = None
+    chat_filter: Any = None
     vars: dict[str, Any] = field(default_factory=dict)
     sql: str | None = None
     database: str | None = None

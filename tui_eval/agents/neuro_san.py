@@ -136,22 +136,24 @@ class NeuroSanSession(Session):
         began = time.monotonic()
         reference, thinking = self.context.reference, bool(os.environ.get(THINKING))
         watching = request.chat_filter is None and not reference and not thinking
-        chat_filter = request.chat_filter or ("MINIMAL" if reference and not thinking else "MAXIMAL")
+        chat_filter = request.chat_filter
+        if chat_filter is None:
+            chat_filter = "MINIMAL" if reference and not thinking else "MAXIMAL"
         self._sent = request.sly_data if request.sly_data is not None else self.carried
-        reader = Reader(request.turn, minimal_only=watching)
+        reader = Reader(request.turn, minimal_only=watching, reference=reference)
         body = self._body(request, chat_filter)
         try:
             async for event in self.way.ask(self.network, body, self.headers, reader):
                 yield event
         except AgentError as error:
-            error.answer = text_of(reader.text)
+            error.answer = reader.said
             raise
         failure = reader.failure
         if failure is None and not reader.answered and request.text is not None:
             failure = "the agent gave no answer"
         if failure is not None:
             if not reference:
-                raise AgentError(f"{self.network}: {failure}", answer=text_of(reader.text))
+                raise AgentError(f"{self.network}: {failure}", answer=reader.said)
             yield Note(failure)
         self._carry(reader)
         yield Finished(
@@ -177,7 +179,7 @@ class NeuroSanSession(Session):
         user = os.environ.get("USER")
         return {"user_id": user} if self.context.reference and user else {}
 
-    def _body(self, request: Request, chat_filter: str) -> dict[str, Any]:
+    def _body(self, request: Request, chat_filter: Any) -> dict[str, Any]:
         body: dict[str, Any] = {"user_message": {"type": "HUMAN", "text": request.text}}
         if self.chat_context:
             body["chat_context"] = self.chat_context

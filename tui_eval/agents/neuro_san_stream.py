@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.wire import one_line, text_of
+from tui_eval.agents.wire import decode, one_line, text_of
 from tui_eval.events import (
     Event,
     HandOff,
@@ -36,15 +36,41 @@ TYPES = {
 }
 _NAMES = frozenset(TYPES.values())
 RETRYING = "Retrying:"
-_STOPPED = re.compile(r"Error from [^\n]+?: Agent stopped due to exception")
+_INSTEAD = re.compile(
+    r"""\s*(?:Error\ from\ [^\n]+?:\s*)?(?:
+        Agent\ stopped\ due\ to\ |
+        No\ fully-specified\ LLM\ found\ |
+        LLM\ operation\ for\ this\ agent\ requires\ |
+        Unable\ to\ create\ LLM\ from\ llm_config\b |
+        A\ value\ for\ the\ [^\n]+\ environment\ variable\ must\ be\ correctly\ set\ in\ the\ neuro-san\b
+    )""",
+    re.VERBOSE,
+)
+"""What neuro-san 0.6.98 and 0.7.15 answer themselves where no model could: not the agent's words."""
+_FENCED = re.compile(r"\s*```json\s*(\{.*\})\s*```\s*", re.DOTALL)
+
+
+def in_place_of_an_answer(text: str) -> bool:
+    """Whether a reply is neuro-san's own word for what went wrong, as text or in its JSON form for errors."""
+    if text.startswith(RETRYING) or _INSTEAD.match(text):
+        return True
+    if fenced := _FENCED.fullmatch(text):
+        try:
+            told = decode(fenced[1])
+        except ValueError:
+            return False
+        return isinstance(told, dict) and told.keys() - {"details"} == {"error", "tool"}
+    return False
 
 
 class Reader:
     """Takes the lines of one answer. With `minimal_only` only messages that the filter MINIMAL would
-    let through count as answers; the others are shown."""
+    let through count as answers; the others are shown. With `reference` a line's own `type`, beside its
+    `response`, stands for the message's, as in the tool's driver: as a name it is of no type that it knows."""
 
-    def __init__(self, turn: int, minimal_only: bool = False) -> None:
+    def __init__(self, turn: int, minimal_only: bool = False, reference: bool = False) -> None:
         self.turn = turn
+        self.reference = reference
         self.minimal_only = minimal_only
         self.text: Any = None
         self.structure: dict[str, Any] | None = None
@@ -66,9 +92,12 @@ class Reader:
         if self.errors:
             return self.errors[-1]
         text = self.text
-        if isinstance(text, str) and (text.startswith(RETRYING) or _STOPPED.match(text)):
-            return one_line(text)
-        return None
+        return one_line(text) if isinstance(text, str) and in_place_of_an_answer(text) else None
+
+    @property
+    def said(self) -> str:
+        """The answer, else what the front man had said last before the stream ended."""
+        return text_of(self._shown if self.text is None else self.text)
 
     @property
     def usage(self) -> Usage | None:
@@ -108,16 +137,18 @@ class Reader:
         if not isinstance(message, dict):
             return []
         kind = message.get("type")
-        if kind is None:
+        outer = line.get("type") if self.reference else None
+        if kind is None and outer is None:
             return []
         kind = TYPES.get(kind, kind) if isinstance(kind, int) else kind
-        if kind not in _NAMES:
+        counts = (TYPES.get(outer) if isinstance(outer, int) else None) if outer is not None else kind
+        if kind not in _NAMES and outer is None:
             raise AgentError(f"the server sent a message of the unknown type {one_line(text_of(kind), 60)}")
         origin = message.get("origin")
         origin = origin if isinstance(origin, list) else None
-        if kind in ("AI", "AGENT_FRAMEWORK"):
-            self._candidate(kind, message, origin)
-        return self._show(kind, message, origin or [])
+        if counts in ("AI", "AGENT_FRAMEWORK"):
+            self._candidate(counts, message, origin)
+        return self._show(kind, message, origin or []) if kind in _NAMES else []
 
     def _candidate(self, kind: str, message: dict[str, Any], origin: list[Any] | None) -> None:
         text, structure = message.get("text"), message.get("structure")

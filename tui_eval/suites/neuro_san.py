@@ -224,10 +224,11 @@ def _turn(reading: Reading, entry: dict[str, Any], at: At, number: int, noted: s
         reading.error((*at, "sly_data"), f"must be a dictionary, not {kind(sly_data)}")
     turn.timeout = _timeout(reading, entry.get("timeout_in_seconds"), (*at, "timeout_in_seconds"))
     chat_filter = entry.get("chat_filter")
-    if isinstance(chat_filter, str):
-        turn.chat_filter = chat_filter
-    elif chat_filter is not None:
-        reading.error((*at, "chat_filter"), f'must be "MINIMAL" or "MAXIMAL", not {kind(chat_filter)}')
+    if chat_filter is not None:
+        turn.chat_filter = chat_filter  # sent as it is; the server takes what it does not know for MINIMAL
+        if not isinstance(chat_filter, str) or chat_filter.upper() not in ("MINIMAL", "MAXIMAL"):
+            said = f"{kind(chat_filter)} is sent as it is, and servers take it for MINIMAL"
+            reading.note((*at, "chat_filter"), said, 'write "MINIMAL" or "MAXIMAL"')
     going_on = entry.get("continue_conversation")
     if isinstance(going_on, bool):
         turn.continue_conversation = going_on
