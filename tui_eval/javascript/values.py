@@ -23,6 +23,7 @@ WHITESPACE = "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2
 r"""What `trim` removes and `\s` matches: a byte order mark is space, U+001C to U+001F and U+0085 are not."""
 
 _EXACT = 2**53
+_COMMON = frozenset((str, int, float, bool, dict, list))
 _SPACES = re.compile(f"[{WHITESPACE}]+")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _RADIX = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
@@ -281,12 +282,53 @@ def json_text(value: Any, indent: Any = None) -> str:
         gap = indent[:10]
     elif not is_nullish(indent):
         gap = " " * max(0, min(10, integer(indent)))
+    try:
+        separators = (",", ": ") if gap else (",", ":")
+        written = json.dumps(_plain(value), ensure_ascii=False, indent=gap or None, separators=separators)
+    except _NotPythons:
+        return _written(value, gap)
+    except (RecursionError, ValueError):
+        raise ScriptValueError("the value is nested too deeply for JSON") from None
+    return written if written.isascii() else _SURROGATE.sub(_escaped, written)
+
+
+def _written(value: Any, gap: str) -> str:
     parts: list[str] = []
     try:
         _write(value, gap, "\n" if gap else "", parts)
     except RecursionError:
         raise ScriptValueError("the value is nested too deeply for JSON") from None
     return "".join(parts)
+
+
+class _NotPythons(Exception):
+    """Python's json module would write a number of the value differently."""
+
+
+def _plain(value: Any) -> Any:
+    """The value so that Python's json module writes it as JavaScript does.
+
+    Raises:
+        _NotPythons: it cannot.
+    """
+    if isinstance(value, str) or value is None or value is True or value is False:
+        return value
+    if isinstance(value, (int, float)):
+        held = double(value)
+        if isinstance(held, int):
+            return held
+        if not math.isfinite(held):
+            return None
+        if held.is_integer() and abs(held) < 1e21:
+            return int(number_text(held))
+        if abs(held) < 1e-4:
+            raise _NotPythons
+        return held
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in _in_order(value) if not _left_out(item)}
+    if isinstance(value, (list, tuple)):
+        return [None if _left_out(item) else _plain(item) for item in value]
+    return None if _left_out(value) else text(value)
 
 
 def text_of(output: Any) -> str:
@@ -332,7 +374,7 @@ def _write_all(
 def _in_order(members: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     """Members as JavaScript keeps them: array indices first, ascending, the others as they came."""
     listed = [(key if isinstance(key, str) else string(key), item) for key, item in members.items()]
-    indices = [pair for pair in listed if _INDEX.fullmatch(pair[0]) and int(pair[0]) < 2**32 - 1]
+    indices = [p for p in listed if p[0][:1].isdigit() and _INDEX.fullmatch(p[0]) and int(p[0]) < 2**32 - 1]
     if not indices:
         return listed
     numbered = {key for key, _ in indices}
@@ -341,10 +383,16 @@ def _in_order(members: Mapping[Any, Any]) -> list[tuple[str, Any]]:
 
 def _json_string(value: str) -> str:
     written = _quoted(value)
-    return written if value.isascii() else _SURROGATE.sub(lambda c: f"\\u{ord(c[0]):04x}", written)
+    return written if value.isascii() else _SURROGATE.sub(_escaped, written)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _left_out(value: Any) -> bool:
+    if value is None or type(value) in _COMMON:
+        return False
     return is_undefined(value) or callable(value)
 
 
