@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,12 +17,18 @@ from urllib.parse import quote
 from tui_eval import config_keys as keys
 from tui_eval.config_types import DatabaseSpec, NaoProject
 from tui_eval.guard import yaml_lines
+from tui_eval.guard.secrets import secret_values
 from tui_eval.model import Problem
 
 NAO_CONFIG_NAME = "nao_config.yaml"
 DEFAULT_MODEL = "openai:gpt-4.1"
 
-_ENV_CALL = re.compile(r"\{\{\s*env\(\s*(['\"])([A-Za-z_][A-Za-z0-9_]*)\1\s*\)\s*\}\}")
+_TEMPLATE = re.compile(r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}")
+"""nao's own (nao-core 0.3.29): filled in before the YAML is read, so that it may stand without quotes."""
+_HELD = re.compile(r"nao_template_(\d+)_")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LAZY = frozenset({"databases"})
+_AT_ONCE = frozenset({"name", "type"})
 _KINDS = {"postgresql": "postgres"}
 
 
@@ -44,15 +51,82 @@ def read(file: Path, name: str) -> tuple[NaoProject | None, list[Problem]]:
     text, problem = read_text(file, name)
     if problem is not None:
         return None, [problem]
-    document = yaml_lines.load(text, name)
-    problems = list(document.problems)
+    templates = _Templates(text, name)
+    document = yaml_lines.load(templates.text, name)
+    problems = [*document.problems, *templates.problems]
     if document.value is None and problems:
         return None, problems
     if not isinstance(document.value, dict):
         problems.append(Problem(name, 1, "", "must be a mapping (key: value)"))
         return None, problems
     reader = _Reader(file, name, document.lines, problems)
-    return reader.project(document.value), problems
+    return reader.project(templates.filled(document.value)), problems
+
+
+class _Templates:
+    """A text with a word in the place of each `{{ env('NAME') }}`, which is YAML wherever it stands, and what the words
+    are for: a variable's value can so neither break the YAML nor add to it.
+
+    What leads to a database becomes `${NAME:-}`, which is filled in (and asked for, in a folder that is not trusted)
+    when it is used. The rest is filled in here, but for names that say that they are secrets.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self._found: list[re.Match[str]] = []
+        self.problems: list[Problem] = []
+
+        def hold(match: re.Match[str]) -> str:
+            self._found.append(match)
+            return f"nao_template_{len(self._found) - 1}_" + "\0" * match[0].count("\n")
+
+        held = _TEMPLATE.sub(hold, text.replace("\0", ""))
+        # Line breaks within a template stand after its line, so that the lines after it stay where they are.
+        lines = (line.replace("\0", "") + "\n" * line.count("\0") for line in held.split("\n"))
+        self.text = "\n".join(lines) if "\0" in held else held
+        for match in self._found:
+            if match[1] != "env":
+                line = text.count("\n", 0, match.start()) + 1
+                said = f"{match[1]}(…): secrets of that kind are not fetched here"
+                cure = "what needs it cannot be used; tui_eval.yaml can name the database"
+                self.problems.append(Problem(name, line, "", said, cure, "note"))
+
+    def filled(self, value: Any) -> Any:
+        """The document with the templates in their places."""
+        if not self._found:
+            return value
+        return {key: self._each(item, key in _LAZY) for key, item in value.items()}
+
+    def _each(self, value: Any, lazy: bool) -> Any:
+        if isinstance(value, dict):
+            return {
+                self._text(key, lazy=False) if isinstance(key, str) else key: self._each(
+                    item, lazy and key not in _AT_ONCE
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._each(item, lazy) for item in value]
+        return self._text(value, lazy) if isinstance(value, str) else value
+
+    def _text(self, text: str, lazy: bool) -> Any:
+        if not _HELD.search(text):
+            return text
+        filled = _HELD.sub(lambda held: self._value(self._found[int(held[1])], lazy), text)
+        if _HELD.fullmatch(text) and "${" not in filled:
+            for number in (int, float):
+                with suppress(ValueError):
+                    return number(filled)
+            return filled or None  # an empty one is nothing, as in YAML
+        return filled
+
+    def _value(self, template: re.Match[str], lazy: bool) -> str:
+        kind, name = template.groups()
+        if kind != "env" or not _NAME.fullmatch(name):
+            return template[0]
+        value = os.environ.get(name, "")
+        if lazy or secret_values({name: "is it by its name"}) or secret_values({name: value}):
+            return f"${{{name}:-}}"
+        return value
 
 
 class _Reader:
@@ -137,7 +211,7 @@ class _Reader:
         given = entry.get("path")
         if given is None:
             return ":memory:" if entry["type"] == "duckdb" else ""
-        path = _variables(str(given))
+        path = str(given)
         remote = path.startswith(("md:", "motherduck:"))
         return path if remote else absolute(path, self._file.parent)
 
@@ -205,16 +279,11 @@ def _price(given: Any) -> dict[str, float]:
     return prices
 
 
-def _variables(text: str) -> str:
-    """nao's `{{ env('NAME') }}` in our own way of writing it; nao takes a missing one as empty."""
-    return _ENV_CALL.sub(r"${\2:-}", text)
-
-
 def _url(entry: dict[str, Any]) -> str:
     """The address of a PostgreSQL entry of nao (host, port, database, user, password)."""
 
     def part(key: str, default: str = "") -> str:
-        text = _variables(str(entry.get(key, default)))
+        text = str(entry.get(key, default))
         return text if "${" in text else quote(text, safe="")
 
     login = f"{part('user')}:{part('password')}@" if entry.get("user") else ""

@@ -113,6 +113,57 @@ def test_a_nao_project_found_from_its_tests_and_from_outside(tmp_path: Path) -> 
     assert config.load([tests]).nao is None
 
 
+UNQUOTED = """\
+project_name: {{ env('PROJECT') }}   # {{ env('UNSET') }}
+databases:
+  - name: {{ env("DB_NAME") }}
+    type: postgres
+    host: {{ env('PGHOST') }}
+    port: {{env('PGPORT')}}
+    database: sales
+    user: ${{ env('PGUSER') }}
+    password: {{ env('PGPASSWORD') }}
+  - {name: files, type: duckdb, path: {{ env('DATA') }}/shop.duckdb}
+  - {name: vault, type: postgres, password: {{ aws('shop/password') }}}
+llm:
+  provider: openai
+  api_key: {{ env('OPENAI_API_KEY') }}
+test:
+  threads: {{ env('THREADS') }}
+  k: {{
+     env('K') }}
+  models: [{{ env('MODEL') }}, openai:{{ env('SECRET_TOKEN') }}, broken]
+"""
+
+
+def test_a_nao_project_whose_templates_stand_without_quotes(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"DB_NAME": "pg", "PGHOST": "db.example", "PGPORT": "5433", "PGUSER": "me: &x [", "PGPASSWORD": "ge:heim # 12",
+              "DATA": "data", "THREADS": "7", "K": "2", "MODEL": "openai:gpt-x", "SECRET_TOKEN": "abc"}  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("UNSET", raising=False)
+    loaded = project("", nao_config__yaml=UNQUOTED)
+    assert [(problem.line, problem.level) for problem in loaded.problems] == [(11, "note"), (19, "error")]
+    assert "aws(…)" in loaded.problems[0].message and "'broken' is no model" in loaded.problems[1].message
+    nao = loaded.nao
+    assert nao is not None
+    assert (nao.threads, nao.k) == (7, 2)
+    assert nao.models == [
+        "openai:gpt-x",
+        "openai:${SECRET_TOKEN:-}",
+    ]  # what its name calls a secret is not read
+    assert list(nao.databases) == ["pg", "files", "vault"]
+    with pytest.raises(NeedsTrust, match="PG"):
+        config.database(loaded, "pg", Trust())
+    url = config.database(loaded, "pg", Trust(True)).url
+    assert url == "postgresql://me: &x [:ge:heim # 12@db.example:5433/sales"
+    assert config.database(loaded, "files", Trust(True)).path == str(tmp_path / "data" / "shop.duckdb")
+    with pytest.raises(NeedsTrust, match="DATA"):
+        config.database(loaded, "files", Trust())
+
+
 @pytest.mark.parametrize(
     "text", ["", "- a", "databases: 3", "databases: [3, {type: 4}]", "test: []", "llm: [1, {models: 3}]"]
 )
