@@ -110,8 +110,10 @@ class Following(SuitesReading):
                 return False
             group.add(view)
             return True
-        if not aside or (front.info.options.get("step") and not stepped):
-            return False
+        if not aside or (
+            not stepped and (front.info.options.get("step") or len(group.cases) <= len(view.cases))
+        ):
+            return False  # the one in front was no more than this
         state.aside.add(view)
         return True
 
