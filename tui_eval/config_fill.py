@@ -73,9 +73,10 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     trusted = spec.typed or trust.granted
     place = f"agents.{spec.name}"
 
-    def forbid(name: str) -> None:
+    def forbid(name: str, goes_to: str = "") -> None:
         if not trusted:
-            trust.require(f"read the environment variable {name} ({place})")
+            host = f" for {goes_to}" if goes_to else ""
+            trust.require(f"read the environment variable {name}{host} ({place})")
 
     address_filler = _Filler(forbid)
     options = dict(spec.options)
@@ -89,7 +90,7 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     def allow(name: str) -> None:
         usual = name == USUAL_KEYS.get(spec.type) and is_own_host(spec.type, address)
         if not usual and not is_loopback(address):
-            forbid(name)
+            forbid(name, host_of(address))
 
     filler = _Filler(allow)
     for key, value in options.items():

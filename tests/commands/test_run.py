@@ -229,3 +229,19 @@ def test_kinds_of_files_by_their_ending(cli: Cli, project: Path) -> None:
         assert "evalId" in json.loads((project / name).read_text())
     assert (project / "a.json").read_text() == (project / "B.JSON").read_text()
     assert not list(project.glob("*.part")) and not list(project.glob(".*.part"))
+
+
+def test_all_that_needs_trust_is_listed_before_the_run(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: one}\n    assert:\n"
+        "      - {type: python, value: 'len(output) > 0'}\n      - {type: python, value: file://check.py}\n",
+        "utf-8",
+    )
+    (tmp_path / "check.py").write_text("def get_assert(output, context):\n    return True\n", "utf-8")
+    done = cli("run", str(tmp_path))
+    assert done.code == 1
+    assert "2 things need trust" in done.err and "run check.py" in done.err
+    assert "run inline Python of promptfooconfig.yaml: len(output) > 0 [15 characters" in done.err
+    trusted = cli("run", str(tmp_path), "--trust")
+    assert trusted.code == 0 and "trust" not in trusted.err

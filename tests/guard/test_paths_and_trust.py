@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from tui_eval.guard import trust_store
 from tui_eval.guard.paths import confine, inside
-from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, in_order, inline
 
 
 def test_inside_the_root(tmp_path: Path) -> None:
@@ -59,26 +60,62 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state" / "tui-eval"
 
 
-def test_trust_is_remembered_for_exactly_the_folder(tmp_path: Path, state: Path) -> None:
-    assert not trust_store.is_trusted(tmp_path)
-    trust_store.grant(tmp_path)
-    trust_store.grant(tmp_path / "other")
-    assert trust_store.is_trusted(tmp_path / "x" / "..")
-    assert not trust_store.is_trusted(tmp_path / "x")
-    assert trust_store.trust_for(tmp_path).granted
-    assert not trust_store.trust_for(tmp_path / "x").granted
-    assert trust_store.trust_for(tmp_path / "x", given=True).granted
+def test_trust_is_remembered_for_exactly_the_folder_and_what_was_listed(tmp_path: Path, state: Path) -> None:
+    assert not trust_store.agreed(tmp_path)
+    trust_store.grant(tmp_path, ["run a.py"])
+    trust_store.grant(tmp_path, ["read /b"])
+    trust_store.grant(tmp_path / "other", ["run c.py"])
+    assert trust_store.agreed(tmp_path / "x" / "..") == {"run a.py", "read /b"}
+    assert not trust_store.agreed(tmp_path / "x")
+    trust = trust_store.trust_for(tmp_path, also=["run d.py"])
+    for what in ("run a.py", "read /b", "run d.py"):
+        trust.require(what)
+    for what in ("run c.py", "run a.py with node", "read /b/c"):
+        with pytest.raises(NeedsTrust):
+            trust.require(what)
+    trust_store.trust_for(tmp_path / "x", given=True).require("run anything")
     trust_store.revoke(tmp_path)
     trust_store.revoke(tmp_path)
-    assert trust_store.folders() == [str(tmp_path / "other")]
+    assert list(trust_store.agreements()) == [str(tmp_path / "other")]
     assert stat.S_IMODE((state / "trusted.json").stat().st_mode) == 0o600
     assert [file.name for file in state.iterdir()] == ["trusted.json"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"folders": 3}', "{", "[" * 100_000, "\xff"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"agreed": 3}', '{"agreed": {"/": 3}}', "{", "[" * 100_000, "\xff"]
+)
 def test_a_damaged_file_trusts_nothing(tmp_path: Path, state: Path, content: str) -> None:
     state.mkdir(parents=True)
     (state / "trusted.json").write_text(content, "latin-1")
-    assert not trust_store.is_trusted(tmp_path)
-    trust_store.grant(tmp_path)
-    assert trust_store.is_trusted(tmp_path)
+    assert not trust_store.agreed(tmp_path)
+    trust_store.grant(tmp_path, ["run a.py"])
+    assert trust_store.agreed(tmp_path) == {"run a.py"}
+
+
+def test_a_folder_that_an_earlier_version_trusted_with_everything_is_asked_anew(
+    tmp_path: Path, state: Path
+) -> None:
+    state.mkdir(parents=True)
+    (state / "trusted.json").write_text(json.dumps({"folders": [str(tmp_path)]}), "utf-8")
+    with pytest.raises(NeedsTrust):
+        trust_store.trust_for(tmp_path).require("run a.py")
+
+
+def test_two_pieces_of_code_never_have_one_name() -> None:
+    begins = "x = 1\n" * 50
+    assert inline(begins + "good()") != inline(begins + "bad()")
+    assert inline("a  b") != inline("a b")
+    assert from_root(Path("/r/a/check.py"), Path("/r")) == "a/check.py"
+    assert from_root(Path("/other/check.py"), Path("/r")) == "/other/check.py"
+    assert agent_code("a.py:f", "a", "/r/one", Path("/r")) != agent_code("a.py:f", "a", "/r/two", Path("/r"))
+
+
+def test_code_is_listed_first() -> None:
+    wanted = [
+        "send KEY to h",
+        "read the environment variable A",
+        "read /x",
+        "run ./b (the agent b)",
+        "run a.py:f",
+    ]
+    assert in_order([*wanted, "read /x"]) == wanted[::-1]

@@ -248,15 +248,57 @@ async def test_trust_is_asked_once_and_remembered(tmp_path):
     suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: file://../../../etc/hostname}\n"
     root = project(tmp_path, {"promptfooconfig.yaml": suite})
     async with running_app(root) as (app, pilot):
-        app._ask_trust(["run check.py", "run check.py", "read /etc/hostname"])
+        app._ask_trust(["read /etc/hostname", "run check.py", "run check.py"])
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "run check.py" in screen_text(app), pilot)
         await pilot.press("y")
-        await until(lambda: app.state.trusted, pilot)
-        assert trust_store.is_trusted(root)
-        app._ask_trust(["something else"])
+        await until(lambda: "run check.py" in app.state.agreed, pilot)
+        assert not app.state.trusted and {"run check.py", "read /etc/hostname"} <= trust_store.agreed(root)
+        await until(lambda: not isinstance(app.screen, AskScreen), pilot)
+        app._ask_trust(["run check.py"])
         await pilot.pause()
         assert not isinstance(app.screen, AskScreen)
+        app._ask_trust(["run check.py", "run another.py"])
+        await until(lambda: "run another.py" in screen_text(app), pilot)
+        assert "run check.py" not in screen_text(app)
+        await pilot.press("n")
+        await until(lambda: not isinstance(app.screen, AskScreen), pilot)
+        app._ask_trust(["run another.py"])
+        await pilot.pause()
+        assert not isinstance(app.screen, AskScreen) and "run another.py" not in app.state.agreed
+
+
+async def test_code_is_asked_about_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAR_KEY", "a-key-of-the-person")
+    suite = """\
+prompts: ['{{q}} {{ env.HARMLESS }}']
+providers: [echo]
+tests:
+  - vars: {q: one}
+    assert:
+      - {type: python, value: 'len(output) > 0'}
+      - {type: python, value: file://checks/check.py}
+"""
+    root = project(
+        tmp_path,
+        {
+            "promptfooconfig.yaml": suite,
+            "tui_eval.yaml": "agents:\n  mine: {type: command, command: [./run-me, 'a b']}\n"
+            "  far: {type: openai, base_url: 'https://far.example/v1', model: m, api_key: '${FAR_KEY}'}\n",
+        },
+    )
+    async with running_app(root) as (app, pilot):
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await until(lambda: "run checks/check.py" in screen_text(app), pilot)
+        asked = sorted(app._trust_declined)  # the screen cuts what is long
+        for what in ("run inline Python of promptfooconfig.yaml: len(output) > 0 [", "run ./run-me 'a b' ("):
+            assert any(one.startswith(what) for one in asked), (what, asked)
+        assert "read the environment variable FAR_KEY for far.example (agents.far)" in asked, asked
+        text = screen_text(app)
+        assert max(text.index("run inline"), text.index("run checks/check.py")) < text.index("run ./run-me")
+        await pilot.press("o")
+        await until(lambda: "run checks/check.py" in app.state.agreed, pilot)
+        assert not app.state.trusted and not trust_store.agreed(root)
 
 
 async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch):

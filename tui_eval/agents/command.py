@@ -20,6 +20,7 @@ from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import decode, encode, one_line
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
+from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
 
 KEPT = 256_000
@@ -45,7 +46,7 @@ class CommandAgent(Agent):
         folder = options.text("cwd")
         self.cwd = str(options.path(folder, "cwd")) if folder else (spec.base or str(services.root))
         if not spec.typed:
-            services.trust.require(f"run {shlex.join(self.command)} (the agent {spec.name})")
+            services.trust.require(agent_code(shlex.join(self.command), spec.name, spec.base, services.root))
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing runs between turns."""

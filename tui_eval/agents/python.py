@@ -22,6 +22,7 @@ from tui_eval.agents.remembering import RememberingSession
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
+from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
 from tui_eval.scripting.python_host import Description, PythonHost, ScriptError
 
@@ -38,7 +39,7 @@ class PythonAgent(Agent):
         )
         given = options.required("function", "my_agent.py:answer")
         if not spec.typed:
-            services.trust.require(f"run {given} (the agent {spec.name})")
+            services.trust.require(agent_code(given, spec.name, spec.base, services.root))
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
         self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=self.promptfoo)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.wire import one_line
 from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import from_root, inline
 from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Scripts:
         from tui_eval.scripting.javascript import JavaScriptError
 
         def require(name: str) -> None:
-            self.services.trust.require(f"run the {what} in node ({name}): {' '.join(body.split())[:80]}")
+            self.services.trust.require(f"run the {what} in node ({name}): {inline(body)}")
 
         try:
             found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)
@@ -102,7 +103,7 @@ class Scripts:
 
     async def node(self, path: Path, function: str | None, arguments: Sequence[Any], what: str) -> Any:
         """Call a function of a module through the `node` on the PATH."""
-        self.services.trust.require(f"run {path.name} with node")
+        self.services.trust.require(f"run {from_root(path, self.services.root)} with node")
         from tui_eval.scripting.node_host import ScriptError
 
         try:
@@ -132,7 +133,7 @@ class Scripts:
         return path, match["function"]
 
     async def _call_python(self, path: Path, function: str, arguments: Sequence[Any], what: str) -> Any:
-        self.services.trust.require(f"run {path.name}")
+        self.services.trust.require(f"run {from_root(path, self.services.root)}")
         from tui_eval.scripting.python_host import PythonHost, ScriptError
 
         if self._python is None:

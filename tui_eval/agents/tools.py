@@ -16,6 +16,7 @@ from tui_eval.agents.base import Services
 from tui_eval.agents.options import Options
 from tui_eval.agents.wire import one_line, text_of
 from tui_eval.guard.once import Once
+from tui_eval.guard.trust import from_root
 
 if TYPE_CHECKING:
     from tui_eval.scripting.python_host import PythonHost
@@ -155,7 +156,7 @@ class Toolbox:
             raise self.options.error(f"{key}.function", "is missing, for example tools.py:search")
         file, function = self.options.file_function(entry["function"], f"{key}.function")
         if not self.options.spec.typed:
-            self.services.trust.require(f"run {file.name}:{function} (a tool)")
+            self.services.trust.require(f"run {from_root(file, self.services.root)}:{function} (a tool)")
         if self._host is None:
             self._host = PythonHost(self.services.root)
         host = self._host

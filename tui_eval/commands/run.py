@@ -35,7 +35,9 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.guard.paths import inside
+from tui_eval.guard.trust import in_order
 from tui_eval.model import Attempt
 from tui_eval.reports import failure_modes, results, table
 from tui_eval.reports.export import ExportError, check_writable, export
@@ -166,6 +168,7 @@ def _execute(
             else f"{root} cannot be written"
         )
         warn(f"{why}: the run is kept in {folder}")
+    _list_wants(active)
     if sys.stderr.isatty():
         active.environment.tell = warn
     active.writer.tell(warn)
@@ -317,6 +320,18 @@ def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
             results.write(reader, file)
         except OSError as error:
             warn(f"{folder / 'outputs'}: {error.strerror or error}; nao's own results file was not written")
+
+
+def _list_wants(active: ActiveRun) -> None:
+    """Say all that needs trust before anything runs, rather than one thing with each case."""
+    wanted = in_order(wants_of_jobs(active.jobs, active.config, active.environment.trust))
+    if wanted:
+        warn(
+            f"{len(wanted)} {'thing needs' if len(wanted) == 1 else 'things need'} trust: cases that want "
+            "them are errors; look at each, then run with --trust:"
+        )
+        for what in wanted:
+            warn(f"  {what}")
 
 
 @contextlib.contextmanager

@@ -71,6 +71,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     description: str = ""
     timeout: float | None = None
     trust: bool = False
+    agreed: list[str] = []
     judge: str | None = None
     compat: Compat | None = None
     fail_fast: bool = False

@@ -44,7 +44,7 @@ def rescore(
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
     request = _request(info, overrides)
     config = load([root], request.config_file, root=root)
-    trust = trust_for(config.root, request.trust)
+    trust = trust_for(config.root, request.trust, request.agreed)
     today, settings, problems = _today({one.case.suite for one in recorded}, config, trust)
     environment = Environment(config, trust)
     check_judge(request, environment, typed=overrides.judge)
@@ -88,6 +88,7 @@ def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
         judge=overrides.judge or given.judge,
         env_files=overrides.env_files,
         trust=overrides.trust,
+        agreed=overrides.agreed,
         command=overrides.command,
         linked_to=info.id,
         rescores=info.id,

@@ -61,11 +61,13 @@ def resume(
     request.concurrency = overrides.concurrency or request.concurrency
     request.timeout = overrides.timeout or request.timeout
     request.judge = overrides.judge or request.judge
+    # What a run's folder says of trust was not said by the person: it can come from anywhere.
     request.trust = overrides.trust
+    request.agreed = overrides.agreed
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
     config.typed = typed_options(request)
-    trust = trust_for(config.root, request.trust)
+    trust = trust_for(config.root, request.trust, request.agreed)
     whole = msgspec.structs.replace(
         request, case_ids=None, cells=None, select=[], filter_pattern=None, filter_metadata=[],
         filter_first_n=None, failed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
@@ -130,10 +132,7 @@ def _refuse(folder: Path, overrides: RunRequest) -> None:
         return
     told = resume_command(info.id if folder.name == info.id else folder, info.options)
     if request.trust:
-        raise SelectionError(
-            f"run {info.id} was started with --trust and may need it; go on with: {told} (or trust the folder in "
-            "the app)"
-        )
+        raise SelectionError(f"run {info.id} was started with --trust and may need it; go on with: {told}")
     known = load([root], request.config_file, root=root).agents
     for name in request.agents:
         if name not in known and by_typing(name) and name not in overrides.agents:

@@ -67,7 +67,7 @@ def prepare(
             SuiteRule(path="*", compat=request.compat),
         ]
     config.typed = typed_options(request)
-    trust = trust_for(config.root, request.trust)
+    trust = trust_for(config.root, request.trust, request.agreed)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
     cases = candidates(loaded, request)

@@ -19,7 +19,7 @@ class SuiteCache:
     """Suites read before, read again only when one of their files changed (path, time or size)."""
 
     def __init__(self) -> None:
-        self._suites: dict[tuple[Path, bool, str | None, str], tuple[tuple, Suite]] = {}
+        self._suites: dict[tuple[Path, bool, frozenset[str], str | None, str], tuple[tuple, Suite]] = {}
 
     def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
         """Every suite of the paths, in order; unreadable ones carry their problems."""
@@ -27,7 +27,7 @@ class SuiteCache:
         loaded: list[Suite] = []
         for path in found:
             rule = rule_for(config, suites.from_root(path, config.root))
-            key = (path, trust.granted, rule.compat if rule else None, repr(config.typed))
+            key = (path, trust.granted, trust.agreed, rule.compat if rule else None, repr(config.typed))
             known = self._suites.get(key)
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
                 loaded.append(known[1])

@@ -1,8 +1,19 @@
-"""Whether code and secrets of a folder may be used, and the error that says what needs it."""
+"""What of a folder may be done that needs the person's trust, and the error that says what needs it.
+
+Trust is given to what was named, word for word: `Trust.agreed`. Whoever requires something names it so that two
+different things never have one name: files from the project's root, code with a fingerprint of all of it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+
+_SHOWN = 80
+_CODE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".rb")
 
 
 class NeedsTrust(Exception):
@@ -15,15 +26,53 @@ class NeedsTrust(Exception):
 
 @dataclass(slots=True)
 class Trust:
-    """The answer to "may suites of this folder run code?", and what asked for it so far."""
+    """The answer to "may suites of this folder do that?", and what asked for it so far. `granted`: anything
+    (`--trust`); `agreed`: what the person was shown and agreed to."""
 
     granted: bool = False
     wanted: list[str] = field(default_factory=list)
+    agreed: frozenset[str] = frozenset()
 
     def require(self, what: str) -> None:
-        """Raise `NeedsTrust` naming `what` unless the person granted trust."""
-        if self.granted:
+        """Raise `NeedsTrust` naming `what` unless the person granted trust, or agreed to just this."""
+        if self.granted or what in self.agreed:
             return
         if what not in self.wanted:
             self.wanted.append(what)
         raise NeedsTrust(what)
+
+
+def inline(code: str) -> str:
+    """The name of code that a suite holds: its first words, its length and a fingerprint of all of it."""
+    words = " ".join(code.split())
+    shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+    digest = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    return f"{shown} [{len(code)} characters, {digest}]"
+
+
+def from_root(path: Path, root: Path) -> str:
+    """A file's name from the project's root, whole where it lies elsewhere."""
+    real, base = os.path.realpath(path), os.path.realpath(root)
+    return os.path.relpath(real, base) if real.startswith(base.rstrip(os.sep) + os.sep) else real
+
+
+def agent_code(given: str, agent: str, base: str | None, root: Path) -> str:
+    """The name of an agent's code or command, with the folder that it is given from."""
+    folder = from_root(Path(base), root) if base and os.path.realpath(base) != os.path.realpath(root) else ""
+    return f"run {given} (the agent {agent}{f', in {folder}' if folder else ''})"
+
+
+def in_order(wanted: Iterable[str]) -> list[str]:
+    """What is wanted, each once: code first, then commands, files, variables, and hosts."""
+    return sorted(dict.fromkeys(wanted), key=_rank)
+
+
+def _rank(what: str) -> int:
+    if what.startswith("run "):
+        code = what.startswith("run inline") or any(
+            f"{end}{after}" in f"{what} " for end in _CODE_ENDINGS for after in " :"
+        )
+        return 0 if code else 1
+    if what.startswith("read the environment variable "):
+        return 3
+    return 2 if what.startswith("read ") else 4

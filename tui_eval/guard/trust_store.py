@@ -1,8 +1,8 @@
-"""The folders whose code the person has said may run, remembered outside of any project.
+"""What the person has agreed that folders may do, remembered outside of any project.
 
 Kept in `$XDG_STATE_HOME/tui-eval/trusted.json` (readable by the person alone), so that no project
-can grant itself trust. Trust is for exactly the folder asked about: what is cloned below a trusted
-folder later on has to be asked for again.
+can grant itself trust. Trust is for exactly the folder asked about, and for exactly what was listed: what is cloned
+below a trusted folder later on, and what its suites want later on, has to be asked for again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,57 +24,66 @@ def state_home() -> Path:
     return home / "tui-eval"
 
 
-def folders() -> list[str]:
-    """The trusted folders, absolute, sorted. An unreadable or damaged file trusts nothing."""
+def agreements() -> dict[str, frozenset[str]]:
+    """By folder (absolute) what was agreed to. An unreadable or damaged file, and folders that an earlier version
+    trusted with everything, agree to nothing."""
     try:
         stored = json.loads((state_home() / "trusted.json").read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return []
-    listed = stored.get("folders") if isinstance(stored, dict) else None
-    return sorted({item for item in listed if isinstance(item, str)}) if isinstance(listed, list) else []
+        return {}
+    listed = stored.get("agreed") if isinstance(stored, dict) else None
+    if not isinstance(listed, dict):
+        return {}
+    return {
+        folder: frozenset(what for what in whats if isinstance(what, str))
+        for folder, whats in listed.items()
+        if isinstance(whats, list)
+    }
 
 
-def is_trusted(folder: Path) -> bool:
-    """Whether the person trusts this folder."""
-    return _name(folder) in folders()
+def agreed(folder: Path) -> frozenset[str]:
+    """What the person agreed to for this folder."""
+    return agreements().get(_name(folder), frozenset())
 
 
-def trust_for(folder: Path, given: bool = False) -> Trust:
-    """The trust that suites of a project have: remembered, or `given` for this time (`--trust`)."""
-    return Trust(granted=given or is_trusted(folder))
+def trust_for(folder: Path, given: bool = False, also: Iterable[str] = ()) -> Trust:
+    """The trust that suites of a project have: what is remembered and `also` agreed to, or anything, `given` for
+    this time (`--trust`)."""
+    return Trust(granted=given, agreed=agreed(folder).union(also))
 
 
-def grant(folder: Path) -> None:
-    """Remember that this folder is trusted.
+def grant(folder: Path, whats: Iterable[str]) -> None:
+    """Remember what was agreed to for this folder, beside what was before.
 
     Raises:
         OSError: the state folder cannot be written.
     """
-    _write({*folders(), _name(folder)})
+    known = agreements()
+    _write({**known, _name(folder): known.get(_name(folder), frozenset()).union(whats)})
 
 
 def revoke(folder: Path) -> None:
-    """Forget that this folder is trusted; nothing happens where it is not.
+    """Forget what was agreed to for this folder; nothing happens where there is none.
 
     Raises:
         OSError: the state folder cannot be written.
     """
-    remaining = set(folders())
-    if _name(folder) in remaining:
-        _write(remaining - {_name(folder)})
+    known = agreements()
+    if known.pop(_name(folder), None) is not None:
+        _write(known)
 
 
 def _name(folder: Path) -> str:
     return str(folder.resolve())
 
 
-def _write(trusted: set[str]) -> None:
+def _write(known: Mapping[str, frozenset[str]]) -> None:
     home = state_home()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, temporary = tempfile.mkstemp(dir=home, prefix="trusted-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"folders": sorted(trusted)}, file, indent=1)
+            json.dump({"agreed": {name: sorted(known[name]) for name in sorted(known)}}, file, indent=1)
         os.replace(temporary, home / "trusted.json")
     except BaseException:
         with suppress(OSError):

@@ -85,7 +85,8 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         self.state = AppState(root if root is not None else find_root(self.paths, config_file)[0])
         if open_run is not None:
             Store(self.state.root).welcome(open_run)
-        self.state.trusted = trust or trust_store.is_trusted(self.state.root)
+        self.state.trusted = trust
+        self.state.agreed = trust_store.agreed(self.state.root)
         self.symbols = Symbols(has_unicode() if unicode is None else unicode)
         self.config: Config | None = None
         self.followers: dict[str, Follower] = {}
@@ -99,7 +100,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         self._attached: dict[str, EngineClient] = {}
         self.out_of_reach: set[str] = set()
         self._open_run = open_run
-        self._trust_asked = False
+        self._trust_declined: frozenset[str] = frozenset()
         self._memory = memory.recall(self.state.root)
         seen = self._memory.get("case_view")
         self.case_view: dict[str, Any] = seen if isinstance(seen, dict) else {}

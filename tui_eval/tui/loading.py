@@ -87,10 +87,11 @@ class Loader:
 
     def _load(self, generation: int, trusted: bool) -> None:
         from tui_eval import config, suites
+        from tui_eval.engine.wants import wants
         from tui_eval.store.index import Index
 
         settings = config.load(self._paths, self._config_file)
-        trust = Trust(granted=trusted)
+        trust = Trust(granted=trusted, agreed=self._app.state.agreed)
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
         found, problems = suites.discover([Path(path) for path in self._paths], settings.root)
@@ -106,7 +107,7 @@ class Loader:
                 self._app.call_later(self._app.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
         items = Items(read, history)
-        wanted = list(trust.wanted)
+        wanted = wants(items.suites, settings, trust)
         told = [*settings.problems, *suites.not_read(problems, read, settings)]
         self._app.call_later(
             self._app.take_suites,
@@ -115,11 +116,12 @@ class Loader:
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
         from tui_eval import config, suites
+        from tui_eval.engine.wants import wants
 
         settings = config.load(self._paths, self._config_file)
-        trust = Trust(granted=trusted)
+        trust = Trust(granted=trusted, agreed=self._app.state.agreed)
         read = [_whole(suites.load(settings.root / path, settings, trust)) for path in paths]
-        return Loaded(generation, read, settings, True, list(trust.wanted))
+        return Loaded(generation, read, settings, True, wants(read, settings, trust))
 
 
 def _whole(suite: Suite) -> Suite:

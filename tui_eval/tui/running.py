@@ -154,6 +154,7 @@ class RunDesk:
             concurrency=_whole("at once", choice.concurrency),
             max_cost=_amount("cost limit", choice.max_cost),
             trust=self._app.state.trusted,
+            agreed=sorted(self._app.state.agreed),
             config_file=str(self._app.config_file) if self._app.config_file else None,
             command="tui-eval",
         )

@@ -79,7 +79,9 @@ class RunsActions(Following):
         self.desk.soon(self._take_up(folder), opens=True)
 
     async def _take_up(self, folder: Path) -> None:
-        started: Any = await self.engine.resume_run(folder, RunRequest(trust=self.state.trusted))
+        started: Any = await self.engine.resume_run(
+            folder, RunRequest(trust=self.state.trusted, agreed=sorted(self.state.agreed))
+        )
         for problem in started.problems:
             self.log_line("error", problem)
         self.follow(started.folder)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip, visible
+from tui_eval.guard.trust import in_order
 from tui_eval.tui import memory
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.loading import Loaded
@@ -144,35 +145,41 @@ class SuitesReading(Navigation):
             place.go_when_there(cursor)
 
     def _ask_trust(self, wanted: list[str]) -> None:
-        """Once per folder: may its suites do what they want?"""
-        if not wanted or self.state.trusted or self._trust_asked:
+        """May the project do what it wants? Asked once for each thing; what was not listed is asked anew."""
+        state = self.state
+        fresh = [what for what in in_order(wanted) if what not in state.agreed | self._trust_declined]
+        if not fresh or state.trusted:
             return
-        self._trust_asked = True
+        # Until it is answered it is declined: a second list shows only what this one does not.
+        self._trust_declined |= frozenset(fresh)
 
         def answer(value: str | None) -> None:
             if value not in ("always", "once"):
                 return
-            self.state.trusted = True
+            state.agreed |= frozenset(fresh)
+            self._trust_declined -= frozenset(fresh)
             if value == "always":
                 try:
-                    trust_store.grant(self.state.root)
+                    trust_store.grant(state.root, fresh)
                 except OSError as error:
                     self.problem(f"could not remember it: {error}")
             self.loader.load()
 
-        each = list(dict.fromkeys(wanted))
-        for what in each:
+        for what in fresh:
             self.log_line("note", f"needs trust: {what}")
         self.ask(
-            f"Do you trust {self.shown_root}?",
+            f"Do you trust {self.shown_root} with this?",
             [
-                ("y", "always", "yes, always for this folder"),
+                ("y", "always", "yes, always for this folder, and only this"),
                 ("o", "once", "yes, this time"),
                 ("n", "no", "no: cases that need it will be errors"),
             ],
             answer,
-            ["", "Its suites want to:"],
-            [clip(what, 300) for what in each],
+            [
+                "",
+                f"Its suites and configuration want {len(fresh)} {'thing' if len(fresh) == 1 else 'things'}:",
+            ],
+            [clip(what, 300) for what in fresh],
         )
 
     def _remember(self) -> None:

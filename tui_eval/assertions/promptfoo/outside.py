@@ -15,6 +15,7 @@ from tui_eval.assertions.promptfoo.call import PASSED, Call, Result, invariant
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import verdict_of_value
 from tui_eval.guard import figures
+from tui_eval.guard.trust import inline
 from tui_eval.javascript import values as js
 
 _SECONDS = 5.0
@@ -98,8 +99,7 @@ async def ruby(call: Call) -> Result:
     value, shown = call.value, call.value
     if not call.from_script:
         invariant(isinstance(value, str), '"ruby" assertion type must have a string value')
-        line = " ".join(value.split())[:80]
-        call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {line}")
+        call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {inline(value)}")
         context = context_of(call.evidence, call.assertion.config)
         given = {"code": value, "output": call.output, "context": context}
         try:

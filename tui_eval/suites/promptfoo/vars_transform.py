@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.guard.trust import NeedsTrust, inline
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
@@ -57,8 +57,7 @@ async def _inline(reading: Reading, body: str, given: dict[str, Any]) -> Any:
     from tui_eval.scripting.inline_javascript import evaluate
 
     def require(name: str) -> None:
-        line = " ".join(body.split())[:80]
-        reading.trust.require(f"run inline JavaScript of {reading.name} in node ({name}): {line}")
+        reading.trust.require(f"run inline JavaScript of {reading.name} in node ({name}): {inline(body)}")
 
     hosts = reading.javascript(), reading.node()
     return await evaluate(body, given, *hosts, require, reading.base, timeout=TIME_LIMIT)

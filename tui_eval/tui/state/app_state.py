@@ -84,6 +84,7 @@ class AppState:
     version: int = 0
     """Grows with the suites and their past."""
     trusted: bool = False
+    agreed: frozenset[str] = frozenset()
     scripted: bool = False
     notes: dict[str, HumanNote] = field(default_factory=dict)
     """People's newest note on each case."""
