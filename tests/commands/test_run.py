@@ -80,6 +80,8 @@ def test_attempts_and_threshold(cli: Cli, project: Path) -> None:
     assert result.code == 0
     assert "passed 2/3 flaky" in result.out
     assert "(1 flaky); 2 of 3 attempts passed" in result.out
+    assert "pass@1 66.7%, pass@3 100.0%, pass^3 0.0%" in result.out  # as nao prints them
+    assert "pass@" not in cli("run", ".", "-s", "greets").out
 
 
 def test_a_threshold_of_0_says_that_nothing_can_fail(cli: Cli, project: Path) -> None:

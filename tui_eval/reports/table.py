@@ -203,7 +203,24 @@ def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], not
     if len(ended) != count:
         good = sum(row.outcome == "passed" for row in ended)
         line += f"; {good} of {len(ended)} attempts passed"
+    line += _pass_figures(summaries)
     return f"{line}\n{note}" if note else line
+
+
+def _pass_figures(summaries: Sequence[CaseSummary]) -> str:
+    """Where cases had several attempts: pass@1, pass@k and pass^k, means over the cases, as nao prints them."""
+    asked = [item for item in summaries if item.attempts]
+    k = max((item.attempts for item in asked), default=0)
+    if k < 2:
+        return ""
+    figures = {
+        "pass@1": sum(item.passed / item.attempts for item in asked),
+        f"pass@{k}": sum(item.passed > 0 for item in asked),
+        f"pass^{k}": sum(item.passed == item.attempts for item in asked),
+    }
+    return "\n" + ", ".join(
+        f"{name} {round(100 * figure / len(asked), 1)}%" for name, figure in figures.items()
+    )
 
 
 def plain_letters(text: str) -> str:

@@ -100,3 +100,38 @@ def test_an_empty_list_of_prompts_is_an_error(tmp_path: Path) -> None:
     ]
     suite = suite_of(tmp_path, "providers: [echo]\ntests: [{vars: {prompt: hi}}]\n")
     assert suite.cases[0].turns[0].text == "{{prompt}}"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "langfuse://greeting:3",
+        "langfuse://{{name}} with a blank",
+        "portkey://prompt-id",
+        "helicone://id:1.2",
+        "promptlayer://id",
+        "{raw: 'langfuse://greeting'}",
+        "{id: 'helicone://id', label: x}",
+        "file://held.txt",
+    ],
+)
+def test_a_prompt_that_is_kept_elsewhere_is_an_error_and_no_text_for_the_agent(
+    tmp_path: Path, given: str
+) -> None:
+    (tmp_path / "held.txt").write_text("langfuse://greeting")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: [{given if given[0] == '{' else repr(given)}]\nproviders: [echo]\ntests: [{{vars: {{a: 1}}}}]\n"
+    )
+    suite = suites.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
+    assert not list(suite.cases)
+    (problem,) = [found for found in suite.problems if found.level == "error"]
+    assert (problem.line, problem.key) == (1, "prompts[0]")
+    assert "prompts are not fetched here" in problem.message
+
+
+def test_an_address_of_the_web_is_a_prompt(tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['https://example.org/x', 'see s3://a/b and c']\nproviders: [echo]\ntests: [{vars: {a: 1}}]\n"
+    )
+    suite = suites.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
+    assert len(list(suite.cases)) == 2 and not [p for p in suite.problems if p.level == "error"]

@@ -19,6 +19,26 @@ FILES = TEXT_FILES | JAVASCRIPT | {"py", "sh", "bash", "exe", "bat", "cmd", "ps1
 _REFERENCE = re.compile(r"(?:file://)?(.*?\.([A-Za-z0-9]+))(?::([\w.]+))?\Z", re.DOTALL)
 
 
+_KEPT_ELSEWHERE = ("langfuse://", "portkey://", "helicone://")
+"""Prompts that promptfoo 0.121.20 fetches from a service."""
+_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://\S+\s*\Z")
+
+
+def _spoken(reading: Reading, text: str) -> None:
+    """Refuse a prompt that is kept somewhere else: its address is no text for the agent.
+
+    Raises:
+        Missing: it is one.
+    """
+    scheme = _SCHEME.match(text)
+    unknown = scheme and not reading.reference and scheme[1].lower() not in ("file", "http", "https")
+    if text.startswith(_KEPT_ELSEWHERE) or unknown:
+        name = text.strip().partition("://")[0]
+        raise Missing(
+            f"{name}:// prompts are not fetched here: write the prompt, or name a file with file://"
+        )
+
+
 class Prompt(msgspec.Struct):
     """One column of prompts. `given` is the label or id that the person wrote, None if made up here.
     `function` is `{path, function}` where a function of the suite makes the prompt."""
@@ -64,6 +84,7 @@ def _read_one(reading: Reading, entry: Any) -> list[Prompt]:
     if isinstance(raw, (list, dict)):
         raw = js.json_text(raw)
     if raw is not None:
+        _spoken(reading, str(raw))
         raw = js.string(raw)
         if raw.startswith("file://"):
             return _from_text(reading, raw, label, own, config)
@@ -78,6 +99,7 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _from_text(reading: Reading, text: str, label: str | None, own: str | None, config: Any) -> list[Prompt]:
+    _spoken(reading, text)
     if text.startswith("exec:"):
         command = js.trim(text[len("exec:") :])
         if not command:
@@ -153,6 +175,7 @@ def _file(
     alone = len(found) == 1
     result: list[Prompt] = []
     for index, (raw, named) in enumerate(found):
+        _spoken(reading, raw)
         if named:
             result.append(Prompt(raw, named, named, own, config))
         elif label:
