@@ -29,7 +29,7 @@ default: {steps: [{wait: 0.3}, {say: end}]}
 BROKEN = """
 import sys
 from tui_eval.engine import process, runner
-def broken(self, ticket, attempt):
+def broken(self, ticket, attempt, *_):
     api_key = "sk-planted-secret-value"
     raise LookupError("on purpose")
 runner.Runner._ended = broken
