@@ -13,7 +13,9 @@ from tui_eval.guard.trust import Trust
 
 def problems(tmp_path: Path, tracing: str) -> list[str]:
     path = tmp_path / "promptfooconfig.yaml"
-    path.write_text(f"providers: [echo]\nprompts: [x]\ntracing: {tracing}\n", "utf-8")
+    path.write_text(
+        f"providers: [echo]\nprompts: [x]\ntests: [{{vars: {{x: 1}}}}]\ntracing: {tracing}\n", "utf-8"
+    )
     found = suites.load(path, load([tmp_path]), Trust()).problems
     return [f"{problem.level}: {problem.key}: {problem.message}" for problem in found]
 
