@@ -126,18 +126,21 @@ class Share:
         self._size = 1 << 14
         self._spent = 0.0
         self._since = time.perf_counter()
+        self._bytes = 0
 
     def arrived(self, size: int) -> None:
         """So many bytes were had from the network. Many of them were there already: having them took time of
         the loop; for few of them it was the network that was waited for."""
+        self._bytes += size
         if size < FULL:
             self._since = time.perf_counter()
 
     async def turn(self) -> None:
         """Let others work, where it is their turn."""
         cost = time.perf_counter() - self._since
-        if cost < SLICE:
+        if cost < SLICE and self._bytes < LARGEST:
             return
+        self._bytes = 0
         self._spent += cost
         if self._spent < LIGHT:
             await asyncio.sleep(0)

@@ -1,0 +1,75 @@
+"""What one reply may take of the loop at a time, and whose time limit is spent."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+
+from tui_eval.agents.http_call import Call
+from tui_eval.agents.http_client import HttpClient
+
+MEGABYTES = 48
+
+
+class _Ready(httpx.AsyncByteStream):
+    """A body of which there is always more, as from a server that is faster than its reader."""
+
+    def __init__(self, pieces: Callable[[], list[bytes]]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces():
+            yield piece
+
+
+def _packed() -> list[bytes]:
+    packer = zlib.compressobj(9, wbits=31)
+    body = packer.compress(b"0" * MEGABYTES * 1_000_000) + packer.flush()
+    return [body[start : start + 16_384] for start in range(0, len(body), 16_384)]
+
+
+def _call(pieces: Callable[[], list[bytes]], **headers: str) -> Call:
+    call = HttpClient("http://127.0.0.1:9").call("GET", "http://127.0.0.1:9")
+    call._response = httpx.Response(200, headers=headers, stream=_Ready(pieces))
+    call.headers = call._response.headers
+    return call
+
+
+@pytest.mark.parametrize(
+    ("pieces", "headers"),
+    [
+        (lambda: [b"word " * 3276] * (MEGABYTES * 61), {}),
+        (_packed, {"content-encoding": "gzip"}),
+        (lambda: [b"data: x\n\n" * 1820] * (MEGABYTES * 4), {"content-type": "text/event-stream"}),
+    ],
+)
+async def test_a_body_that_is_always_there_lets_others_work(
+    pieces: Callable[[], list[bytes]], headers: dict[str, str]
+) -> None:
+    call = _call(pieces, **headers)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    working = asyncio.ensure_future(other())
+    await asyncio.sleep(0)
+    before, size = turns, 0
+    if headers.get("content-type"):
+        async for data in call.events():
+            size += len(data)
+    else:
+        async for chunk in call.chunks():
+            size += len(chunk)
+            assert len(chunk) <= 1 << 18
+    during = turns - before
+    working.cancel()
+    assert size > 300_000
+    assert during >= 3
