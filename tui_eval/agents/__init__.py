@@ -12,6 +12,7 @@ import importlib
 from tui_eval import extensions
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.choose import for_embeddings, for_provider, for_scores, from_argument, from_file
+from tui_eval.agents.default_graders import default_embeddings, default_grader
 from tui_eval.agents.promptfoo_env import with_env
 from tui_eval.config import AgentSpec, ConfigError
 
@@ -83,6 +84,8 @@ __all__ = [
     "SessionContext",
     "agent_class",
     "create",
+    "default_embeddings",
+    "default_grader",
     "for_embeddings",
     "for_provider",
     "for_scores",

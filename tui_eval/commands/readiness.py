@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_eval import config as configuration
-from tui_eval.agents import AgentError
+from tui_eval.agents import AgentError, default_grader
 from tui_eval.config import AgentSpec, Config, ConfigError
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
@@ -102,7 +102,7 @@ def _judges(jobs: Sequence[Job], config: Config) -> Iterator[Problem]:
             continue
         for one in assertions_of(job.case):
             kind = one.type.removeprefix("not-").removeprefix("not_")
-            if kind in _JUDGED and one.provider is None and not _default_grader(job):
+            if kind in _JUDGED and one.provider is None and not _default_grader(job, config):
                 waiting.append((job.case, one.line or job.case.line, one.type))
                 break
     if waiting:
@@ -114,11 +114,9 @@ def _judges(jobs: Sequence[Job], config: Config) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _default_grader(job: Job) -> bool:
+def _default_grader(job: Job, config: Config) -> bool:
     """Whether promptfoo's own default grader stands in: its provider's key is there."""
-    return job.case.format == "promptfoo" and any(
-        os.environ.get(name) for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-    )
+    return job.case.format == "promptfoo" and default_grader(job.settings.get("env"), config) is not None
 
 
 def _databases(config: Config) -> Iterator[Problem]:

@@ -56,6 +56,7 @@ class Environment(Hosts):
         """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
         self.typed_judge: str | None = None
         """The judge that the person named for this run, which is trusted by that."""
+        self._told_grader = False
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
         self.paces: dict[str, Pace] = {}
@@ -173,6 +174,23 @@ class Environment(Hosts):
             return None, None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
 
+    def default_grader(self, env: Any) -> tuple[AskJudge | None, str | None]:
+        """As `judge`, the grader that promptfoo takes where none is named and its provider's key is there; `env` is
+        the suite's. It is said once."""
+        spec = agents.default_grader(env, self.config)
+        if spec is None:
+            return None, None
+
+        async def ask(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
+            if not self._told_grader and self.tell is not None and self.asks_models:
+                self.tell(
+                    f"no judge is named: {spec.name} grades, as in promptfoo (judge: in tui_eval.yaml, or --judge)"
+                )
+            self._told_grader = True
+            return await self._ask(spec, system, prompt, schema)
+
+        return ask, spec.name
+
     def judge_is_network(self, name: str | None) -> bool:
         """Whether that judge is an agent network, with instructions of its own."""
         spec = self._judge_spec(name)
@@ -206,9 +224,11 @@ class Environment(Hosts):
         assert self.config.judge is not None
         return (await self._ask(self.config.judge, system, prompt, None)).text
 
-    async def embed(self, provider: Any, texts: list[str], judge: str | None = None) -> list[list[float]]:
+    async def embed(
+        self, provider: Any, texts: list[str], judge: str | None = None, env: Any = None
+    ) -> list[list[float]]:
         """A vector for each text: by the embedding provider that a suite names, else by the judge's
-        server.
+        server, else by promptfoo's default; `env` is the suite's.
 
         Raises:
             CannotJudge: neither is configured, or it does not answer.
@@ -222,7 +242,7 @@ class Environment(Hosts):
                 entry = provider if isinstance(provider, dict) else {"id": provider}
                 spec = agents.for_embeddings(entry, self.config, self.config.root)
             else:
-                spec = self._judge_spec(judge)
+                spec = self._judge_spec(judge) or agents.default_embeddings(env, self.config)
             agent = self.agent(spec) if spec is not None else None
             if not isinstance(agent, OpenAIAgent):
                 raise CannotJudge(

@@ -1,0 +1,91 @@
+"""Graded assertions of promptfoo's suites where nobody names a judge: its default grader, where the key is there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.base import Planned
+from tests.servers.openai import OpenAIServer
+from tui_eval.agents import default_embeddings, default_grader
+from tui_eval.config import Config
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import prepare
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
+
+SUITE = """
+prompts: ['hi {{v}}']
+providers: [echo]
+defaultTest: {assert: [{type: llm-rubric, value: is kind}]}
+tests: [{vars: {v: 1}}, {vars: {v: 2}}]
+"""
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE_URL", "OPENAI_API_HOST",
+        "AZURE_API_KEY", "AZURE_OPENAI_API_KEY")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+async def run(folder: Path, told: list[str], **given: Any) -> list[Attempt]:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(folder)], **given))
+    active.environment.tell = told.append
+    await active.execute()
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    return [reader.attempt(row.id) for case in reader.cases() for row in reader.attempts(case.id)]
+
+
+async def test_promptfoos_default_grader_judges_where_its_key_is_there_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(SUITE)
+    told: list[str] = []
+    verdict = Planned(text=json.dumps({"reason": "r", "pass": True, "score": 1}))
+    with OpenAIServer(default=lambda seen: verdict) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-person")
+        attempts = await run(tmp_path, told)
+        assert {seen.body["model"] for seen in server.requests} == {"gpt-5.5-2026-04-23"}
+        assert {seen.headers["Authorization"] for seen in server.requests} == {"Bearer sk-of-the-person"}
+        assert [attempt.outcome for attempt in attempts] == ["passed", "passed"]
+        assert len(told) == 1 and "gpt-5.5-2026-04-23 grades, as in promptfoo" in told[0]
+        server.requests.clear()
+        attempts = await run(tmp_path, told, judge="openai:mine")
+        assert {seen.body["model"] for seen in server.requests} == {"mine"} and len(told) == 1
+
+
+async def test_without_a_key_a_graded_assertion_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(SUITE)
+    told: list[str] = []
+    attempts = await run(tmp_path, told)
+    assert [attempt.outcome for attempt in attempts] == ["error", "error"] and not told
+    assert all("no judge is configured" in attempt.message for attempt in attempts)
+
+
+def test_which_grader_promptfoo_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = Config(root=tmp_path)
+
+    def named(env: Any = None) -> str | None:
+        spec = default_grader(env, config)
+        return spec and spec.model
+
+    assert named() is None and default_embeddings(None, config) is None
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a")
+    assert named() == "claude-sonnet-4-6" and default_embeddings(None, config) is None
+    for name in ("AZURE_API_KEY", "AZURE_DEPLOYMENT_NAME", "AZURE_OPENAI_DEPLOYMENT_NAME"):
+        monkeypatch.setenv(name, "z")
+    assert named() is None  # promptfoo would ask Azure
+    spec = default_grader({"OPENAI_API_KEY": "of-the-suite"}, config)
+    assert (
+        spec is not None and spec.model == "gpt-5.5-2026-04-23" and spec.options["api_key"] == "of-the-suite"
+    )
+    vectors = default_embeddings({"OPENAI_API_KEY": "of-the-suite"}, config)
+    assert vectors is not None and vectors.options["embedding_model"] == "text-embedding-3-large"
