@@ -159,6 +159,20 @@ async def test_a_judgement_is_replaced_also_where_its_run_is_gone(project) -> No
     assert facts(now)[:4] == ("failed", 0, 1, False)
 
 
+async def test_answers_of_a_run_from_elsewhere_are_judged_where_it_is(project, tmp_path_factory) -> None:
+    """Named by its folder, as every key of the app names it."""
+    root = project(suite=PASSES, script=SCRIPT)
+    made = await run(root, attempts=2)
+    elsewhere = tmp_path_factory.mktemp("ci") / made.name
+    shutil.move(made, elsewhere)
+    (root / "suite.yaml").write_text(FAILS)
+    judged = await run(root, linked_to=made.name, continue_from=Recorded(str(elsewhere), 1))
+    assert [(row.outcome, row.judges) for row in rows_of(judged)] == [
+        ("failed", f"{made.name}/1"), ("failed", f"{made.name}/2"),
+    ]  # fmt: skip
+    assert judged.parent == made.parent and len(list(elsewhere.parent.iterdir())) == 1
+
+
 async def test_what_earlier_versions_judged_is_followed_to_the_first_recording(project) -> None:
     """They kept in the run's options what its one attempt judged, and nothing in its row."""
     root = project(suite=PASSES, script=SCRIPT)

@@ -17,7 +17,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.candidates import candidates
 from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
-from tui_eval.engine.judging_again import Judged, answers_beside, judged_by, planned
+from tui_eval.engine.judging_again import Judged, answers_beside, folder_of, judged_by, planned
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import NothingLeft, choose
@@ -138,7 +138,12 @@ def _as_before(request: RunRequest) -> RunRequest:
         return request
     root = find_root([Path(path) for path in request.paths or ["."]], request.config_file)[0]
     try:
-        reader = RunReader(Store(root).find(request.linked_to))
+        recorded = request.continue_from
+        reader = RunReader(
+            folder_of(Store(root), recorded.run)
+            if recorded is not None
+            else Store(root).find(request.linked_to)
+        )
     except StoreError:
         return request
     try:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.engine.request import RunRequest
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.run_dialog import RunChoice
+from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.case_tree import Entry
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class DebuggingActions(EditingActions, Following):
             self.say("put the cursor on a case of the suites first")
             return None
         entry = Entry(pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or "")
-        cell = self.desk.cell(pointer)
-        request = self.desk.request([entry], RunChoice() if cell else self.desk.choice_for_one())
-        request.attempts, request.cells = 1, [cell] if cell else None
+        case = run_requests.Asked(pointer.case_id, item.suite)
+        cell, choice = self.desk.cell(pointer), self.desk.choice_for_one()
+        request = run_requests.one_attempt(self.desk.project, case, choice, cell)
         request.linked_to = self.desk.belongs(request, [entry])
         return request, entry
 
@@ -64,21 +64,6 @@ class DebuggingActions(EditingActions, Following):
 
     # -- from a recorded attempt
 
-    def continue_from(
-        self, pointer: CasePointer, turn: int | None, number: int = 1, said: str | None = None
-    ) -> None:
-        """Run the case with the recorded turns before `turn`; None: judge the recorded answer again.
-        `pointer` names the attempt, `number` says the how manieth it is: the new one takes its place."""
-        made = self._request(pointer)
-        if made is None or pointer.run_id is None or pointer.attempt_ref is None:
-            return
-        request = made[0]
-        request.first_attempt, request.linked_to = number, pointer.run_id
-        request.continue_from = Recorded(str(self.run_folder(pointer.run_id)), pointer.attempt_ref, turn)
-        if said is None:
-            said = "judging the recorded answer again" if turn is None else f"running from turn {turn} on"
-        self.desk.send(request, show=False, said=said)
-
     async def action_judge_again(self) -> None:
         """Judge the answer that is looked at, or the last one of the case under the cursor, anew."""
         pointer = self.pointer()
@@ -97,10 +82,28 @@ class DebuggingActions(EditingActions, Following):
             if row is None or row.state != "done":
                 self.say("there is no recorded answer to judge")
                 return
-            exact = CasePointer(pointer.case_id, content.agent, content.model, content.run_id, row.id)
-            self.continue_from(exact, None, row.attempt, said)
+            self.from_recorded(content, None, said)
 
         self._with_attempt(pointer, take)
+
+    def from_recorded(self, content: CaseContent, turn: int | None, said: str | None = None) -> None:
+        """Run the case with the recorded turns before `turn` of the attempt that was read; None: judge the
+        recorded answers that count with it again."""
+        row, folder = content.row, content.folder
+        if row is None or folder is None or not content.run_id:
+            return
+        case, column = (
+            run_requests.Asked(content.pointer.case_id, content.suite),
+            (content.agent or "", content.model),
+        )
+        run = self.desk.known(content.run_id, folder, content.options)
+        project = self.desk.project
+        request = run_requests.from_recorded(project, case, column, run, row.id, row.attempt, turn)
+        if said is None:
+            said = (
+                "judging the recorded answers again" if turn is None else f"running again from turn {turn} on"
+            )
+        self.desk.send(request, show=False, said=said)
 
     def _with_attempt(self, pointer: CasePointer, take: Callable[[CaseContent], Any]) -> None:
         """Read the attempt that a pointer means (its last one where it names none) in a thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import Cell, RunRequest
@@ -12,7 +13,7 @@ from tui_eval.store.case_state import Column
 from tui_eval.tui.agent_asking import AgentAsking
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.run_dialog import RunChoice
-from tui_eval.tui.state import figures, filtering
+from tui_eval.tui.state import figures, filtering, run_requests
 from tui_eval.tui.state.case_entry import Entry
 from tui_eval.tui.state.entries import subject
 from tui_eval.tui.state.run_estimate import FREE, Estimate, Planned, Who, estimate
@@ -142,22 +143,24 @@ class RunDesk:
         Raises:
             ValueError: a number is none; one line that names the field.
         """
-        chosen = self.chosen(entries, choice)
-        root = self._app.state.root
-        return RunRequest(
-            paths=sorted({str(root / entry.suite) for entry in chosen}),
-            case_ids=list(dict.fromkeys(entry.case_id for entry in chosen)),
-            agents=_names(choice.agents),
-            models=_names(choice.models),
-            attempts=_whole("attempts", choice.attempts),
-            threshold=_share(choice.threshold),
-            concurrency=_whole("at once", choice.concurrency),
-            max_cost=_amount("cost limit", choice.max_cost),
-            trust=self._app.state.trusted,
-            agreed=sorted(self._app.state.agreed),
-            config_file=str(self._app.config_file) if self._app.config_file else None,
-            command="tui-eval",
+        asked = [run_requests.Asked(entry.case_id, entry.suite) for entry in self.chosen(entries, choice)]
+        return run_requests.chosen(self.project, asked, choice)
+
+    @property
+    def project(self) -> run_requests.Project:
+        """What requests need to know of the project."""
+        state = self._app.state
+        return run_requests.Project(
+            state.root, state.trusted, tuple(sorted(state.agreed)), self._app.config_file
         )
+
+    def known(self, run_id: str, folder: Path, options: dict[str, Any]) -> run_requests.Run:
+        """A run as requests that build on it know it."""
+        return run_requests.Run(run_id, folder, options, run_id in self._typed)
+
+    def _front(self) -> run_requests.Run | None:
+        run = self._app.state.run
+        return self.known(run.info.id, run.folder, run.info.options) if run is not None else None
 
     # -- doing it
 
@@ -217,24 +220,21 @@ class RunDesk:
         if suite is None:
             app.say("no such case here")
             return
-        entry = Entry(pointer.case_id, pointer.case_id, item.name if item else "", suite, "")
         if row is not None:  # beside those there are: in their column, whatever was chosen last
             pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
-        cell = self.cell(pointer)
-        request = self.request([entry], RunChoice() if cell else self.choice_for_one())
-        request.cells = [cell] if cell else None
-        request.attempts = 1
+        case, cell = run_requests.Asked(pointer.case_id, suite), self.cell(pointer)
+        run, number = None, 1
         if group is not None and key is not None and row is not None and front is not None:
             placed = group.attempts(key)
             if any(one.row.state != "done" for one in placed):
                 app.say("this case is still running")
                 return
-            request.linked_to = front.info.id
-            request.first_attempt = 1 + max((one.row.attempt for one in placed), default=0)
+            run, number = self._front(), 1 + max((one.row.attempt for one in placed), default=0)
         elif pointer.run_id:
-            request.linked_to = pointer.run_id
+            run = self.known(pointer.run_id, app.run_folder(pointer.run_id), {})
             last = item.last_of(pointer.agent, pointer.model) if item else None
-            request.first_attempt = 1 + (last.attempts if last else 0)
+            number = 1 + (last.attempts if last else 0)
+        request = run_requests.one_more(self.project, case, self.choice_for_one(), run, number, cell)
         self.send(request, show=False, aside=True)
 
     def cell(self, pointer: CasePointer) -> Cell | None:
@@ -278,9 +278,6 @@ class RunDesk:
     def _columns(self, request: RunRequest, entries: Sequence[Entry]) -> None:
         """Where no one else was chosen, cases are asked of those who were asked before, each in its own
         columns."""
-        if request.agents or request.models:
-            return
-        run = self._app.state.run
         cells: list[Cell] = []
         for entry in entries:
             if entry.key == entry.case_id:  # of the suites: all columns that it stands for
@@ -290,10 +287,7 @@ class RunDesk:
             elif entry.case_ref is not None:  # of the run in front
                 pointer = CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id)
                 cells += filter(None, [self.cell(pointer)])
-        if any(cell.agent for cell in cells):
-            request.cells = cells
-            if run is not None and run.info.id in self._typed:
-                request.agents = [str(name) for name in run.info.options.get("agents") or []]
+        run_requests.in_columns(request, cells, self._front())
 
     def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
         """Ask the engine, then follow the run; `said` is told instead of how many attempts that is. `aside`: it
@@ -344,41 +338,3 @@ class RunDesk:
         paused = run.info.state != "paused"
         self.soon(self._app.engine_of(run).pause(run.info.id, paused))
         self._app.say("pausing: what runs ends, nothing new begins" if paused else "going on")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _whole(label: str, text: str) -> int | None:
-    if not text:
-        return None
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError(f"{label}: a whole number, not {text!r}") from None
-    if number < 1:
-        raise ValueError(f"{label}: at least 1")
-    return number
-
-
-def _amount(label: str, text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        number = float(text.lstrip("$"))
-    except ValueError:
-        raise ValueError(f"{label}: a number, not {text!r}") from None
-    if not number > 0:
-        raise ValueError(f"{label}: more than 0")
-    return number
-
-
-def _share(text: str) -> float | None:
-    share = _amount("must pass", text.rstrip("%"))
-    if share is None:
-        return None
-    share = share / 100 if text.endswith("%") else share
-    if share > 1:
-        raise ValueError("must pass: a share from 0 to 1, such as 0.8")
-    return share

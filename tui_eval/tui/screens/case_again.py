@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tui_eval.engine.request import Cell, Recorded
 from tui_eval.tui.screens.case_parts import CasePart
-from tui_eval.tui.screens.run_dialog import RunChoice
-from tui_eval.tui.state.entries import Entry
 
 
 class CaseAgain(CasePart, inherit_bindings=False):
@@ -13,7 +10,7 @@ class CaseAgain(CasePart, inherit_bindings=False):
 
     def action_judge_again(self) -> None:
         """Judge the recorded answer by the case as it is now; nothing is sent to the agent."""
-        self._record(None, "judging the recorded answer again")
+        self._record(None)
 
     def action_from_turn(self) -> None:
         """Run the case again from the turn under the cursor on; those before it are taken as recorded."""
@@ -22,22 +19,13 @@ class CaseAgain(CasePart, inherit_bindings=False):
         if turn < 1:
             self.say("put the cursor on a turn first")
         else:
-            self._record(turn, f"running again from turn {turn} on")
+            self._record(turn)
 
-    def _record(self, turn: int | None, said: str) -> None:
+    def _record(self, turn: int | None) -> None:
         """Ask for it; says so where there is no finished attempt to begin from."""
         content, app = self.content, self.eval_app
         row = content.row
         if row is None or row.state != "done" or content.attempt is None:
             self.say("there is no finished attempt to begin from")
             return
-        desk = app.desk
-        case_id = content.pointer.case_id
-        request = desk.request([Entry(case_id, case_id, content.name, content.suite, "")], RunChoice())
-        request.attempts, request.first_attempt = 1, row.attempt
-        named = bool(content.options.get("agents") or content.options.get("models"))
-        if content.agent:
-            request.cells = [Cell(case_id, content.agent, content.model, not named)]
-        request.linked_to = content.run_id
-        request.continue_from = Recorded(content.run_id, row.id, turn)
-        desk.send(request, show=False, said=said)
+        app.from_recorded(content, turn)

@@ -1,0 +1,81 @@
+"""Requests to the engine: one table for what the lists, the Case screen, stepping and watching ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui_eval.engine.request import Cell, Recorded, RunRequest
+from tui_eval.tui.screens.run_dialog import RunChoice
+from tui_eval.tui.state.run_requests import (
+    Asked,
+    Project,
+    Run,
+    chosen,
+    from_recorded,
+    in_columns,
+    one_attempt,
+    one_more,
+)
+
+ROOT = Path("/project")
+PROJECT = Project(ROOT, trusted=True, agreed=("run agent.py",), config_file=ROOT / "other.yaml")
+CASE, COLUMN = Asked("s.yaml::one", "s.yaml"), ("helper", "m")
+OWN = Run("r1", ROOT / ".tui-eval/runs/r1")
+NAMED = Run("r2", ROOT / ".tui-eval/runs/r2", {"agents": ["helper", "agent.py:f"], "models": ["m"]})
+TYPED = Run("r2", NAMED.folder, NAMED.options, typed=True)
+GUEST = Run("r3", Path("/elsewhere/r3"), {"agents": ["helper"]})
+BOTH = RunChoice(agents="a, b", models="x", attempts="3", threshold="80%", concurrency="2", max_cost="$1")
+NOTHING = RunChoice()
+ALL = {"trust": True, "agreed": ["run agent.py"], "config_file": "/project/other.yaml", "command": "tui-eval",
+       "paths": ["/project/s.yaml"], "case_ids": ["s.yaml::one"]}  # fmt: skip
+OWN_CELL, NAMED_CELL = Cell("s.yaml::one", "helper", "m", True), Cell("s.yaml::one", "helper", "m")
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        # the list: what was chosen, else each case in its column of the run in front
+        (chosen(PROJECT, [CASE, CASE], BOTH),
+         {"agents": ["a", "b"], "models": ["x"], "attempts": 3, "threshold": 0.8, "concurrency": 2, "max_cost": 1.0}),
+        (in_columns(chosen(PROJECT, [CASE], BOTH), [NAMED_CELL], NAMED),
+         {"agents": ["a", "b"], "models": ["x"], "attempts": 3, "threshold": 0.8, "concurrency": 2, "max_cost": 1.0}),
+        (in_columns(chosen(PROJECT, [CASE], NOTHING), [], None), {}),
+        (in_columns(chosen(PROJECT, [CASE], NOTHING), [OWN_CELL], OWN), {"cells": [OWN_CELL]}),
+        (in_columns(chosen(PROJECT, [CASE], NOTHING), [NAMED_CELL], NAMED), {"cells": [NAMED_CELL]}),
+        (in_columns(chosen(PROJECT, [CASE], NOTHING), [NAMED_CELL], TYPED),
+         {"cells": [NAMED_CELL], "agents": ["helper", "agent.py:f"]}),
+        # a step, a save: once, of whom it is shown with
+        (one_attempt(PROJECT, CASE, BOTH, OWN_CELL), {"cells": [OWN_CELL], "attempts": 1}),
+        (one_attempt(PROJECT, CASE, BOTH, None), {"agents": ["a", "b"], "models": ["x"], "attempts": 1}),
+        # one more beside those there are
+        (one_more(PROJECT, CASE, NOTHING, OWN, 4, OWN_CELL),
+         {"attempts": 1, "linked_to": "r1", "first_attempt": 4, "cells": [OWN_CELL]}),
+        (one_more(PROJECT, CASE, NOTHING, None, 1, None), {"attempts": 1}),
+        # a recorded attempt, from a list or from the Case screen; of a run from elsewhere, too
+        (from_recorded(PROJECT, CASE, COLUMN, OWN, 7, 2, None),
+         {"attempts": 1, "linked_to": "r1", "first_attempt": 2, "cells": [OWN_CELL],
+          "continue_from": Recorded(str(OWN.folder), 7)}),
+        (from_recorded(PROJECT, CASE, COLUMN, TYPED, 7, 2, 3),
+         {"attempts": 1, "linked_to": "r2", "first_attempt": 2, "cells": [NAMED_CELL],
+          "agents": ["helper", "agent.py:f"], "continue_from": Recorded(str(NAMED.folder), 7, 3)}),
+        (from_recorded(PROJECT, CASE, COLUMN, GUEST, 7, 1, None),
+         {"attempts": 1, "linked_to": "r3", "cells": [NAMED_CELL],
+          "continue_from": Recorded("/elsewhere/r3", 7)}),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for(made: RunRequest, expected: dict[str, object]) -> None:
+    assert made == RunRequest(**{**ALL, **expected})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "told"),
+    [
+        ("attempts", "x", "attempts: a whole number"), ("concurrency", "0", "at once: at least 1"),
+        ("max_cost", "-1", "cost limit: more than 0"), ("threshold", "2", "must pass: a share"),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_none_names_its_field(field: str, text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        chosen(PROJECT, [CASE], RunChoice(**{field: text}))

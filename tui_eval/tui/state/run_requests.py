@@ -1,0 +1,189 @@
+"""Requests to the engine, made of what is to be done, the run it belongs to, the cases and the last choice.
+
+Pure, and the one place of the app where they are made: the lists, the Case screen, stepping and watching ask here.
+A case that is one of a run's is asked in its own column, by the agents that run was started with; a recorded
+attempt is named by its run's folder, so that a run from elsewhere is as good as the project's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from tui_eval.engine.request import Cell, Recorded, RunRequest
+
+
+class Choice(Protocol):
+    """What the run dialog asks for, as it was typed."""
+
+    agents: str
+    models: str
+    attempts: str
+    threshold: str
+    concurrency: str
+    max_cost: str
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The project's root, whether all of its code may run, what else was agreed to, and the configuration that
+    was named."""
+
+    root: Path
+    trusted: bool = False
+    agreed: tuple[str, ...] = ()
+    config_file: Path | None = None
+
+
+class Asked(NamedTuple):
+    """A case to ask."""
+
+    case_id: str
+    suite: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that a request builds on. `typed`: a person named its agents here, so that they are trusted."""
+
+    run_id: str
+    folder: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    typed: bool = False
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents that it was started with by name."""
+        return [str(name) for name in self.options.get("agents") or []]
+
+    @property
+    def named(self) -> bool:
+        """Whether its columns were named, rather than the suites' own."""
+        return bool(self.options.get("agents") or self.options.get("models"))
+
+
+def chosen(project: Project, cases: Sequence[Asked], choice: Choice) -> RunRequest:
+    """These cases with what was chosen.
+
+    Raises:
+        ValueError: a number is none; one line that names the field.
+    """
+    return RunRequest(
+        paths=sorted({str(project.root / case.suite) for case in cases}),
+        case_ids=list(dict.fromkeys(case.case_id for case in cases)),
+        agents=_names(choice.agents),
+        models=_names(choice.models),
+        attempts=_whole("attempts", choice.attempts),
+        threshold=_share(choice.threshold),
+        concurrency=_whole("at once", choice.concurrency),
+        max_cost=_amount("cost limit", choice.max_cost),
+        trust=project.trusted,
+        agreed=list(project.agreed),
+        config_file=str(project.config_file) if project.config_file else None,
+        command="tui-eval",
+    )
+
+
+def in_columns(request: RunRequest, cells: Sequence[Cell], run: Run | None) -> RunRequest:
+    """Where no one else was chosen, cases are asked of those who were asked before, each in its columns; `run` is
+    the one in front, whose typed agents are typed still."""
+    if any(cell.agent for cell in cells) and not (request.agents or request.models):
+        request.cells = list(cells)
+        if run is not None and run.typed:
+            request.agents = run.agents
+    return request
+
+
+def one_attempt(project: Project, case: Asked, choice: Choice, cell: Cell | None) -> RunRequest:
+    """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else of
+    those that were chosen."""
+    request = _plain(project, case)
+    if cell is not None:
+        request.cells = [cell]
+    else:
+        request.agents, request.models = _names(choice.agents), _names(choice.models)
+    return request
+
+
+def one_more(
+    project: Project, case: Asked, choice: Choice, run: Run | None, number: int, cell: Cell | None
+) -> RunRequest:
+    """One more attempt beside those of a run (None: of none), as its attempt of this number."""
+    request = one_attempt(project, case, choice, cell)
+    if run is not None:
+        request.linked_to, request.first_attempt = run.run_id, number
+        if cell is not None and run.typed:
+            request.agents = run.agents
+    return request
+
+
+def from_recorded(
+    project: Project,
+    case: Asked,
+    column: tuple[str, str | None],
+    run: Run,
+    attempt: int,
+    number: int,
+    turn: int | None,
+) -> RunRequest:
+    """What goes on from a recorded attempt at `turn`, or (None) judges the answers that count with it again:
+    in its own column (agent and model), whatever was chosen since."""
+    request = _plain(project, case)
+    request.linked_to, request.first_attempt = run.run_id, number
+    request.continue_from = Recorded(str(run.folder), attempt, turn)
+    agent, model = column
+    cells = [Cell(case.case_id, agent, model or None, not run.named)] if agent else []
+    return in_columns(request, cells, run)
+
+
+def _plain(project: Project, case: Asked) -> RunRequest:
+    """One attempt of a case: limits and shares are about whole runs."""
+    return RunRequest(
+        paths=[str(project.root / case.suite)],
+        case_ids=[case.case_id],
+        attempts=1,
+        trust=project.trusted,
+        agreed=list(project.agreed),
+        config_file=str(project.config_file) if project.config_file else None,
+        command="tui-eval",
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _whole(label: str, text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{label}: a whole number, not {text!r}") from None
+    if number < 1:
+        raise ValueError(f"{label}: at least 1")
+    return number
+
+
+def _amount(label: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        number = float(text.lstrip("$"))
+    except ValueError:
+        raise ValueError(f"{label}: a number, not {text!r}") from None
+    if not number > 0:
+        raise ValueError(f"{label}: more than 0")
+    return number
+
+
+def _share(text: str) -> float | None:
+    share = _amount("must pass", text.rstrip("%"))
+    if share is None:
+        return None
+    share = share / 100 if text.endswith("%") else share
+    if share > 1:
+        raise ValueError("must pass: a share from 0 to 1, such as 0.8")
+    return share
