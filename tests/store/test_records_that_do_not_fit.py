@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 
 from tests.store.test_store import attempt, start
 from tui_eval.model import Attempt, Entry, Reply, Usage, Verdict
+from tui_eval.reports import junit, results
 from tui_eval.store import pending, writer
+from tui_eval.store.imported import open_results
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
@@ -184,6 +188,14 @@ def test_what_is_lost_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     run.close()
     assert run.error is not None and "4 attempts are lost" in run.error
     assert sorted(run.lost) == [ref for ids in references for ref in ids]
+    with contextlib.closing(RunReader(run.folder)) as reader:
+        reader.lost = run.lost
+        assert all(row.outcome == "error" and "lost" in row.message for row in reader.attempts())
+        junit.write(reader, tmp_path / "junit.xml")
+        results.write(reader, tmp_path / "results.json")
+    written = json.loads((tmp_path / "results.json").read_text())["results"]
+    assert [one["outcome"] for one in written] == ["error"] * 4
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("errors") == "2"
 
 
 def test_sums_of_counts_that_fit_do_not_overflow(tmp_path: Path) -> None:
@@ -216,3 +228,37 @@ def test_any_figure_is_kept_or_unknown(tmp_path_factory: pytest.TempPathFactory,
     run.done(references[0][0], bad)
     run.close()
     assert run.error is None and kept(run.folder) == [("passed", "passed")]
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, "Infinity"], ids=lambda value: type(value).__name__)
+def test_results_of_a_file_with_hostile_figures(
+    tmp_path: Path, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if isinstance(value, bytes) or (isinstance(value, int) and value.bit_length() > 9000):
+        value = "9" * 300
+    entry = {
+        "name": "one", "passed": False, "outcome": "failed", "message": "no", "attempt": value, "score": value,
+        "cost": value, "tokens": value, "duration_ms": value, "started_at": value, "tool_call_count": value,
+        "usage": {"input_tokens": value, "output_tokens": 3}, "named_scores": {"tone": value},
+        "transcript": [{"turn": value, "kind": "assistant", "text": "hi", "usage": {"input_tokens": value}}],
+        "assertions": [{"type": "contains", "passed": False, "score": value, "weight": value, "reason": "no"}],
+    }  # fmt: skip
+    ours = {"results": [entry, {**entry, "name": "two"}], "cases": [{"case_id": "tests::one", "required": value}],
+            "run": {"id": "r", "started_at": value, "finished_at": value}}  # fmt: skip
+    row = {
+        "success": False, "testIdx": value, "promptIdx": value, "score": value, "cost": value, "latencyMs": value,
+        "namedScores": {"tone": value}, "tokenUsage": {"prompt": value, "completion": value}, "vars": {},
+        "response": {"output": "hi"}, "gradingResult": {"componentResults": [{"pass": False, "score": value}]},
+    }  # fmt: skip
+    theirs = {"evalId": "e", "results": {"timestamp": value, "results": [row], "prompts": []}}
+    for name, document in (("ours.json", ours), ("promptfoo.json", theirs)):
+        path = tmp_path / name
+        path.write_text(json.dumps(document))
+        with contextlib.closing(RunReader(open_results(path))) as reader:
+            rows = reader.attempts()
+            assert rows and all(one.outcome == "failed" for one in rows)
+            for one in rows:
+                body = reader.attempt(one.id)
+                assert body is not None and [verdict.passed for verdict in body.verdicts] == [False]
+                assert body.response_text == "hi" or body.transcript[0].text == "hi"

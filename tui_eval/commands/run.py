@@ -183,6 +183,7 @@ def _execute(
     if active.writer.error:
         warn(active.writer.error)
     reader = RunReader(active.writer.folder)
+    reader.lost = active.writer.lost
     try:
         summaries = _report(reader, progress.display, active)
         unwritten = _write(reader, outputs)

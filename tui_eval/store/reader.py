@@ -7,9 +7,9 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -48,6 +48,8 @@ class RunReader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder = moved_to(folder) or folder
+        self.lost: Mapping[int, str] = {}
+        """Attempts whose results could not be written, by id, and why: errors, not cases that did not run."""
         path = folder / DATABASE
         if not path.is_file():
             raise StoreError(f"{folder}: not a run (no {DATABASE})")
@@ -116,7 +118,7 @@ class RunReader:
     def changes(self, since: int = 0) -> list[AttemptRow]:
         """Attempts changed after `since` (the largest `changed` seen; 0: all), oldest change first."""
         return [
-            AttemptRow(*row)
+            self._attempt(row)
             for row in self._all(
                 f"SELECT {self._attempt_columns} FROM attempts WHERE changed > ? ORDER BY changed", (since,)
             )
@@ -126,11 +128,17 @@ class RunReader:
         """Attempts of one case, or all, in the order of case and attempt."""
         where, values = ("WHERE case_ref = ?", (case_ref,)) if case_ref is not None else ("", ())
         return [
-            AttemptRow(*row)
+            self._attempt(row)
             for row in self._all(
                 f"SELECT {self._attempt_columns} FROM attempts {where} ORDER BY case_ref, attempt, id", values
             )
         ]
+
+    def _attempt(self, row: tuple[Any, ...]) -> AttemptRow:
+        attempt = AttemptRow(*row)
+        if attempt.id in self.lost:
+            attempt.state, attempt.outcome, attempt.message = "done", "error", self.lost[attempt.id]
+        return attempt
 
     def live(
         self, since_seq: int = 0, attempt_refs: Sequence[int] | None = None, limit: int = 2000
@@ -151,6 +159,14 @@ class RunReader:
 
     def attempt(self, attempt_ref: int) -> Attempt | None:
         """A finished attempt with its transcript and verdicts; None while it runs or waits."""
+        if why := self.lost.get(attempt_ref):
+            found = self._one(
+                "SELECT case_id, attempt, agent, model FROM attempts JOIN cases ON cases.id = case_ref"
+                " WHERE attempts.id = ?",
+                (attempt_ref,),
+            )
+            case_id, number, agent, model = found or ("", 1, "", None)
+            return Attempt(case_id, number, "error", agent, model, message=why, error=why)
         row = self._one("SELECT body FROM bodies WHERE attempt_ref = ?", (attempt_ref,))
         return None if row is None else self._unpack(row[0], Attempt)
 
@@ -167,7 +183,7 @@ class RunReader:
         """The attempts of these ids."""
         marks = ",".join("?" * len(refs))
         statement = f"SELECT {self._attempt_columns} FROM attempts WHERE id IN ({marks})"
-        return [AttemptRow(*row) for row in self._all(statement, tuple(refs))]
+        return [self._attempt(row) for row in self._all(statement, tuple(refs))]
 
     def bodies_of(self, refs: Sequence[int], kind: type[T]) -> Iterator[tuple[int, T]]:
         """Of these finished attempts, their ids and what a type of the caller's takes of their bodies."""

@@ -1,0 +1,168 @@
+"""What agents of every protocol say in figures: a right answer stays right, what is no figure is unknown and
+noted, and no limit is kept by it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.conftest import project
+from tests.engine.test_runs import go
+from tests.reliability.soak_server import body_of
+from tests.servers import JsonServer, Planned
+from tui_eval.agents.http_answers import retry_after
+from tui_eval.agents.json_reply import Paths, read_reply
+from tui_eval.agents.nao_reply import read_run
+from tui_eval.agents.openai import add_usage
+from tui_eval.agents.openai_stream import usage_of
+from tui_eval.agents.prices import cost
+from tui_eval.agents.provider_response import read_response
+from tui_eval.agents.wire import decode
+from tui_eval.guard.figures import MOST
+from tui_eval.model import Attempt, Usage
+
+__all__ = ["project"]
+HOSTILE = {
+    "2**63": str(2**63), "1e400": "1e400", "minus one": "-1", "NaN": "NaN", "Infinity": "Infinity",
+    "400 digits": "9" * 400, "5,000 digits": "9" * 5000, "true": "true", "text": '"12"', "object": "{}", "half": "1.5",
+}  # fmt: skip
+PATHS = {
+    "openai": "/v1/chat/completions", "anthropic": "/v1/messages", "http": "/chat", "nao": "/api/test/run",
+    "neuro-san": "/api/v1/net/streaming_chat",
+}  # fmt: skip
+
+
+def serve(kind: str, body: bytes, stack: ExitStack) -> dict[str, Any]:
+    """The agent's entry; its server gives this body."""
+    if kind == "openai":
+        server = stack.enter_context(JsonServer(default=lambda _: Planned(raw=body)))
+        return {"type": kind, "model": "gpt-4.1", "base_url": f"{server.url}/v1", "api_key": "k"}
+    server = stack.enter_context(JsonServer(default=lambda _: Planned(raw=body)))
+    entry: dict[str, Any] = {"type": kind, "url": server.url}
+    if kind == "anthropic":
+        entry = {"type": kind, "model": "claude-sonnet-4", "base_url": server.url, "api_key": "k"}
+    return entry | ({"token": "t"} if kind == "nao" else {"network": "net"} if kind == "neuro-san" else {})
+
+
+async def answered(root: Path, agent: dict[str, Any], expected: dict[str, Any]) -> Attempt:
+    """The only attempt of a case that this agent answers."""
+    (root / "tui_eval.yaml").write_text(yaml.safe_dump({"agents": {"it": agent}}))
+    case = {"name": "one", "input": "hello", "expected": expected}
+    (root / "suite.yaml").write_text(yaml.safe_dump({"agent": "it", "test_cases": [case]}))
+    _, reader = await go(root, trust=True)
+    (row,) = reader.attempts()
+    attempt = reader.attempt(row.id)
+    reader.close()
+    assert attempt is not None and attempt.outcome == row.outcome
+    return attempt
+
+
+@pytest.mark.parametrize("figure", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("kind", PATHS)
+async def test_a_right_answer_with_a_hostile_figure_is_right(tmp_path: Path, kind: str, figure: str) -> None:
+    body, _ = body_of(PATHS[kind], "the answer", figure)
+    with ExitStack() as stack:
+        attempt = await answered(tmp_path, serve(kind, body, stack), {"should_contain": ["the answer"]})
+    assert attempt.outcome == "passed", attempt.message
+    assert attempt.usage is None or attempt.usage.input_tokens is None
+    notes = [entry.text for entry in attempt.transcript if entry.kind == "note"]
+    if not (figure == "true" or (kind == "http" and figure == "{}")):
+        assert any("input tokens unknown: " in note for note in notes), notes
+    assert len([note for note in notes if note.startswith("input tokens")]) <= 1
+
+
+@pytest.mark.parametrize("figure", ["NaN", str(2**63), '"12"', "-1"])
+async def test_no_limit_is_kept_by_a_count_that_is_none(tmp_path: Path, figure: str) -> None:
+    body, _ = body_of(PATHS["openai"], "the answer", figure)
+    with ExitStack() as stack:
+        attempt = await answered(tmp_path, serve("openai", body, stack), {"max_input_tokens": 100})
+    (verdict,) = attempt.verdicts
+    assert verdict.passed is None and "unknown" in verdict.reason and attempt.outcome == "error"
+
+
+@pytest.mark.parametrize("value", ["float('nan')", "'12'", "-5", "2**63"])
+async def test_nor_by_metadata_of_the_guide(tmp_path: Path, value: str) -> None:
+    (tmp_path / "bot.py").write_text(
+        f"def answer(message):\n    return 'hi', {{'tool_call_count': {value}, 'input_tokens': {value}}}\n"
+    )
+    agent = {"type": "python", "function": "bot.py:answer"}
+    attempt = await answered(tmp_path, agent, {"max_tool_calls": 100, "max_input_tokens": 100})
+    assert [verdict.passed for verdict in attempt.verdicts] == [None, None]
+
+
+@pytest.mark.parametrize("value", ["2**63", "float('inf')", "float('nan')", "-1", "10**400"])
+async def test_events_of_a_python_agent(tmp_path: Path, value: str) -> None:
+    (tmp_path / "bot.py").write_text(
+        "from tui_eval.events import Finished, Held, Retrying, TextDelta, UsageReport\n"
+        "from tui_eval.model import Reply, Usage\n"
+        "def answer(message):\n"
+        f"    figure = {value}\n"
+        "    yield TextDelta('the ans')\n"
+        "    yield UsageReport(Usage(figure, figure), 0.5)\n"
+        "    yield TextDelta('wer')\n"
+        "    yield Finished(Reply(turn=1, text='the answer', usage=Usage(figure, 3)))\n"
+    )
+    agent = {"type": "python", "function": "bot.py:answer"}
+    attempt = await answered(tmp_path, agent, {"should_contain": ["the answer"]})
+    if value in ("2**63", "-1"):  # the others are no event at all, which the error says
+        assert attempt.outcome == "passed", attempt.message
+        assert [entry.text for entry in attempt.transcript if entry.kind == "assistant"] == ["the answer"]
+    else:
+        assert attempt.outcome in ("passed", "error") and "OverflowError" not in attempt.message
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.integers(10**300, 10**500),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def fits(usage: Usage | None, spent: float | None) -> bool:
+    counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens] if usage else []
+    known = all(one is None or (type(one) is int and 0 <= one <= MOST) for one in counts)
+    return known and (spent is None or (type(spent) is float and 0 <= spent <= MOST))
+
+
+@given(ANY, ANY, ANY)
+def test_every_reader_gives_figures_or_nothing(one: Any, other: Any, third: Any) -> None:
+    usage = usage_of(
+        {"prompt_tokens": one, "completion_tokens": other, "prompt_tokens_details": {"cached_tokens": third}}
+    )
+    assert usage is not None and fits(usage, None)
+    assert fits(add_usage(usage, usage), cost("gpt-4.1", usage, {}))
+    _, reply = read_reply(
+        {"reply": "x", "usage": {"input_tokens": one, "output": other}, "cost": third}, 1, Paths()
+    )
+    assert fits(reply.usage, reply.cost)
+    _, reply = read_response(
+        {"output": "x", "tokenUsage": {"prompt": one, "completion": other, "total": third}, "cost": one,
+         "latencyMs": other, "logProbs": [third]}, 1)  # fmt: skip
+    assert fits(reply.usage, reply.cost) and fits(None, reply.latency_ms)
+    body = {
+        "text": "x",
+        "usage": {"inputTotalTokens": one, "outputTotalTokens": other},
+        "cost": {"totalCost": third},
+    }
+    _, reply = read_run({**body, "durationMs": one}, 1)
+    assert fits(reply.usage, reply.cost) and fits(None, reply.latency_ms)
+
+
+@given(st.text() | st.floats().map(str) | st.integers().map(str) | st.sampled_from(
+    ["1e400", "-inf", "nan", "9" * 5000, "Mon, 01 Jan 99999 00:00:00 GMT", "Mon, 31 Dec 9999 23:59:59 -2359",
+     "Mon, 01 Jan 0001 00:00:00 +2359"]))  # fmt: skip
+def test_retry_after_is_a_time_or_nothing(text: str) -> None:
+    for name in ("retry-after", "retry-after-ms"):
+        seconds = retry_after({name: text})
+        assert seconds is None or seconds >= 0
+
+
+@pytest.mark.parametrize("figure", HOSTILE.values(), ids=HOSTILE)
+def test_json_with_any_number_is_json(figure: str) -> None:
+    assert decode(f'{{"a": {figure}, "b": 1}}'.encode())["b"] == 1
