@@ -35,6 +35,31 @@ async def test_it_is_said_once_and_when_there_is_room_again(tmp_path: Path, monk
         app.engine.live.finish()
 
 
+@pytest.mark.parametrize(
+    ("trouble", "shown", "told"),
+    [
+        ("run.db: disk I/O error", "not written: results wait in memory", "Nothing finished is lost"),
+        (
+            "run.db: could not be written: attempt 3: x",
+            "a part of the run could not be kept",
+            "the rest of the run",
+        ),
+    ],
+)
+async def test_other_trouble_is_no_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str, shown: str, told: str
+) -> None:
+    monkeypatch.setattr(disk_trouble, "SECONDS", 0.05)
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
+        app.engine.troubles = {app.state.run.info.id: trouble}
+        await until(lambda: shown in screen_text(app), pilot)
+        (line,) = [words for _, level, words in app.log_lines if level == "error"]
+        assert told in line and "Make room" not in line and "disk full" not in screen_text(app)
+        app.engine.live.finish()
+
+
 async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

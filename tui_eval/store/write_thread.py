@@ -19,6 +19,8 @@ from tui_eval.store.runs import DATABASE, journal_mode, rescued_folder
 
 _GATHER_SECONDS = 0.02
 _LIVE_SECONDS = 0.12
+LEFT_OUT = "could not be written: "
+"""Stands in the report of a part of a run that no database takes; the rest is kept."""
 _AGAIN_SECONDS = 0.5
 
 
@@ -173,7 +175,7 @@ class WriteThread:
         self.lost |= lost
         if failed:
             more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-            self._unwritten = f"{self.folder / DATABASE}: could not be written: {failed[0]}{more}"
+            self._unwritten = f"{self.folder / DATABASE}: {LEFT_OUT}{failed[0]}{more}"
             self._say(self._unwritten)
 
     def _say(self, line: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rich.cells import cell_len, set_cell_size
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.store.write_thread import LEFT_OUT
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.reasons import short_detail
@@ -107,7 +108,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
         room -= wide
 
     if run.trouble and run.active:
-        add("warn", "disk full: results wait in memory", 9)
+        add("warn", _waiting(run.trouble), 9)
     if info.note:
         add("warn", clip(visible(info.note, newlines=False), 80), 12)
     agents = visible(clip(", ".join(info.agents), 60), newlines=False)
@@ -135,3 +136,10 @@ def summary(run: RunView) -> str:
         if number
     ]
     return f"{run.info.state}: {', '.join(parts) or 'nothing ran'}"
+
+
+def _waiting(trouble: str) -> str:
+    """What the store cannot write, in the words of its own report."""
+    if LEFT_OUT in trouble:
+        return "a part of the run could not be kept"
+    return f"{'disk full' if 'disk is full' in trouble else 'not written'}: results wait in memory"
