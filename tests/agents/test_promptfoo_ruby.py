@@ -105,5 +105,5 @@ def test_what_cannot_be_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_it_needs_trust(folder: Path) -> None:
     spec = for_provider("ruby:p.rb", Config(folder), folder)
-    with pytest.raises(NeedsTrust, match=r"p\.rb with ruby"):
+    with pytest.raises(NeedsTrust, match=r"run p\.rb"):
         create(spec, services(folder, trusted=False))

@@ -74,6 +74,28 @@ async def test_without_a_judge_or_a_failure_one_line_says_so(project) -> None:
         await plan_naming(folder)
 
 
+async def test_what_was_agreed_to_for_this_time_counts_for_the_judge(project) -> None:
+    config = CONFIG.partition("judge:")[0] + "judge: {type: command, command: [./judge.sh]}\n"
+    root, folder = await run_of(project, config=config)
+    (root / "judge.sh").write_text(f"#!/bin/sh\ncat > /dev/null\necho '{NAMED}'\n", "utf-8")
+    (root / "judge.sh").chmod(0o755)
+    client = EngineClient(root)
+    try:
+        await client.name_failures(folder, 1)
+        await ended(client, folder.name)
+        assert names(folder) == [None]
+        with closing(RunReader(folder)) as reader:
+            note = reader.assessment().note
+        asked = note.partition("needs trust: ")[2].partition(" (run with")[0]
+        assert asked.startswith("run ./judge.sh"), note
+        assert (await client.plan_naming(folder, agreed=[asked]))["questions"] == 1
+        await client.name_failures(folder, 1, agreed=[asked])
+        assert (await ended(client, folder.name))["error"] == "" and names(folder) == [NAMED]
+    finally:
+        await client.shutdown()
+        await client.close()
+
+
 async def test_the_engine_names_and_stops(project) -> None:
     root, folder = await run_of(project)
     client = EngineClient(root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,15 @@ class NamingEngine(FakeEngine):
         self.named: list[Path] = []
         self.facts: dict[str, Any] = {"done": 0, "total": 2, "ended": False, "error": ""}
 
-    async def plan_naming(self, folder: Path, trust: bool = False) -> dict[str, Any]:
+    async def plan_naming(
+        self, folder: Path, trust: bool = False, agreed: Iterable[str] = ()
+    ) -> dict[str, Any]:
         return self.plan
 
-    async def name_failures(self, folder: Path, total: int, trust: bool = False) -> None:
+    async def name_failures(
+        self, folder: Path, total: int, trust: bool = False, agreed: Iterable[str] = ()
+    ) -> None:
+        self.agreed = frozenset(agreed)
         self.named.append(folder)
 
     async def naming(self, run_id: str, cancel: bool = False) -> dict[str, Any]:

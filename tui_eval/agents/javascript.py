@@ -13,6 +13,7 @@ from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.wire import one_line
 from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, Note
+from tui_eval.guard.trust import script
 from tui_eval.scripting.node_host import NodeHost, ScriptError
 
 PRINTED = 10_000
@@ -28,8 +29,8 @@ class JavaScriptAgent(Agent):
         super().__init__(spec, services)
         options = Options(spec, services, frozenset({"file", "id", "label", "config", "provider_env"}))
         given = options.required("file", "file://provider.js")
-        services.trust.require(f"run {given} with node (the provider {spec.name})")
         self.file, self.function = Scripts(services, spec.base).place(given, f"provider {spec.name}")
+        services.trust.require(script(self.file, services.root))
         self.settings = provider_options(spec, services.root)
         self.host = NodeHost(services.root)
 

@@ -19,6 +19,7 @@ from tui_eval.agents.key_files import Identity, KeyFileError, from_java, from_pk
 from tui_eval.agents.promptfoo_files import SettingsFiles
 from tui_eval.agents.wire import one_line
 from tui_eval.config import ConfigError
+from tui_eval.guard.trust import in_folder
 
 _VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -51,7 +52,8 @@ def context_of(settings: Any, services: Services, base: Path, provider: str) -> 
     try:
         context = _trusting(reading.text("ca", "caPath"))
         if settings.get("rejectUnauthorized") is False:
-            services.trust.require(f"speak to a server without checking its certificate ({where})")
+            folder = in_folder(base, services.root)
+            services.trust.require(f"speak to a server without checking its certificate ({where}{folder})")
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         reading.certificate(context)

@@ -17,6 +17,7 @@ from tui_eval.agents.provider_response import call_context, prompt_of, provider_
 from tui_eval.agents.wire import decode, encode, one_line
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Note
+from tui_eval.guard.trust import script
 
 PRINTED = 10_000
 """Characters of what a provider prints that are kept with the attempt."""
@@ -42,10 +43,10 @@ class RubyAgent(Agent):
         super().__init__(spec, services)
         options = Options(spec, services, frozenset({"file", "id", "config", "provider_env"}))
         given = options.required("file", "file://provider.rb")
-        services.trust.require(f"run {given} with ruby (the provider {spec.name})")
         match = _REFERENCE.fullmatch(given)
         if match is None:
             raise ConfigError(f"provider {spec.name}: {given} is not FILE.rb or FILE.rb:function")
+        services.trust.require(script(Path(spec.base or services.root) / match["path"], services.root))
         self.file = options.path(match["path"], "file")
         self.function = match["function"] or "call_api"
         if not self.file.is_file():

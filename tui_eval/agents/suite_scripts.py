@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.wire import one_line
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import from_root, inline
+from tui_eval.guard.trust import in_folder, inline, script
 from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ class Scripts:
         from tui_eval.scripting.javascript import JavaScriptError
 
         def require(name: str) -> None:
-            self.services.trust.require(f"run the {what} in node ({name}): {inline(body)}")
+            where = in_folder(self.base, self.services.root)
+            self.services.trust.require(
+                f"run inline JavaScript ({what}{where}) in node ({name}): {inline(body)}"
+            )
 
         try:
             found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)
@@ -103,7 +106,7 @@ class Scripts:
 
     async def node(self, path: Path, function: str | None, arguments: Sequence[Any], what: str) -> Any:
         """Call a function of a module through the `node` on the PATH."""
-        self.services.trust.require(f"run {from_root(path, self.services.root)} with node")
+        self.services.trust.require(script(path, self.services.root))
         from tui_eval.scripting.node_host import ScriptError
 
         try:
@@ -133,7 +136,7 @@ class Scripts:
         return path, match["function"]
 
     async def _call_python(self, path: Path, function: str, arguments: Sequence[Any], what: str) -> Any:
-        self.services.trust.require(f"run {from_root(path, self.services.root)}")
+        self.services.trust.require(script(path, self.services.root))
         from tui_eval.scripting.python_host import PythonHost, ScriptError
 
         if self._python is None:

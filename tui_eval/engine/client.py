@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,17 +111,21 @@ class EngineClient:
         """
         await self._ask("step", run=run_id, attempt=attempt_ref, decision={"action": action, "text": text})
 
-    async def plan_naming(self, folder: Path, trust: bool = False) -> dict[str, Any]:
+    async def plan_naming(
+        self, folder: Path, trust: bool = False, agreed: Iterable[str] = ()
+    ) -> dict[str, Any]:
         """What having a run's failures named would ask and cost: `{judge, questions, cost, free}`.
 
         Raises:
             EngineError: there is no judge, or nothing to name.
         """
-        return await self._ask("plan_naming", folder=str(folder), trust=trust)
+        return await self._ask("plan_naming", folder=str(folder), trust=trust, agreed=sorted(agreed))
 
-    async def name_failures(self, folder: Path, total: int, trust: bool = False) -> None:
+    async def name_failures(
+        self, folder: Path, total: int, trust: bool = False, agreed: Iterable[str] = ()
+    ) -> None:
         """Begin it; `naming` tells how far it is."""
-        await self._ask("name", folder=str(folder), total=total, trust=trust)
+        await self._ask("name", folder=str(folder), total=total, trust=trust, agreed=sorted(agreed))
 
     async def naming(self, run_id: str, cancel: bool = False) -> dict[str, Any]:
         """`{done, total, ended, error}` of a naming; `cancel` stops it."""

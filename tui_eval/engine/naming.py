@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -39,14 +39,16 @@ class Plan(msgspec.Struct):
     free: bool
 
 
-async def plan_naming(folder: Path, judge: str | None = None, trust: bool = False) -> Plan:
-    """What would be asked, asking nothing.
+async def plan_naming(
+    folder: Path, judge: str | None = None, trust: bool = False, agreed: Sequence[str] = ()
+) -> Plan:
+    """What would be asked, asking nothing. `agreed`: what the person agreed to for this time.
 
     Raises:
         NothingToRun: no judge is configured, nothing failed, or the run still goes on.
         ConfigError, StoreError: one clear line each.
     """
-    async with _opened(folder, judge, trust) as (reader, environment, spec, _):
+    async with _opened(folder, judge, trust, agreed) as (reader, environment, spec, _):
 
         def letters() -> list[int]:
             modes = reader.assessment().modes[:NAMED]
@@ -66,6 +68,7 @@ async def name_failures(
     judge: str | None = None,
     trust: bool = False,
     on_answer: Callable[[], None] | None = None,
+    agreed: Sequence[str] = (),
 ) -> Assessment:
     """Ask the judge for a sentence for each group of failures and keep them with the run. Cancelled, it
     keeps nothing.
@@ -73,7 +76,7 @@ async def name_failures(
     Raises:
         NothingToRun, ConfigError, StoreError: as `plan_naming`.
     """
-    async with _opened(folder, judge, trust) as (reader, environment, _, name):
+    async with _opened(folder, judge, trust, agreed) as (reader, environment, _, name):
         ask, _ = environment.judge(name)
         found = await assess_run(reader, ask, on_answer)
     await asyncio.to_thread(keep_assessment, folder, found)
@@ -82,7 +85,7 @@ async def name_failures(
 
 @asynccontextmanager
 async def _opened(
-    folder: Path, judge: str | None, trust: bool
+    folder: Path, judge: str | None, trust: bool, agreed: Sequence[str]
 ) -> AsyncIterator[tuple[RunReader, Environment, AgentSpec, str | None]]:
     if is_alive(folder):
         raise NothingToRun(f"run {folder.name} goes on; its failures are named when it has ended")
@@ -92,7 +95,7 @@ async def _opened(
             given = msgspec.convert(reader.info().options, RunRequest)
         root = root_of(folder)
         config = await asyncio.to_thread(load, [root], given.config_file)
-        environment = Environment(config, trust_for(config.root, trust))
+        environment = Environment(config, trust_for(config.root, trust, agreed))
         try:
             name = judge or given.judge
             check_judge(msgspec.structs.replace(given, judge=name), environment, typed=judge)
@@ -109,13 +112,13 @@ async def _opened(
 class Naming:
     """One naming that goes on in the engine: how far it is, and what came of it."""
 
-    def __init__(self, folder: Path, trust: bool, total: int) -> None:
+    def __init__(self, folder: Path, trust: bool, total: int, agreed: Sequence[str] = ()) -> None:
         self.total, self.done, self.error = total, 0, ""
-        self.task = asyncio.create_task(self._work(folder, trust))
+        self.task = asyncio.create_task(self._work(folder, trust, agreed))
 
-    async def _work(self, folder: Path, trust: bool) -> None:
+    async def _work(self, folder: Path, trust: bool, agreed: Sequence[str]) -> None:
         try:
-            await name_failures(folder, trust=trust, on_answer=self._answered)
+            await name_failures(folder, trust=trust, on_answer=self._answered, agreed=agreed)
         except asyncio.CancelledError:
             self.error = "cancelled"
         except (NothingToRun, StoreError, OSError, ValueError) as error:

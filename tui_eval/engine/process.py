@@ -155,14 +155,18 @@ class EngineServer:
                     raise ValueError("no turn of this attempt waits for a decision")
                 return {}
             case "plan_naming":
-                planned = await plan_naming(Path(message["folder"]), trust=bool(message["trust"]))
+                planned = await plan_naming(
+                    Path(message["folder"]), trust=bool(message["trust"]), agreed=message.get("agreed") or ()
+                )
                 return msgspec.to_builtins(planned)
             case "name":
                 folder, total = Path(message["folder"]), int(message["total"])
                 before = self._namings.get(folder.name)
                 if before is not None and not before.task.done():
                     raise NothingToRun(f"the failures of run {folder.name} are being named already")
-                self._namings[folder.name] = Naming(folder, bool(message["trust"]), total)
+                self._namings[folder.name] = Naming(
+                    folder, bool(message["trust"]), total, message.get("agreed") or ()
+                )
                 return {}
             case "naming":
                 naming = self._namings.get(message["run"])

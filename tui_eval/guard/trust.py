@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _SHOWN = 80
-_CODE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".rb")
+_NODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+_CODE_ENDINGS = (".py", ".rb", *_NODE)
 
 
 class NeedsTrust(Exception):
@@ -56,10 +57,27 @@ def from_root(path: Path, root: Path) -> str:
     return os.path.relpath(real, base) if real.startswith(base.rstrip(os.sep) + os.sep) else real
 
 
+def script(path: Path, root: Path) -> str:
+    """The name of running a file, whatever a suite runs it for: a file that may be run is one thing."""
+    with_node = path.suffix.lower() in _NODE
+    return f"run {from_root(path, root)}{' with node' if with_node else ''}"
+
+
+def command(given: str, purpose: str, base: Path | str | None, root: Path) -> str:
+    """The name of a command, with what it is for and the folder that it is run in."""
+    return f"run {given} ({purpose}{in_folder(base, root)})"
+
+
 def agent_code(given: str, agent: str, base: str | None, root: Path) -> str:
     """The name of an agent's code or command, with the folder that it is given from."""
-    folder = from_root(Path(base), root) if base and os.path.realpath(base) != os.path.realpath(root) else ""
-    return f"run {given} (the agent {agent}{f', in {folder}' if folder else ''})"
+    return command(given, f"the agent {agent}", base, root)
+
+
+def in_folder(base: Path | str | None, root: Path) -> str:
+    """Where something is meant, to be added to its name: nothing for the root itself."""
+    if not base or os.path.realpath(base) == os.path.realpath(root):
+        return ""
+    return f", in {from_root(Path(base), root)}"
 
 
 def in_order(wanted: Iterable[str]) -> list[str]:

@@ -41,7 +41,7 @@ class Naming:
     async def begin(self, folder: Path) -> None:
         """Say what it costs and ask, then begin; nothing is asked where it is free."""
         app = self._app
-        plan: dict[str, Any] = await app.engine.plan_naming(folder, app.state.trusted)
+        plan: dict[str, Any] = await app.engine.plan_naming(folder, app.state.trusted, app.state.agreed)
         total = int(plan["questions"])
         if plan["free"]:
             app.desk.soon(self._have_named(folder, total))
@@ -68,7 +68,7 @@ class Naming:
         self.run_id = run_id
         self._say_how_far(0, total)
         try:
-            await app.engine.name_failures(folder, total, app.state.trusted)
+            await app.engine.name_failures(folder, total, app.state.trusted, app.state.agreed)
             while not (facts := await app.engine.naming(run_id))["ended"]:
                 self._say_how_far(facts["done"], total)
                 await asyncio.sleep(LOOK)

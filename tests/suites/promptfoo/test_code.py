@@ -69,7 +69,7 @@ async def test_vars_made_by_python(make: Make, tmp_path: Path, hosts: tuple[Pyth
     ]  # fmt: skip
     untrusted = make(HEAD + "tests: [{vars: {q: 'file://v.py'}}]")
     assert [str(p) for p in untrusted.problems] == [
-        "promptfooconfig.yaml: needs trust: run v.py for the variable q (run with --trust, or trust the folder in the app)"
+        "promptfooconfig.yaml: needs trust: run v.py (run with --trust, or trust the folder in the app)"
     ]
     assert "needs trust" in (await rendered(untrusted, tmp_path, hosts, False))[0]
 
@@ -210,7 +210,7 @@ async def test_configurations_in_javascript(
     assert (await hosts[1].call(tmp_path / name, "__fn_1", ["xx"])).value is True
     without = suites.load(tmp_path / name, Config(root=tmp_path), Trust())
     assert [str(p) for p in without.problems] == [
-        f"{name}: needs trust: run {name}; run with --trust, or trust the folder"
+        f"{name}: needs trust: run {name} with node; run with --trust, or trust the folder"
     ]
     assert not without.cases
 
@@ -286,7 +286,7 @@ def test_transform_of_vars_by_files(make: Make) -> None:
     assert make(text % "t.py:other", trusted=True).cases[0].vars == {"q": "a", "o": 1}
     untrusted = make(text % "t.py")
     assert untrusted.cases[0].vars == {"q": "a"}
-    assert "needs trust: run t.py to change vars" in str(errors(untrusted)[0])
+    assert "needs trust: run t.py" in str(errors(untrusted)[0])
     assert "neither JavaScript nor Python" in str(errors(make(text % "t.rb", trusted=True))[0])
     if shutil.which("node"):
         made = make(text % "t.js:any", t__js="module.exports = (vars) => ({ q: vars.q + 'j' })", trusted=True)

@@ -129,7 +129,7 @@ async def test_what_a_hook_may_not_return(
 async def test_hooks_need_trust(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
     suite = make(CONFIG % "'file://h.py:each'", h__py=PYTHON)
     assert [p.level for p in suite.problems] == ["note"]
-    assert "needs trust: run h.py:each as a hook" in suite.problems[0].message
+    assert "needs trust: run h.py (run with" in suite.problems[0].message
     with pytest.raises(NeedsTrust):
         await hooks_of(suite, tmp_path, hosts, trusted=False).before_each(suite.cases[0])
 

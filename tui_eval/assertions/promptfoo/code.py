@@ -18,7 +18,7 @@ from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import grading, is_grading, simple, verdict_of_value
-from tui_eval.guard.trust import from_root, inline
+from tui_eval.guard.trust import inline, script
 from tui_eval.javascript import values as js
 from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
@@ -187,7 +187,7 @@ async def call_file_with(
         NeedsTrust: Python of a folder that is not trusted.
     """
     if path.suffix == ".py":
-        evidence.services.trust.require(f"run {from_root(path, evidence.services.root)}")
+        evidence.services.trust.require(script(path, evidence.services.root))
         return await _call_python(path, function, arguments, evidence)
     if path.suffix in _JS_FILES:
         source, name = read(path), None if module_default else function
@@ -200,7 +200,7 @@ async def call_file_with(
     if path.suffix == ".rb":
         from tui_eval.assertions.promptfoo.outside import run_ruby
 
-        evidence.services.trust.require(f"run {from_root(path, evidence.services.root)}")
+        evidence.services.trust.require(script(path, evidence.services.root))
         output, context = [*arguments, None, None][:2]
         given = {"file": str(path), "function": function, "output": output, "context": context}
         return await run_ruby(given, path.parent)
@@ -208,7 +208,7 @@ async def call_file_with(
 
 
 async def _call_node(path: Path, function: str | None, arguments: Sequence[Any], evidence: Evidence) -> Any:
-    evidence.services.trust.require(f"run {from_root(path, evidence.services.root)} with node")
+    evidence.services.trust.require(script(path, evidence.services.root))
     host = evidence.services.node
     if host is None:
         raise CannotJudge(f"{path.name} needs node, and the process for it is not available")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.case_names import matrix_name, short_prompts, short_providers
+from tui_eval.guard.trust import script
 from tui_eval.model import Case, Problem, Turn
 from tui_eval.scripting.templates import flag
 from tui_eval.suites import identity
@@ -112,9 +113,11 @@ class CaseMaker:
         return msgspec.structs.replace(test, vars=changed)
 
     def _wanted_code(self, values: dict[str, Any]) -> None:
-        for name, value in values.items():
+        for value in values.values():
             if kind_of(value) == "code":
-                self.reading.want(f"run {value[len('file://') :].strip()} for the variable {name}")
+                self.reading.want(
+                    script(self.reading.base / value[len("file://") :].strip(), self.reading.root)
+                )
 
     def wanted(
         self, test: Test, naming: dict[str, Any], column: Column, matrix: dict[str, Any] | None = None

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config import Config, rule_for
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, script
 from tui_eval.model import Case, Suite
 from tui_eval.suites.promptfoo import narrowing, option_types, prompts, providers, scenarios, tracing, types
 from tui_eval.suites.promptfoo.cases import CaseMaker, columns
 from tui_eval.suites.promptfoo.combined import combined
 from tui_eval.suites.promptfoo.environment import Environment, env_files, fill_all, own_env
+from tui_eval.suites.promptfoo.filters import filter_file
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
 from tui_eval.suites.promptfoo.references import References
 from tui_eval.suites.promptfoo.sources import Sources
@@ -135,13 +136,13 @@ class ConfigReader:
         from tui_eval.scripting.script_host import ScriptError
 
         reading = self.reading
-        if not reading.want(f"run {reading.name}"):
+        if not reading.want(script(reading.root / reading.name, reading.root)):
             reading.problems.pop()
             reading.problem(
                 reading.name,
                 0,
                 "",
-                f"needs trust: run {reading.name}",
+                f"needs trust: {script(reading.root / reading.name, reading.root)}",
                 "run with --trust, or trust the folder",
             )
             return None
@@ -220,7 +221,8 @@ class ConfigReader:
                     raise Missing(f"no file matches {given}")
                 for path in paths:
                     reading.saw(path)
-                reading.want(f"run {given} as a template filter")
+                if (meant := filter_file(given, reading.base)) is not None:
+                    reading.want(script(meant, reading.root))
                 kept[str(name)] = given
             except Missing as error:
                 reading.problem(reading.name, self.line_of(*at), dotted_key(at), str(error))
@@ -237,8 +239,9 @@ class ConfigReader:
             try:
                 if found is None:
                     raise Missing(f"must be file://PATH:FUNCTION of Python or JavaScript, not {brief(given)}")
-                reading.saw(reading.find(found[1]))
-                reading.want(f"run {given.removeprefix('file://')} as a hook")
+                path = reading.find(found[1])
+                reading.saw(path)
+                reading.want(script(path, reading.root))
                 kept.append(given)
             except Missing as error:
                 reading.problem(reading.name, self.line_of(*at), dotted_key(at), str(error))

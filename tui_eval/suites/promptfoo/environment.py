@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.scripting import templates
 from tui_eval.suites.promptfoo import dotenv
 from tui_eval.suites.promptfoo.reading import Missing, Reading
@@ -76,12 +76,12 @@ def env_files(named: Any, text: str, reading: Reading) -> dict[str, str]:
     result: dict[str, str] = {}
     beside = reading.base / ".env"
     asked = reading.trust.granted or _ENV.search(text) is not None
-    if asked and beside.is_file() and reading.want("read .env"):
+    if asked and beside.is_file() and reading.want(f"read {from_root(beside, reading.root)}"):
         found = _env_file(".env", reading)
         result = {name: value for name, value in found.items() if name not in os.environ}
     paths = named if isinstance(named, list) else [named]
     for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
-        if path and reading.want(f"read {path}"):
+        if path and reading.want(f"read {from_root(reading.base / path, reading.root)}"):
             result.update(_env_file(path, reading))
     return result
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, script
 
 if TYPE_CHECKING:
     from tui_eval.scripting.node_host import NodeHost
@@ -35,7 +35,7 @@ class Filter:
             ScriptError: it fails.
             NeedsTrust: the folder is not trusted.
         """
-        self.trust.require(f"run {self.file.name} as a template filter")
+        self.trust.require(script(self.file, self.root))
         file = confine(self.root, self.file, self.trust)
         return self.host.call_sync(file, "", list(args), timeout=TIME_LIMIT, cwd=self.base).value
 

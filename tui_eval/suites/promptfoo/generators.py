@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
@@ -29,7 +29,7 @@ def run(reading: Reading, path: Path, function: str | None, config: Any) -> list
     name = function or ("" if javascript else DEFAULT_FUNCTION)
     shown = reading.relative(path) + (f":{name}" if name else "")
     try:
-        reading.trust.require(f"run {shown} to make tests")
+        reading.trust.require(script(path, reading.root))
     except NeedsTrust as error:
         raise Missing(str(error)) from None
     reading.saw(path)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tui_eval.config import Config
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, script
 from tui_eval.model import Case, Compat
 from tui_eval.promptfoo_words import test_of
 from tui_eval.suites.promptfoo.config import HOOK
@@ -194,7 +194,7 @@ class Hooks:
         path, name = found.groups()
         if name in HOOKS and name != hook:
             return None
-        self._trust.require(f"run {_shown(extension)} as a hook")
+        self._trust.require(script(self._base / path, self._config.root))
         file = confine(self._config.root, path, self._trust, self._base)
         arguments: list[Any] = [context, {"hookName": hook}] if name in HOOKS else [hook, context]
         try:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import command as command_name
+from tui_eval.guard.trust import script as script_name
 from tui_eval.model import Case
 from tui_eval.suites.promptfoo.variables import FUNCTION_TIME, RenderError
 
@@ -65,10 +67,10 @@ def function_of(
     context = {"vars": vars, "provider": provider, "config": case.options.get("promptConfig") or {}}
     command = made.get("command")
     if isinstance(command, str):
-        trust.require(f"run {command} to make a prompt")
+        trust.require(command_name(command, "to make a prompt", base, root))
         return PromptFunction(base, "", context, tuple(_words(command)), base)
     file, name = Path(str(made.get("path"))), str(made.get("function") or "")
-    trust.require(f"run {file.name}{':' + name if name else ''} to make a prompt")
+    trust.require(script_name(file, root))
     path = confine(root, file, trust)
     if made.get("script"):
         return PromptFunction(path, "", context, _script(path), base)

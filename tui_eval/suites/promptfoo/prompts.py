@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard.trust import command as command_name
+from tui_eval.guard.trust import script
 from tui_eval.javascript import values as js
 from tui_eval.suites.promptfoo import prompt_files
 from tui_eval.suites.promptfoo.reading import LineOf, Missing, Reading, brief, dotted_key, is_pattern
@@ -104,7 +106,7 @@ def _from_text(reading: Reading, text: str, label: str | None, own: str | None, 
         command = js.trim(text[len("exec:") :])
         if not command:
             raise Missing("exec: names no command")
-        reading.want(f"run {command} to make a prompt")
+        reading.want(command_name(command, "to make a prompt", reading.base, reading.root))
         return [Prompt(text, label or command, label or own, own, config, {"command": command})]
     found = _REFERENCE.match(js.trim(text))
     outright = text.startswith("file://")
@@ -198,7 +200,7 @@ def _made(
 ) -> Prompt:
     """A prompt that code makes for each attempt: a function, what a module exports, or a script."""
     kind = path.suffix[1:].lower()
-    reading.want(f"run {shown} to make a prompt")
+    reading.want(script(path, reading.root))
     made: dict[str, Any] = {"path": str(path)}
     if kind in JAVASCRIPT or function is not None:
         reading.saw(path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.extras import adding
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.values import FileList, FileValue
 from tui_eval.model import Compat
@@ -124,7 +124,7 @@ async def with_code(
         if kind_of(value) != "code":
             continue
         plain = value[len("file://") :].strip()
-        trust.require(f"run {plain} for the variable {name}")
+        trust.require(script(base / plain, root))
         file = _path(name, plain, base, root, trust)
         try:
             if file.suffix == ".py":

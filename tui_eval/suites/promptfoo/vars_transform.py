@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tui_eval.guard.trust import NeedsTrust, inline
+from tui_eval.guard.trust import NeedsTrust, inline, script
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
@@ -69,7 +69,7 @@ def _from_file(reading: Reading, code: str, vars: dict[str, Any], context: dict[
     if found is None or kind not in JAVASCRIPT | {"py"}:
         raise Missing(f"transformVars: {brief(code)} is neither JavaScript nor Python")
     path = reading.find(found[1])
-    reading.trust.require(f"run {code.removeprefix('file://')} to change vars")
+    reading.trust.require(script(path, reading.root))
     reading.saw(path)
     if kind == "py":
         name = found[3] or DEFAULT_FUNCTION
