@@ -73,16 +73,25 @@ class NeuroSanAgent(Agent):
         url = f"{url}/api/v1/{quote(network)}/streaming_chat"
         return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
 
+    def interpreter(self) -> str | None:
+        """The Python that runs agent networks as a library; None where there is none.
+
+        Raises:
+            NeedsTrust: networks are code, and the folder is not trusted.
+        """
+        options, spec, root = self._options, self.spec, self.services.root
+        python = interpreter(options.text("python"), Path(spec.base) if spec.base else root)
+        if python is not None and (not spec.typed or options.text("python")):
+            self.services.trust.require(f"run agent networks with {python} (the agent {spec.name})")
+        return python
+
     def _installed(self) -> Library | None:
         """neuro-san as a library, where there is one."""
         if self._library is None:
-            options, spec = self._options, self.spec
-            root = self.services.root
-            python = interpreter(options.text("python"), Path(spec.base) if spec.base else root)
+            options, root = self._options, self.services.root
+            python = self.interpreter()
             if python is None:
                 return None
-            if not spec.typed or options.text("python"):
-                self.services.trust.require(f"run agent networks with {python} (the agent {spec.name})")
             paths = [
                 str(options.path(given, key)) if (given := options.text(key)) else ""
                 for key in ("manifest", "tool_path")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.wire import one_line
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import in_folder, inline, script
+from tui_eval.guard.trust import inline_in_node, script
 from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
 if TYPE_CHECKING:
@@ -59,18 +59,15 @@ class Scripts:
             body = f"{code}\n;"
         else:
             body = f"return (\n{plain}\n);"
-        return await self._evaluate(body, values, what)
+        return await self._evaluate(body, values, what, code)
 
-    async def _evaluate(self, body: str, values: Mapping[str, Any], what: str) -> Any:
+    async def _evaluate(self, body: str, values: Mapping[str, Any], what: str, code: str) -> Any:
         from tui_eval.javascript.values import UNDEFINED
         from tui_eval.scripting.inline_javascript import evaluate
         from tui_eval.scripting.javascript import JavaScriptError
 
-        def require(name: str) -> None:
-            where = in_folder(self.base, self.services.root)
-            self.services.trust.require(
-                f"run inline JavaScript ({what}{where}) in node ({name}): {inline(body)}"
-            )
+        def require(_: str) -> None:
+            self.services.trust.require(inline_in_node(code, self.base, self.services.root))
 
         try:
             found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)

@@ -1,7 +1,10 @@
 """What a project's suites and configuration would do that needs trust, found out before anything runs.
 
-Nothing is run, read or sent to find it out. What is missed here is refused when it is wanted (`Trust.require`), and
-asked then: a list that is too short grants nothing.
+Nothing is run, read outside the root or sent to find it out. Whatever asks for trust names it with the functions of
+`guard.trust`, and so does this: a file that may be run has one name, whatever runs it. So every text that a suite, a
+case or an agent holds is looked at, wherever it stands, rather than the keys that are known to hold code. What is
+missed all the same (a name that a template makes) is refused when it is wanted, and asked then: a list that is too
+short grants nothing.
 """
 
 from __future__ import annotations
@@ -9,20 +12,37 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, SuiteRule, database, fill, rule_for
+import msgspec
+
+from tui_eval import agents
+from tui_eval.agents.base import Services
+from tui_eval.config import AgentSpec, Config, DatabaseSpec, SuiteRule, database, fill, rule_for
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, inline
+from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, inline, inline_in_node, script
 from tui_eval.model import Assertion, Case, Suite
+from tui_eval.scripting.javascript_files import needs_node
+from tui_eval.suites.promptfoo.environment import Environment
 
 _MOST = 100
 """Things one entry may want in turn; a file that wants more of them is refused the rest."""
-_FILE = re.compile(r"file://(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>\w+))?", re.DOTALL)
+_DEEPEST = 50
+_LARGEST = 1_000_000
+"""Bytes of a text file whose templates and code are looked at."""
+_CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
+_ENV = re.compile(r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["'])""")
+_INCLUDED = re.compile(r"""\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}["']([^"']{1,500})["']""")
+_OF_NODE = re.compile(r"\b(?:process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl|module|import)\b")
+_HOLDS_CODE = re.compile(
+    r"transform|parser|validate|postprocess|callback|scoring|streamresponse", re.IGNORECASE
+)
+"""Keys whose texts are inline JavaScript."""
 
 
 def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
@@ -54,22 +74,40 @@ def wants_of_jobs(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str
     settings = {job.case.suite: job.settings for job in jobs}
     for spec in (*specs.values(), *([config.judge] if config.judge else [])):
         found.agent(spec)
+    if any(_asks_a_database(case) for own in cases.values() for case in own) or any(
+        _has_tools(spec) for spec in specs.values()
+    ):
+        for spec in config.databases.values():
+            found.database(spec)
     for path, own in cases.items():
         found.suite(Suite(path, "", cases=own, settings=settings[path]), providers=False)
     return [what for what in found.all if what not in trust.agreed]
 
 
+def _asks_a_database(case: Case) -> bool:
+    asserted = (*case.assertions, *(one for turn in case.turns for one in turn.assertions))
+    return bool(case.database) or any(one.type == "sql" for one in asserted)
+
+
+def _has_tools(spec: AgentSpec) -> bool:
+    return bool(spec.options.get("tools"))
+
+
 class _Wants:
     def __init__(self, config: Config, trust: Trust) -> None:
         self.config = config
+        self.root = config.root
         self.all: dict[str, None] = dict.fromkeys(trust.wanted)
         self._rules: set[str] = set()
+        self._looked_at: set[tuple[str, Path]] = set()
+        self._own_env: frozenset[str] = frozenset()
 
     def add(self, what: str) -> None:
         self.all[what] = None
 
-    def _in_turn(self, ask: Any) -> None:
-        """What asks for one thing after the other: as if each were agreed to."""
+    def _in_turn(self, ask: Callable[[Trust], Any]) -> None:
+        """What asks for one thing after the other: as if each were agreed to. Files outside are never read, and
+        LiteLLM is never begun with: what would be asked for after them is asked anew."""
         trust = Trust()
         for _ in range(_MOST):
             try:
@@ -77,84 +115,227 @@ class _Wants:
                 return
             except NeedsTrust as needs:
                 self.add(needs.what)
+                if needs.what.startswith(("read /", "let LiteLLM")):
+                    return
                 trust.agreed |= {needs.what}
-            except (ConfigError, OSError, ValueError, TypeError):
+            except Exception:  # what is wrong with it is said by `check`, or when it is run
                 return
 
     def agent(self, spec: AgentSpec) -> None:
-        """An agent's own code, its tools', the variables it reads and where they go."""
+        """An agent's own code, its tools', the variables it reads, the files it reads and where they go."""
         if spec.typed:
             return
         self._in_turn(lambda trust: fill(spec, trust))
-        root, options = self.config.root, spec.options
+        self._in_turn(lambda trust: self._made(spec, trust))
+        options, base = spec.options, Path(spec.base or self.root)
         given = options.get("function") if spec.type == "python" else options.get("command")
         if spec.type == "python" and isinstance(given, str):
-            self.add(agent_code(given, spec.name, spec.base, root))
-            self._file(given.rpartition(":")[0], Path(spec.base or root))
+            self.add(agent_code(given, spec.name, spec.base, self.root))
         elif spec.type == "command":
-            words = shlex.split(given) if isinstance(given, str) else given
+            words = given
+            if isinstance(given, str):
+                with suppress(ValueError):
+                    words = shlex.split(given)
             if isinstance(words, list) and all(isinstance(word, str) for word in words):
-                self.add(agent_code(shlex.join(words), spec.name, spec.base, root))
-        elif spec.type in ("javascript", "ruby") and isinstance(options.get("file"), str):
-            with_what = "node" if spec.type == "javascript" else "ruby"
-            self.add(f"run {options['file']} with {with_what} (the provider {spec.name})")
-        for tool in options.get("tools") or () if isinstance(options.get("tools"), list) else ():
+                self.add(agent_code(shlex.join(words), spec.name, spec.base, self.root))
+        tools = options.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
             named = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "python" else None
             if isinstance(named, str):
                 file, _, function = named.rpartition(":")
-                path = Path(spec.base or root) / file.removeprefix("file://")
-                self.add(f"run {from_root(path, root)}:{function} (a tool)")
-        for key in ("system", "script"):
-            value = options.get(key)
-            if isinstance(value, str) and (key == "script" or value.startswith("file://")):
-                self._file(value.removeprefix("file://"), Path(spec.base or root))
+                file = file.removeprefix("file://")
+                self.add(f"run {from_root(base / file, self.root)}:{function} (a tool)")
+                self._outside(file, base)
+        self._texts(options, base)
+
+    def _made(self, spec: AgentSpec, trust: Trust) -> None:
+        """An agent as it would be made for a run: what its making asks for. Nothing is sent before it is opened."""
+        services = Services(root=self.root, trust=trust)
+        agent = agents.create(fill(spec, trust), services)
+        if spec.type == "neuro-san":
+            from tui_eval.agents.neuro_san import NeuroSanAgent
+
+            assert isinstance(agent, NeuroSanAgent)
+            if spec.options.get("python"):
+                agent.interpreter()
 
     def database(self, spec: DatabaseSpec) -> None:
         """The variables, files and hosts of a database."""
         self._in_turn(lambda trust: database(self.config, spec.name, trust))
 
     def suite(self, suite: Suite, providers: bool = True) -> None:
-        """The code of a suite's hooks, assertions and transforms, and its agents."""
-        base = (self.config.root / suite.path).parent
+        """The code, files, variables and hosts of a suite's cases and hooks, and its agents."""
+        base = (self.root / suite.path).parent
+        env = suite.settings.get("env")
+        self._own_env = frozenset(env) if isinstance(env, dict) else frozenset()
+        self._texts(suite.settings, base)
         hooks = suite.settings.get("extensions")
         for hook in hooks if isinstance(hooks, list) else [hooks]:
-            if isinstance(hook, str) and hook.startswith("file://"):
-                self.add(f"run {hook.removeprefix('file://')} as a hook")
+            match = _CODE.fullmatch(hook.removeprefix("file://")) if isinstance(hook, str) else None
+            if match is not None:
+                self.add(script(base / match["path"], self.root))
         seen: set[int] = set()
         kinds: dict[str, Case] = {}
+        graders: dict[str, Any] = {}
         for case in suite.cases:
-            for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
-                if id(one) not in seen:
-                    seen.add(id(one))
-                    self._assertion(one, suite.path, base)
+            self._case(case, suite, base, seen, graders)
             kinds.setdefault(f"{case.agent} {_json(case.provider)} {case.format}", case)
+        for grader in graders.values():
+            self._grader(grader, base, env)
         if providers:
             self._providers(suite, list(kinds.values()))
 
-    def _assertion(self, one: Assertion, suite: str, base: Path) -> None:
-        kind = one.type.removeprefix("not-")
-        for value, code in ((one.value, kind), (one.transform, "")):
-            if not isinstance(value, str):
-                continue
-            if value.startswith("file://"):
-                self._script(value, base)
-            elif code == "python":
-                self.add(f"run inline Python of {suite}: {inline(value)}")
-            elif code == "ruby":
-                self.add(f"run inline Ruby of {suite}: {inline(value)}")
+    def _case(self, case: Case, suite: Suite, base: Path, seen: set[int], graders: dict[str, Any]) -> None:
+        for value in (case.vars, case.options, case.metadata, [turn.text for turn in case.turns]):
+            self._texts(value, base)
+        for grader in (case.options.get("provider"),):
+            if grader:
+                graders[_json(grader)] = grader
+        for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
+            first = id(one) not in seen
+            seen.add(id(one))
+            if first and one.provider:
+                graders[_json(one.provider)] = one.provider
+            self._assertion(one, case, base, first)
+        self._traces(case, suite)
 
-    def _script(self, value: str, base: Path) -> None:
-        match = _FILE.fullmatch(value)
-        if match is None:
-            self._file(value.removeprefix("file://"), base)
+    def _traces(self, case: Case, suite: Suite) -> None:
+        if not isinstance(suite.settings.get("tracing"), dict):
             return
-        self._file(match["path"], base)
-        if match["kind"] in ("py", "rb"):
-            self.add(f"run {from_root(base / match['path'], self.config.root)}")
+        from tui_eval.engine.otlp.settings import settings_of
 
-    def _file(self, path: str, base: Path) -> None:
-        if path and "{{" not in path and not path.replace(".", "a").isidentifier():
-            self._in_turn(lambda trust: confine(self.config.root, path, trust, base))
+        settings = settings_of(case, suite.settings)
+        if settings is not None and settings.reached_from_outside:
+            self.add(settings.reached_from_outside)
+
+    def _assertion(self, one: Assertion, case: Case, base: Path, first: bool) -> None:
+        kind = one.type.removeprefix("not-")
+        value = one.value
+        if isinstance(value, str) and kind in ("python", "ruby", "javascript", "webhook"):
+            if "{{" in value or "{%" in value:
+                value = self._rendered(value, case, base)
+            elif not first:
+                return
+            if not value.startswith("file://"):
+                self._judging(kind, value, case, base)
+        if not first:
+            return
+        self._texts(one.value if one.value is not msgspec.UNSET else None, base)
+        self._texts({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
+
+    def _judging(self, kind: str, value: str, case: Case, base: Path) -> None:
+        """The code that an assertion holds, or the host that it asks."""
+        from tui_eval.assertions.evidence import CannotJudge
+        from tui_eval.assertions.promptfoo.outside import sends_to
+
+        if kind == "python":
+            self.add(f"run inline Python of {case.suite}: {inline(value)}")
+        elif kind == "ruby":
+            self.add(f"run inline Ruby of {case.suite}: {inline(value)}")
+        elif kind == "javascript" and _OF_NODE.search(value):
+            self.add(inline_in_node(value, base, self.root))
+        elif kind == "webhook":
+            with suppress(CannotJudge):
+                if needed := sends_to(value):
+                    self.add(needed)
+
+    def _rendered(self, value: str, case: Case, base: Path) -> str:
+        """The text as the case's variables make it, as it is where that cannot be known yet."""
+        from tui_eval.scripting.templates import TemplateError, including, render_value
+        from tui_eval.suites.promptfoo.render import RenderError, resolve_case
+
+        trust = Trust()
+        try:
+            given = resolve_case(msgspec.structs.replace(case, turns=[]), base, self.root, trust).vars
+            with including(base, self.root, trust):
+                return str(render_value(value, given, env=Environment({}, trust)))
+        except (TemplateError, RenderError, NeedsTrust, OSError, ValueError):
+            return value
+
+    def _grader(self, given: Any, base: Path, env: Any) -> None:
+        """The agent, embedding model or classifier that a suite judges with."""
+        if isinstance(given, dict) and not given.get("id"):
+            for part in given.values():  # `{text: …, embedding: …}`
+                if isinstance(part, str) or (isinstance(part, dict) and part.get("id")):
+                    self._grader(part, base, env)
+            return
+        if isinstance(given, str) and given in self.config.agents:
+            return
+        for find in (agents.for_provider, agents.for_embeddings, agents.for_scores):
+            with suppress(Exception):  # what is wrong with it is said when it is asked
+                entry = given if isinstance(given, dict) else {"id": given}
+                self.agent(find(agents.with_env(entry, env), self.config, base))
+
+    def _texts(self, value: Any, base: Path, code: bool = False, deep: int = 0) -> None:
+        """What any of the texts in a value wants: code and files that it names, variables, inline JavaScript."""
+        if isinstance(value, str):
+            self._text(value, base, code)
+        elif deep > _DEEPEST:
+            return
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                self._texts(item, base, code or _HOLDS_CODE.search(str(key)) is not None, deep + 1)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self._texts(item, base, code, deep + 1)
+        elif isinstance(value, msgspec.Struct):
+            self._texts(msgspec.structs.asdict(value), base, code, deep + 1)
+
+    def _text(self, text: str, base: Path, code: bool) -> None:
+        if "{{" in text or "{%" in text:
+            self._template(text, base)
+        if text.startswith("file://"):
+            self._file(text.removeprefix("file://").strip(), base)
+        elif code and _OF_NODE.search(text):
+            self.add(inline_in_node(text, base, self.root))
+
+    def _template(self, text: str, base: Path) -> None:
+        for match in _ENV.finditer(text):
+            name = match[1] or match[2]
+            if name not in self._own_env:
+                self._in_turn(lambda trust, name=name: Environment({}, trust).get(name))
+        for match in _INCLUDED.finditer(text):
+            self._read(match[1], base)
+
+    def _file(self, named: str, base: Path) -> None:
+        match = _CODE.fullmatch(named)
+        if match is None:
+            self._read(named, base)
+            return
+        self._outside(match["path"], base)
+        path = base / match["path"]
+        if match["kind"] in ("py", "rb"):
+            self.add(script(path, self.root))
+        elif (source := self._source(match["path"], base)) is not None:
+            if needs_node(path, source, match["function"]):
+                self.add(script(path, self.root))
+        else:
+            self.add(script(path, self.root))
+
+    def _read(self, named: str, base: Path) -> None:
+        """A file that is read: whether it lies outside, and what its templates want."""
+        self._outside(named, base)
+        key = (named, base)
+        if key in self._looked_at:
+            return
+        self._looked_at.add(key)
+        source = self._source(named, base)
+        if source is not None and ("{{" in source or "{%" in source):
+            self._template(source, base)
+
+    def _source(self, named: str, base: Path) -> str | None:
+        """The text of a file of the project; None where there is none that is small enough."""
+        try:
+            path = confine(self.root, named, Trust(), base)
+            if path.is_file() and path.stat().st_size <= _LARGEST:
+                return path.read_text("utf-8", "replace")
+        except (NeedsTrust, OSError, ValueError):
+            pass
+        return None
+
+    def _outside(self, named: str, base: Path) -> None:
+        if named and "{{" not in named:
+            self._in_turn(lambda trust: confine(self.root, named, trust, base))
 
     def _providers(self, suite: Suite, cases: list[Case]) -> None:
         rule: SuiteRule | None = rule_for(self.config, suite.path)

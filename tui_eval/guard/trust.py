@@ -51,6 +51,11 @@ def inline(code: str) -> str:
     return f"{shown} [{len(code)} characters, {digest}]"
 
 
+def inline_in_node(code: str, base: Path, root: Path) -> str:
+    """The name of inline JavaScript that asks for what only node has, in the folder that it is run in."""
+    return f"run inline JavaScript with node{in_folder(base, root)}: {inline(code)}"
+
+
 def from_root(path: Path, root: Path) -> str:
     """A file's name from the project's root, whole where it lies elsewhere."""
     real, base = os.path.realpath(path), os.path.realpath(root)

@@ -58,10 +58,13 @@ def load(text: str, path: str, root: Path, trust: Trust) -> Document:
         problem = Problem(path, 0, "", f"longer than {LARGEST:,} characters", "split the file")
         return Document(None, nothing, [problem], prepared.files)
     try:
-        with _lock, _tamed(trust):
+        environment = _Environment(trust)
+        with _lock, _tamed(environment):
             from pyhocon.config_parser import ConfigParser
 
             tree = ConfigParser.parse(prepared.text)
+        if environment.refused is not None:
+            raise environment.refused
         value = _Restorer(prepared).plain(tree)
     except (Exception, RecursionError) as error:
         problems = [*prepared.problems, _problem(error, prepared, path)]
@@ -84,20 +87,26 @@ class _NoFiles:
 
 
 class _Environment:
-    """The environment as a suite may see it: nothing without trust."""
+    """The environment as a suite may see it: nothing without trust. What it may not see is empty until the document
+    has been read, so that all that it wants is known at once; then `refused` is raised."""
 
     def __init__(self, trust: Trust) -> None:
         self._trust = trust
+        self.refused: NeedsTrust | None = None
 
     def get(self, name: str, default: Any = None) -> Any:
         if name not in os.environ:
             return default
-        self._trust.require(f"read the environment variable {name}")
+        try:
+            self._trust.require(f"read the environment variable {name}")
+        except NeedsTrust as error:
+            self.refused = self.refused or error
+            return ""
         return os.environ[name]
 
 
 @contextmanager
-def _tamed(trust: Trust) -> Iterator[None]:
+def _tamed(environment: _Environment) -> Iterator[None]:
     """pyhocon without files, URLs, packages, durations and the environment, while the lock is held."""
     import pyparsing
     from pyhocon import config_parser
@@ -106,7 +115,7 @@ def _tamed(trust: Trust) -> Iterator[None]:
         raise _IncludeRefused("include of a URL or package is never done")
 
     replaced = {
-        "os": SimpleNamespace(environ=_Environment(trust), path=os.path),
+        "os": SimpleNamespace(environ=environment, path=os.path),
         "get_period_expr": pyparsing.NoMatch,
         "ConfigFactory": _NoFiles,
         "urlopen": refuse,

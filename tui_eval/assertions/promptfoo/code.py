@@ -18,7 +18,7 @@ from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.assertions.promptfoo.script_context import ScriptFailed, context_of
 from tui_eval.assertions.promptfoo.script_results import grading, is_grading, simple, verdict_of_value
-from tui_eval.guard.trust import inline, script
+from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
 from tui_eval.scripting.javascript_files import better_in_node, needs_node
 
@@ -85,10 +85,15 @@ def _inline(code: str) -> str:
 
 
 async def run_javascript(
-    code: str, variables: dict[str, Any], evidence: Evidence, *, seconds: float | None = None
+    code: str,
+    variables: dict[str, Any],
+    evidence: Evidence,
+    *,
+    seconds: float | None = None,
+    shown: str = "",
 ) -> Any:
     """Run a JavaScript expression or body: in the isolate, or, where it asks for what only node has, there;
-    UNSET is `undefined`. `seconds` is what it may take (None: the usual).
+    UNSET is `undefined`. `seconds` is what it may take (None: the usual), `shown` the code as the suite has it.
 
     Raises:
         ScriptFailed: it threw, or took too long.
@@ -99,10 +104,8 @@ async def run_javascript(
     from tui_eval.scripting.inline_javascript import evaluate
     from tui_eval.scripting.javascript import JavaScriptError
 
-    def require(name: str) -> None:
-        services.trust.require(
-            f"run inline JavaScript of {evidence.case.suite} in node ({name}): {inline(code)}"
-        )
+    def require(_: str) -> None:
+        services.trust.require(inline_in_node(shown or code, services.base, services.root))
 
     try:
         value = await evaluate(code, variables, host, services.node, require, services.base, timeout=seconds)

@@ -32,14 +32,8 @@ async def webhook(call: Call) -> Result:
     """
     url = call.value
     invariant(isinstance(url, str) and url, '"webhook" assertion type must have a URL value')
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError as error:
-        raise CannotJudge(f"webhook: {url} is not a URL ({error})") from None
-    if not host:
-        raise CannotJudge(f"webhook: {url} is not a URL")
-    if host not in _LOOPBACK and not host.startswith("127."):
-        call.services.trust.require(f"send outputs to {host} (webhook assertion)")
+    if needed := sends_to(url):
+        call.services.trust.require(needed)
     evidence = call.evidence
     body = {"output": call.output, "context": {"prompt": evidence.prompt_sent, "vars": evidence.vars}}
     import httpx
@@ -63,6 +57,22 @@ async def webhook(call: Call) -> Result:
         score = 1 - score
     default = PASSED if holds else f"Webhook returned {'true' if call.inverse else 'false'}"
     return Result(holds, float(score), str(said.get("reason") or default), actual=call.text)
+
+
+def sends_to(url: str) -> str:
+    """What a web hook needs trust for; empty where it is this machine.
+
+    Raises:
+        CannotJudge: it is no URL.
+    """
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError as error:
+        raise CannotJudge(f"webhook: {url} is not a URL ({error})") from None
+    if not host:
+        raise CannotJudge(f"webhook: {url} is not a URL")
+    here = host in _LOOPBACK or host.startswith("127.")
+    return "" if here else f"send outputs to {host} (webhook assertion)"
 
 
 def _limit() -> float:

@@ -181,7 +181,9 @@ async def transformed(
         else:
             # With any line break, even one at its end, the tool takes the code for a function's body.
             body = f"\n{transform}" if "\n" in transform else f"\nreturn {transform}"
-            value = await code.run_javascript(body, {"output": output, "context": context}, evidence)
+            value = await code.run_javascript(
+                body, {"output": output, "context": context}, evidence, shown=transform
+            )
     except ScriptFailed as error:
         raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}") from error
     if value is None or value is UNSET:

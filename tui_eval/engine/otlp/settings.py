@@ -60,6 +60,13 @@ class TracingSettings(msgspec.Struct, frozen=True):
         except ValueError:
             return False
 
+    @property
+    def reached_from_outside(self) -> str:
+        """What listening needs trust for; empty where only this machine reaches it, or nothing listens."""
+        if not self.listens or self.local:
+            return ""
+        return f"receive spans at {self.host}:{self.port} from other machines"
+
 
 def settings_of(case: Case, suite: Mapping[str, Any]) -> TracingSettings | None:
     """The settings for a case; None where nothing asks for traces."""

@@ -60,7 +60,7 @@ class Tracing:
         problem = "the suite receives no spans (tracing.otlp.http is missing or not enabled)"
         if settings.listens:
             if not settings.local:
-                self.trust.require(f"receive spans at {settings.host}:{settings.port} from other machines")
+                self.trust.require(settings.reached_from_outside)
             found = await self._listener(settings, tell)
             listener, problem = (None, found) if isinstance(found, str) else (found, "")
             if problem and settings.must_listen:

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tui_eval.guard.trust import NeedsTrust, inline, script
+from tui_eval.guard.trust import NeedsTrust, inline_in_node, script
 from tui_eval.suites.promptfoo.reading import Missing, Reading, brief
 from tui_eval.suites.promptfoo.types import JAVASCRIPT
 
@@ -43,7 +43,7 @@ def transformed(reading: Reading, code: Any, vars: dict[str, Any]) -> dict[str, 
             given = {"vars": vars, "context": context}
             # With any line break, even one at its end, the tool takes the code for a function's body.
             body = f"\n{code}" if "\n" in code else code
-            value = _wait(_inline(reading, body, given))
+            value = _wait(_inline(reading, body, given, code))
     except (JavaScriptError, ScriptError) as error:
         raise Missing(f"transformVars: {error}") from None
     except NeedsTrust as error:
@@ -53,11 +53,11 @@ def transformed(reading: Reading, code: Any, vars: dict[str, Any]) -> dict[str, 
     return {**vars, **value}
 
 
-async def _inline(reading: Reading, body: str, given: dict[str, Any]) -> Any:
+async def _inline(reading: Reading, body: str, given: dict[str, Any], code: str) -> Any:
     from tui_eval.scripting.inline_javascript import evaluate
 
-    def require(name: str) -> None:
-        reading.trust.require(f"run inline JavaScript of {reading.name} in node ({name}): {inline(body)}")
+    def require(_: str) -> None:
+        reading.trust.require(inline_in_node(code, reading.base, reading.root))
 
     hosts = reading.javascript(), reading.node()
     return await evaluate(body, given, *hosts, require, reading.base, timeout=TIME_LIMIT)
