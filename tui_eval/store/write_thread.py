@@ -19,6 +19,8 @@ from tui_eval.store.runs import DATABASE, journal_mode, rescued_folder
 
 _GATHER_SECONDS = 0.02
 _LIVE_SECONDS = 0.12
+FULL = "disk is full"
+"""SQLite's words for a disk without room."""
 LEFT_OUT = "could not be written: "
 """Stands in the report of a part of a run that no database takes; the rest is kept."""
 _AGAIN_SECONDS = 0.5
@@ -51,8 +53,11 @@ class WriteThread:
     @property
     def why(self) -> str:
         """Why the run was moved, as its note says."""
-        full = getattr(self._refusal, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-        return "its disk was full" if full else f"it could not be written ({self._refusal})"
+        return (
+            "its disk was full"
+            if FULL in str(self._refusal)
+            else f"it could not be written ({self._refusal})"
+        )
 
     # What is told, from the engine's loop
 

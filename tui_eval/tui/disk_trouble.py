@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from tui_eval.store.write_thread import LEFT_OUT
+from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.following import Following
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.state.run_view import RunView
@@ -50,7 +50,7 @@ class DiskTrouble(Following):
             elif trouble and not told:
                 self.problem(
                     f"{trouble}; the run goes on: what it finds waits in memory and is tried again. "
-                    f"{'Make room there; n' if 'disk is full' in trouble else 'N'}othing finished is lost"
+                    f"{'Make room there; n' if FULL in trouble else 'N'}othing finished is lost"
                 )
             elif not trouble:
                 self.say("there is room again: everything the run found is kept")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rich.cells import cell_len, set_cell_size
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.store.write_thread import LEFT_OUT
+from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.reasons import short_detail
@@ -142,4 +142,4 @@ def _waiting(trouble: str) -> str:
     """What the store cannot write, in the words of its own report."""
     if LEFT_OUT in trouble:
         return "a part of the run could not be kept"
-    return f"{'disk full' if 'disk is full' in trouble else 'not written'}: results wait in memory"
+    return f"{'disk full' if FULL in trouble else 'not written'}: results wait in memory"
