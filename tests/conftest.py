@@ -28,3 +28,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     if by_name or chosen or option.markexpr not in config.getini("addopts"):
         return 0
     return min(max(WORKERS, os.cpu_count() or 1), MOST_WORKERS)
+
+
+@pytest.fixture(autouse=True)
+def _no_keys_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite without a judge takes the grader whose key is there: the tests' never asks a foreign host."""
+    for name in (
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "AZURE_OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_BASE_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)

@@ -68,7 +68,7 @@ async def test_judged_again_and_resumed_it_finds_its_files(suite: Path) -> None:
     assert outcomes(folder) == [None]
 
     (suite / "go").touch()
-    resumed = await asyncio.to_thread(resume, folder)
+    resumed = await asyncio.to_thread(resume, folder, overrides=RunRequest(trust=True))
     await resumed.execute()
     assert outcomes(folder) == ["passed"]
 

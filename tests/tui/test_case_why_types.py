@@ -124,7 +124,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "conversation-relevance": ("The second reply answers another",),
     "moderation": ("moderation: hate",),
     "trajectory:goal-success": ("No ticket was opened.",),
-    "similar": ("Similarity 0.62 is not within threshold 0.8", "devices come back in two"),
+    "similar": ("Similarity 0.62 is less than threshold 0.8", "devices come back in two"),
     "classifier": ("no classifier is named; write provider",),
     "pi": ("is not judged by this version",),
     "javascript": ("Custom function returned false", "output.length < 100", "418 characters"),
