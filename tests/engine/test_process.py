@@ -65,8 +65,10 @@ async def test_what_is_asked_of_a_run_that_has_ended_is_answered_in_words(projec
     started = await client.run(RunRequest(paths=[str(root)]))
     reader = RunReader(started.folder)
     await until(lambda: reader.info().state == "finished")
-    while (await client.state())["runs"]:  # its last words are written before the engine is done with it
-        await asyncio.sleep(0.01)
+    # Its last words are written before the engine is done with it.
+    async with asyncio.timeout(60):
+        while (await client.state())["runs"]:  # noqa: ASYNC110 - another process's
+            await asyncio.sleep(0.01)
     for ask in (client.cancel, client.pause, client.naming):
         with pytest.raises(EngineError) as refused:
             await ask(started.run_id)
