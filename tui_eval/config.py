@@ -25,7 +25,9 @@ from tui_eval.config_types import (
     RunSettings,
     SuiteRule,
 )
+from tui_eval.guard.paths import leads_out
 from tui_eval.guard.trust import Trust
+from tui_eval.model import Problem
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -115,13 +117,23 @@ def load(
     config = Config(root=root, file=file)
     config.nao, problems = nao_config.find(common_folder(paths), root)
     config.problems = problems
-    if file is not None:
+    if file is not None and config_file is None and leads_out(root, file):
+        config.problems = [_left_alone(file, root), *config.problems]
+    elif file is not None:
         reading.read_into(config, file)
     else:
         config.problems = [*reading.misnamed(root), *config.problems]
     if config.nao is not None:
         config.databases = {**config.nao.databases, **config.databases}
     return config
+
+
+def _left_alone(file: Path, root: Path) -> Problem:
+    what, cure = (
+        "a link that leaves the project is not followed",
+        "name it with --config, or put the file itself there",
+    )
+    return Problem(os.path.relpath(file, root), 0, "", what, cure)
 
 
 def fill(spec: AgentSpec, trust: Trust) -> AgentSpec:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from tui_eval import config_keys as keys
 from tui_eval.config_types import DatabaseSpec, NaoProject
 from tui_eval.guard import yaml_lines
+from tui_eval.guard.paths import leads_out
 from tui_eval.guard.secrets import secret_values
 from tui_eval.model import Problem
 
@@ -39,6 +40,9 @@ def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
         if below and not folder.is_relative_to(root):
             break
         file = folder / NAO_CONFIG_NAME
+        if leads_out(root if below else folder, file):
+            what = "a link that leaves the project is not followed"
+            return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
         if file.is_file():
             return read(file, os.path.relpath(file, root))
     return None, []

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval.commands import expected_sql
 
 
 def test_vacuous_lists_what_passes_without_an_answer(cli: Cli, project: Path) -> None:
@@ -253,3 +254,28 @@ def test_alone_where_the_tables_of_all_cannot_be_loaded_together(cli: Cli, shop:
     assert [line.partition(":")[0] for line in told.out.splitlines() if "does not execute" in line] == [
         "tests/typo.yml"
     ]
+
+
+def test_a_view_without_end_is_a_fault_that_check_ends_with(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as made:
+        made.execute(
+            "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+        )
+        made.execute("CREATE TABLE orders (id INTEGER)")
+        made.commit()
+    (tmp_path / "nao_config.yaml").write_text(
+        "project_name: shop\ndatabases:\n  - {name: shop, type: sqlite, path: shop.sqlite}\n", "utf-8"
+    )
+    (tmp_path / "tests").mkdir()
+    for name, sql in (("bad", "SELECT * FROM endless"), ("good", "SELECT id FROM orders")):
+        (tmp_path / "tests" / f"{name}.yaml").write_text(f"name: {name}\nprompt: p\nsql: {sql}\n", "utf-8")
+    monkeypatch.setattr(expected_sql, "SECONDS", 0.5)
+    done = cli("check", str(tmp_path))
+    assert done.code == 4
+    told = [line for line in (done.out + done.err).splitlines() if "took longer than" in line]
+    assert len(told) == 1 and "tests/bad.yaml:" in told[0] and "0.5 s" in told[0], done

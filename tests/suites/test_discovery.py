@@ -8,6 +8,7 @@ import pytest
 
 from tui_eval import suites
 from tui_eval.config import AgentSpec, Config, SuiteRule
+from tui_eval.config import load as load_config
 from tui_eval.guard.trust import Trust
 from tui_eval.suites import discover, load, load_all, problems_of
 
@@ -289,3 +290,61 @@ def test_yaml_below_tests_that_is_not_taken_is_a_note(tmp_path):
     assert all(note.level == "note" for note in notes.values())
     assert "promptfooconfig" in notes["tests/evals.yaml"].cure and "prompt" in notes["tests/fixture.yml"].cure
     assert [s.path for s in loaded if s.path] == ["promptfooconfig.yaml"]
+
+
+def outside(tmp_path: Path) -> Path:
+    """A project, and beside it what its links lead to."""
+    root = tmp_path / "project"
+    (root / "tests").mkdir(parents=True)
+    (root / "tui_eval.yaml").write_text("{}\n", "utf-8")
+    (tmp_path / "suite.yaml").write_text("agent: a\ntest_cases:\n  - {name: n, input: secret}\n", "utf-8")
+    (tmp_path / "nao.yaml").write_text("name: n\nprompt: secret\nsql: SELECT 1\n", "utf-8")
+    (tmp_path / "promptfoo.yaml").write_text("prompts: [secret]\nproviders: [echo]\ntests: [{vars: {a: b}}]\n", "utf-8")
+    (root / "linked.yaml").symlink_to(tmp_path / "suite.yaml")
+    (root / "tests" / "n.yaml").symlink_to(tmp_path / "nao.yaml")
+    (root / "promptfooconfig.yaml").symlink_to(tmp_path / "promptfoo.yaml")
+    (root / "inside.yaml").write_text("agent: a\ntest_cases:\n  - {name: n, input: mine}\n", "utf-8")
+    (root / "again.yaml").symlink_to(root / "inside.yaml")
+    return root
+
+
+def test_a_suite_that_is_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    root = outside(tmp_path)
+    trust = Trust()
+    loaded = load_all([root], load_config([root]), trust)
+    assert {suite.path for suite in loaded if suite.cases} == {"again.yaml", "inside.yaml"}
+    refused = {
+        suite.path: [str(problem) for problem in suite.problems] for suite in loaded if not suite.cases
+    }
+    assert refused.keys() == {"linked.yaml", "promptfooconfig.yaml", "tests/n.yaml"}
+    told = refused["linked.yaml"][0]
+    assert "leaves the project" in told and f"needs trust: read {tmp_path / 'suite.yaml'} (" in told
+    assert "secret" not in str(loaded)
+    assert sorted(trust.wanted) == [
+        f"read {tmp_path / name}" for name in ("nao.yaml", "promptfoo.yaml", "suite.yaml")
+    ]
+
+
+def test_it_is_read_with_trust_or_named_outright(tmp_path: Path) -> None:
+    root = outside(tmp_path)
+    trusted = load_all([root], load_config([root]), Trust(True))
+    assert len([suite for suite in trusted if suite.cases]) == 5
+    agreed = Trust(agreed=frozenset([f"read {tmp_path / 'suite.yaml'}"]))
+    some = load_all([root], load_config([root]), agreed)
+    assert "linked.yaml" in {suite.path for suite in some if suite.cases}
+    typed = [root / "linked.yaml"]
+    (named,) = load_all(typed, load_config(typed), Trust())
+    assert len(named.cases) == 1 and not [p for p in named.problems if p.level == "error"]
+
+
+def test_a_configuration_that_is_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    root = outside(tmp_path)
+    for name in ("tui_eval.yaml", "nao_config.yaml"):
+        (root / name).unlink(missing_ok=True)
+        (tmp_path / name).write_text("project_name: secret\nagents: {secret: {type: echo}}\n", "utf-8")
+        (root / name).symlink_to(tmp_path / name)
+    config = load_config([root])
+    told = [str(problem) for problem in config.problems]
+    assert config.root == root and not config.agents and config.nao is None
+    assert len(told) == 2 and all("leaves the project" in line for line in told), told
+    assert "secret" in load_config([root], root / "tui_eval.yaml").agents

@@ -23,7 +23,7 @@ class SuiteCache:
 
     def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
         """Every suite of the paths, in order; unreadable ones carry their problems."""
-        found, problems = suites.discover(paths, config.root, config.typed.get("configs", ()))
+        found, problems = suites.discover(paths, config.root, config.typed.get("configs", ()), trust)
         loaded: list[Suite] = []
         for path in found:
             rule = rule_for(config, suites.from_root(path, config.root))

@@ -37,6 +37,14 @@ def inside(root: Path, path: Path) -> bool:
     return resolve(path, root).is_relative_to(resolve(root, Path.cwd()))
 
 
+def leads_out(root: Path, path: Path) -> bool:
+    """Whether a path is a link to something outside the root. What a link in a circle leads to is outside."""
+    try:
+        return path.is_symlink() and not inside(root, path)
+    except OSError:
+        return True
+
+
 def resolve(path: str | Path, base: Path) -> Path:
     """The path absolute and with links followed.
 

@@ -150,7 +150,9 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
 
     What cannot be read or found is in the list as a suite without cases, with its problem.
     """
-    found, problems = discover([Path(path) for path in paths], config.root, config.typed.get("configs", ()))
+    found, problems = discover(
+        [Path(path) for path in paths], config.root, config.typed.get("configs", ()), trust
+    )
     suites = [load(path, config, trust) for path in found]
     notes = not_read(problems, suites, config)
     suites += unreadable(problems)

@@ -15,7 +15,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from tui_eval import extensions
+from tui_eval.guard.paths import confine, leads_out
 from tui_eval.guard.spelling import close_to
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 
 LOOKS_FOR = (
@@ -34,11 +36,12 @@ _HINTS = (b"test_cases", b"prompt", b"Prompt", b"PROMPT", b"interactions", b"inc
 
 
 def discover(
-    paths: Sequence[Path], root: Path, configs: Collection[str] = ()
+    paths: Sequence[Path], root: Path, configs: Collection[str] = (), trust: Trust | None = None
 ) -> tuple[list[Path], list[Problem]]:
     """The suite files that `paths` name or hold, absolute, each once, sorted by path. `configs` are suites because
     the person says so (`-c`).
 
+    A link in a folder that leads out of the project is only followed with `trust`; one that is named outright is.
     Relative paths are relative to the current folder. Returned problems: a path that does not
     exist or cannot be read, a folder below that cannot be read, a file named outright that is no
     suite, broken or empty YAML where nao expects a test; and notes (see `not_read`) of files that
@@ -53,7 +56,7 @@ def discover(
         shown = from_root(absolute, root)
         try:
             if absolute.is_dir():
-                problems += _search(absolute, root, found)
+                problems += _search(absolute, root, found, trust or Trust())
             elif not absolute.exists():
                 problems.append(
                     Problem(shown, 0, "", "there is no such file or folder", _what_there_is(absolute))
@@ -82,7 +85,7 @@ def _what_there_is(missing: Path) -> str:
     return f"there are: {', '.join(names[:8])}{more}" if names else "its folder is empty"
 
 
-def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
+def _search(folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Problem]:
     """Add the suites below a folder; a file that could be one and cannot be read is a problem, since
     a run without it would be green."""
     from tui_eval.suites import from_root
@@ -91,12 +94,18 @@ def _search(folder: Path, root: Path, found: set[Path]) -> list[Problem]:
     projects: dict[Path, bool] = {}
     for file in _walk(folder, root, problems):
         try:
+            if leads_out(root, file) and leads_out(folder, file):
+                confine(root, file, trust)
             if _is_suite(file, root):
                 found.add(file)
             elif file.suffix in (".yaml", ".yml"):
                 shown = from_root(file, root)
                 refused = _no_nao_test(file, shown) if _in_nao_project(file, projects) else []
                 problems += refused or _not_taken(file, shown)
+        except NeedsTrust as error:
+            # Whether it is a suite is not known: nothing of it has been read.
+            what = f"a link that leaves the project is not followed: {error}"
+            problems.append(Problem(from_root(file, root), 0, "", what, "or name the file outright"))
         except FileNotFoundError:  # gone since the folder was listed
             continue
         except OSError as error:

@@ -94,7 +94,7 @@ class Loader:
         trust = Trust(granted=trusted, agreed=self._app.state.agreed)
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
-        found, problems = suites.discover([Path(path) for path in self._paths], settings.root)
+        found, problems = suites.discover([Path(path) for path in self._paths], settings.root, trust=trust)
         read = suites.unreadable(problems)
         due = time.monotonic() + PORTION
         for path in found:
