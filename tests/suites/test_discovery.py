@@ -299,7 +299,9 @@ def outside(tmp_path: Path) -> Path:
     (root / "tui_eval.yaml").write_text("{}\n", "utf-8")
     (tmp_path / "suite.yaml").write_text("agent: a\ntest_cases:\n  - {name: n, input: secret}\n", "utf-8")
     (tmp_path / "nao.yaml").write_text("name: n\nprompt: secret\nsql: SELECT 1\n", "utf-8")
-    (tmp_path / "promptfoo.yaml").write_text("prompts: [secret]\nproviders: [echo]\ntests: [{vars: {a: b}}]\n", "utf-8")
+    (tmp_path / "promptfoo.yaml").write_text(
+        "prompts: [secret]\nproviders: [echo]\ntests: [{vars: {a: b}}]\n", "utf-8"
+    )
     (root / "linked.yaml").symlink_to(tmp_path / "suite.yaml")
     (root / "tests" / "n.yaml").symlink_to(tmp_path / "nao.yaml")
     (root / "promptfooconfig.yaml").symlink_to(tmp_path / "promptfoo.yaml")
