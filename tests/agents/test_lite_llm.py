@@ -120,6 +120,22 @@ async def test_errors_are_one_line_with_their_status(made) -> None:
     assert str(caught.value) == "LiteLLM: bedrock/x: bad key of yours" and caught.value.status == 401
 
 
+async def test_what_is_no_answer_is_an_error(made) -> None:
+    it = made(Library([Part(content="half"), Part(finish="content_filter")], [Part(finish="error")], []))
+    for said, kept in (
+        ("content filter stopped it", "half"),
+        ("broke the answer off", ""),
+        ("without a message", ""),
+    ):
+        with pytest.raises(AgentError, match=said) as caught:
+            await talk(it, "hi")
+        assert caught.value.answer == kept
+    it = made(Library([Part(content="", finish="content_filter")]))
+    events, _ = await talk(it, "hi", test={"vars": {}})
+    reply = next(event.reply for event in events if isinstance(event, Finished))
+    assert reply.text == "Content filtered by provider" and reply.guardrails == {"flagged": True}
+
+
 async def test_without_the_library_the_extra_is_named(made, monkeypatch: pytest.MonkeyPatch) -> None:
     it = made(Library())
     monkeypatch.setitem(sys.modules, "litellm", None)

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
+from tui_eval.agents import finish_reasons, prices, promptfoo_models, promptfoo_outputs
 from tui_eval.agents.anthropic_stream import Answer
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
@@ -118,9 +118,10 @@ class AnthropicSession(Session):
         began = time.monotonic()
         total = Usage()
         carried: dict[str, Any] | None = None
-        answer = Answer()
+        keeps_filtered = agent.promptfoo or self.tested
+        answer = Answer(keeps_filtered)
         for step in range(agent.max_steps):
-            answer = Answer() if step else answer
+            answer = Answer(keeps_filtered) if step else answer
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             async for event in asked(call, answer):
@@ -173,7 +174,7 @@ class AnthropicSession(Session):
                     finish_reason=reason,
                     model=answer.model or self.model,
                     output=output,
-                    guardrails={"flagged": True} if agent.promptfoo and reason == "content_filter" else None,
+                    guardrails={"flagged": True} if finish_reasons.is_filtered(reason) else None,
                 )
             )
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from tui_eval.agents import finish_reasons
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import decode, one_line, text_of
@@ -19,15 +20,18 @@ _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 
 class Answer:
-    """Collects one message. `blocks` is its content as it goes back into the conversation."""
+    """Collects one message. `blocks` is its content as it goes back into the conversation. `keeps_filtered`: what
+    the provider's classifiers left is an answer, as in promptfoo."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_filtered: bool = False) -> None:
+        self.keeps_filtered = keeps_filtered
         self.blocks: list[dict[str, Any]] = []
         self.model: str | None = None
         self.stop_reason: str | None = None
         self._usage: dict[str, Any] = {}
         self._open: dict[int, tuple[dict[str, Any], list[str]]] = {}
         self._done = False
+        self._begun = False
 
     @property
     def text(self) -> str:
@@ -67,6 +71,7 @@ class Answer:
         """
         if "event-stream" not in call.headers.get("content-type", ""):
             yield self._whole(await call.read(), call.url)
+            self._check(call.url)
             return
         async for data in call.events():
             event = self._event(self._decoded(data, call.url), call.url)
@@ -74,9 +79,17 @@ class Answer:
                 yield [event]
         if not self._done and self.stop_reason is None:
             raise AgentError(call.unfinished("message"), answer=self.text)
+        self._check(call.url)
+
+    def _check(self, url: str) -> None:
+        if (why := finish_reasons.failure(self.stop_reason, filters_too=not self.keeps_filtered)) is not None:
+            raise AgentError(f"{url} {why}", answer=self.text)
+        if not self._begun:
+            raise AgentError(f"{url} answered without a message")
 
     def _event(self, value: dict[str, Any], url: str) -> Event | None:
         kind = value.get("type")
+        self._begun = self._begun or kind in ("message_start", "content_block_start", "content_block_delta")
         if kind == "content_block_delta":
             return self._delta(value)
         if kind == "content_block_start":
@@ -97,7 +110,7 @@ class Answer:
             self._usage.update({key: count for key, count in told.items() if count is not None})
         elif kind == "message_stop":
             self._done = True
-        elif kind == "error":
+        elif kind == "error" or value.get("error"):
             raise self._failure(value, url)
         return None
 
@@ -134,7 +147,8 @@ class Answer:
 
     def _whole(self, body: bytes, url: str) -> list[Event]:
         value = self._decoded(body, url)
-        if value.get("type") == "error" or "error" in value:
+        self._begun = True
+        if value.get("type") == "error" or value.get("error"):
             raise self._failure(value, url)
         if not isinstance(value.get("content"), list):
             raise AgentError(f"the answer of {url} is no message: {one_line(text_of(value), 200)}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.command import turn_body
+from tui_eval.agents.http_answers import explain
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
@@ -97,6 +98,7 @@ class HttpSession(RememberingSession):
                         yield TextDelta(piece)
             else:
                 parts.append((await call.read()).decode("utf-8", "replace"))
+            self._no_page("".join(parts), call.headers.get("content-type", ""))
             yield call.exchanged()
             events, reply = self._read("".join(parts), request.turn)
             parts.clear()  # the reply has what is in it
@@ -113,6 +115,15 @@ class HttpSession(RememberingSession):
         reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
         self.remember(request, reply)
         yield Finished(reply)
+
+    def _no_page(self, text: str, kind: str) -> None:
+        """Raises `AgentError` where a page stands in the place of an answer: a gateway's, or one to sign in."""
+        if kind.startswith("text/html") and text.lstrip()[:14].lower().startswith(
+            ("<!doctype html", "<html")
+        ):
+            raise AgentError(
+                f"{self.agent.url} answered with a page instead of JSON or text: {explain(text)}", answer=text
+            )
 
     def _read(self, text: str, turn: int) -> tuple[list[Event], Reply]:
         agent = self.agent

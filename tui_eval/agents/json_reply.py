@@ -54,9 +54,9 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
     if isinstance(value, str) and paths.reply is None:
         return _events(value), Reply(turn=turn, text=value)
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
+    if (found is MISSING or found in (None, "")) and isinstance(value, dict) and value.get("error"):
+        raise AgentError(one_line(text_of(_message(value["error"]))))
     if found is MISSING:
-        if isinstance(value, dict) and value.get("error"):
-            raise AgentError(one_line(text_of(_message(value["error"]))))
         where = paths.reply or f"any of {', '.join(TEXT_KEYS)}"
         raise AgentError(f"the answer has no {where}: {one_line(text_of(value), 200)}")
     reply = Reply(turn=turn, text=text_of(found), raw=value)

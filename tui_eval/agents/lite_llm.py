@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from tui_eval.agents import prices
+from tui_eval.agents import finish_reasons, prices, promptfoo_outputs
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.options import Options
 from tui_eval.agents.wire import one_line, text_of
@@ -87,7 +87,7 @@ class LiteLLMAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
-        return LiteLLMSession(self, context.model or self.spec.model or "")
+        return LiteLLMSession(self, context.model or self.spec.model or "", tested=context.test is not None)
 
     async def close(self) -> None:
         """Close LiteLLM's connections."""
@@ -117,10 +117,11 @@ def _imported() -> Any:
 
 
 class LiteLLMSession(Session):
-    """The messages so far; each turn adds to them."""
+    """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run."""
 
-    def __init__(self, agent: LiteLLMAgent, model: str) -> None:
+    def __init__(self, agent: LiteLLMAgent, model: str, tested: bool = False) -> None:
         self.agent = agent
+        self.tested = tested
         self.model = model
         self.messages: list[Any] = []
 
@@ -154,7 +155,7 @@ class LiteLLMSession(Session):
             }
         if agent.stream:
             given.update(stream=True, stream_options={"include_usage": True})
-        completion = Completion(request.turn)
+        completion = Completion(request.turn, keeps_filtered=self.tested)
         who = f"LiteLLM: {self.model}"
         try:
             answer = await agent.loop.run(
@@ -168,7 +169,9 @@ class LiteLLMSession(Session):
                 if parts is None:
                     break
                 await share.turn()
-        except AgentError:
+            completion.check(who)
+        except AgentError as error:
+            error.answer = error.answer or completion.text
             raise
         except Exception as error:  # every provider brings errors of its own
             status = getattr(error, "status_code", None)
@@ -195,6 +198,9 @@ class LiteLLMSession(Session):
         if completion.calls:
             reply.output = message if completion.text else message["tool_calls"]
             reply.text = text_of(reply.output)
+        elif finish_reasons.is_filtered(reply.finish_reason):
+            reply.text = reply.text or promptfoo_outputs.FILTERED
+            reply.guardrails = {"flagged": True}
         if completion.usage is not None:
             yield UsageReport(completion.usage, reply.cost)
         yield Finished(reply)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from tui_eval.agents import finish_reasons
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import decode, one_line, text_of
 from tui_eval.events import (
     Event,
@@ -20,6 +23,30 @@ from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 NO_RESULT = "the tool failed (nao does not say why)"
+_INSTEAD = re.compile(
+    r"""\s*(?:Error:\s*)?(?:
+        (?:(?:AI_)?[A-Z]\w*Error(?:\s\[\w+\])?:\s*)?Failed\ after\ \d+\ attempts?\b[^\n]*?\b(?:error|Error)\b |
+        AI_\w+Error(?:\ \[\w+\])?:\s |
+        No\ (?:output|object)\ generated(?::|\.) |
+        The\ selected\ model\ could\ not\ be\ resolved\. |
+        No\ project\ configured\b
+    )""",
+    re.VERBOSE,
+)
+"""What nao-core 0.3.29 and the library below it say where no model could answer: not the agent's words."""
+
+
+def in_place_of_an_answer(text: str) -> bool:
+    """Whether a reply is nao's own word for what went wrong: one paragraph that begins like it."""
+    return _INSTEAD.match(text) is not None and "\n\n" not in text.strip()
+
+
+def check(text: str, finish_reason: str | None) -> None:
+    """Raises `AgentError` where a complete reply is no answer of the agent's."""
+    if (why := finish_reasons.failure(finish_reason)) is not None:
+        raise AgentError(f"nao {why}", answer=text)
+    if in_place_of_an_answer(text):
+        raise AgentError(f"nao answered with a failure: {one_line(text, 300)}")
 
 
 def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
@@ -29,6 +56,8 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
         AgentError: it is no answer of nao, or its verification cannot be read. Nothing is left out
             of the rows, since what is left could then pass.
     """
+    if "text" not in body and body.get("error"):
+        raise AgentError(f"nao reported an error: {explain(text_of(body))}")
     if "text" not in body:
         raise AgentError("nao's answer has no text: is this a nao backend?")
     events: list[Event] = []
@@ -55,6 +84,7 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
         events.append(UsageReport(reply.usage, reply.cost))
     if isinstance(body.get("finishReason"), str):
         reply.finish_reason = body["finishReason"]
+    check(reply.text, reply.finish_reason)
     reply.latency_ms = figures.amount(body.get("durationMs"), "duration")
     if body.get("verification"):
         _verified(reply, body["verification"])
@@ -126,9 +156,10 @@ class Stream:
         elif kind == "data-newChat" and isinstance(value.get("data"), dict):
             self.chat_id = value["data"].get("id")
         elif kind == "finish":
-            self.finish_reason, self._ended = value.get("finishReason"), True
-        elif kind == "error":
-            raise AgentError(one_line(text_of(value.get("errorText"))), answer=self.text)
+            self.finish_reason, self._ended = text_of(value.get("finishReason")) or None, True
+        elif kind == "error" or (not kind and value.get("error")):
+            said = text_of(value.get("errorText")) or explain(text_of(value))
+            raise AgentError(one_line(said), answer=self.text)
         elif kind == "abort":
             raise AgentError(f"stopped: {one_line(text_of(value.get('reason')))}", answer=self.text)
         elif kind == "data-compactionSummaryStarted":
@@ -139,6 +170,9 @@ class Stream:
         """The body is over. Raises `AgentError` where the answer is not."""
         if not self._ended:
             raise AgentError("nao's answer ended before it was complete", answer=self.text)
+        check(self.text, self.finish_reason)
+        if self.finish_reason is None and not self._parts:
+            raise AgentError("nao's answer ended without an answer: nothing was said, and nothing finished")
 
     def reply(self) -> Reply:
         """What was answered."""

@@ -85,6 +85,7 @@ class OllamaSession(Session):
         parts: list[str] = []
         calls: list[dict[str, Any]] = []
         usage: Usage | None = None
+        done = False
         try:
             async for event in call.open():
                 yield event
@@ -99,10 +100,13 @@ class OllamaSession(Session):
                     yield TextDelta(text)
                 calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
                 if piece.get("done"):
+                    done = True
                     usage = Usage(
                         figures.count(piece.get("prompt_eval_count"), "input tokens"),
                         figures.count(piece.get("eval_count"), "output tokens"),
                     )
+            if not done:
+                raise AgentError(f"the answer of {agent.url} ended before it was complete")
         except AgentError as error:
             error.answer = error.answer or "".join(parts)
             raise

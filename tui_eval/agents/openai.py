@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from typing import Any
 
-from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
+from tui_eval.agents import finish_reasons, prices, promptfoo_models, promptfoo_outputs
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.model_call import asked
@@ -194,10 +194,10 @@ class OpenAISession(Session):
         began = time.monotonic()
         total = Usage()
         carried: dict[str, Any] | None = None
-        completion = Completion(request.turn)
+        completion = self._completion(request)
         for step in range(agent.max_steps):
             if step:
-                completion = Completion(request.turn)
+                completion = self._completion(request)
             # Another attempt may learn meanwhile that the server knows no schemas.
             with_schema = request.schema is not None and agent.knows_schemas
             body = encode(self._body(request))
@@ -244,6 +244,9 @@ class OpenAISession(Session):
             )
             if completion.refused:
                 reply.guardrails = {"flagged": True}
+            elif finish_reasons.is_filtered(reply.finish_reason):
+                reply.text = reply.text or promptfoo_outputs.FILTERED
+                reply.guardrails = {"flagged": True}
             if agent.promptfoo:
                 self._as_promptfoo(reply, completion)
                 called = [(call.name, call.raw) for call in completion.calls]
@@ -257,16 +260,16 @@ class OpenAISession(Session):
             f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=completion.text
         )
 
+    def _completion(self, request: Request) -> Completion:
+        return Completion(request.turn, keeps_filtered=self.agent.promptfoo or self.tested)
+
     def _as_promptfoo(self, reply: Reply, completion: Completion) -> None:
         """Give the reply promptfoo's output, in place."""
         settings, raw = self.agent.parameters, completion.message()
         reply.finish_reason = promptfoo_outputs.finish_reason(reply.finish_reason)
-        if completion.refused:
+        if reply.guardrails:
             return
-        if reply.finish_reason == "content_filter":
-            reply.text = reply.text or promptfoo_outputs.FILTERED
-            reply.guardrails = {"flagged": True}
-        elif completion.calls or completion.old_call:
+        if completion.calls or completion.old_call:
             own = raw["tool_calls"] if completion.calls else completion.old_call
             if completion.text and completion.old_call:
                 raw["function_call"] = completion.old_call

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-from tui_eval.agents import prices, promptfoo_models, promptfoo_outputs
+from tui_eval.agents import finish_reasons, prices, promptfoo_models, promptfoo_outputs
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.agents.http_answers import explain
 from tui_eval.agents.openai import OpenAIAgent
@@ -27,7 +27,9 @@ class OpenAIResponsesAgent(OpenAIAgent):
         model = context.model or self.model
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
-        return ResponsesSession(self, plain_name(model, "openai"), context.model_headers)
+        return ResponsesSession(
+            self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
+        )
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""
@@ -37,8 +39,11 @@ class OpenAIResponsesAgent(OpenAIAgent):
 class ResponsesSession(Session):
     """The messages so far; each turn adds to them."""
 
-    def __init__(self, agent: OpenAIResponsesAgent, model: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, agent: OpenAIResponsesAgent, model: str, headers: dict[str, str], tested: bool = False
+    ) -> None:
         self.agent = agent
+        self.tested = tested
         self.model = model
         self.headers = headers
         self.messages: list[Any] = []
@@ -78,7 +83,13 @@ class ResponsesSession(Session):
         if isinstance(answer, dict) and answer.get("error"):
             said = explain(text_of({"error": answer["error"]}))
             raise AgentError(f"{agent.base_url}/responses reported an error: {said}")
-        if not isinstance(answer, dict) or not isinstance(answer.get("output"), list) or not answer["output"]:
+        if not isinstance(answer, dict):
+            raise AgentError(f"{agent.base_url}/responses answered something that is no response")
+        output = answer["output"] if isinstance(answer.get("output"), list) else []
+        filters_too = not (agent.promptfoo or self.tested)
+        if (why := finish_reasons.failure(_reason(answer), filters_too=filters_too)) is not None:
+            raise AgentError(f"{agent.base_url}/responses {why}", answer=_read(output, {})[1])
+        if not output:
             raise AgentError(f"{agent.base_url}/responses answered without output")
         answered: dict[int, str] = {}
         for number, item in enumerate(answer["output"]):
@@ -131,6 +142,13 @@ def _read(items: list[Any], answered: dict[int, str]) -> tuple[list[Event], str]
         parts.append(answered[number] if number in answered else promptfoo_outputs.of_item(item))
     text = "\n".join(part for part in parts if part)
     return ([*events, TextDelta(text)] if text else events), text
+
+
+def _reason(answer: dict[str, Any]) -> str | None:
+    """Why it ended: its status, or what made it incomplete."""
+    details = answer.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return text_of(reason or answer.get("status") or "") or None
 
 
 def _refusal(item: Any) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tui_eval.agents import finish_reasons
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http_answers import explain
 from tui_eval.agents.wire import decode, one_line, text_of
@@ -44,6 +45,7 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
     logprobs: Any = None
     index: int | None = None
+    error: Any = None
 
 
 class _Chunk(msgspec.Struct):
@@ -51,6 +53,19 @@ class _Chunk(msgspec.Struct):
     usage: Any = None
     model: str | None = None
     error: Any = None
+    object: Any = None
+    message: Any = None
+    detail: Any = None
+    error_code: Any = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it says an error: under `error` (OpenAI, LiteLLM), in a choice (OpenRouter), or as an object
+        that is one (vLLM, FastChat, a web framework's `detail`)."""
+        if self.error or any(choice.error for choice in self.choices or ()):
+            return True
+        told = self.object == "error" or self.message or self.detail or self.error_code
+        return bool(told) and not self.choices
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
@@ -75,10 +90,12 @@ class CompletedCall(msgspec.Struct):
 
 
 class Completion:
-    """Collects one completion and says what is new in each part of it."""
+    """Collects one completion and says what is new in each part of it. `keeps_filtered`: what a content filter
+    left is an answer, as in promptfoo."""
 
-    def __init__(self, turn: int) -> None:
+    def __init__(self, turn: int, keeps_filtered: bool = False) -> None:
         self.turn = turn
+        self.keeps_filtered = keeps_filtered
         self.parts: list[str] = []
         self.thoughts: list[str] = []
         self.old_call: dict[str, str] | None = None
@@ -91,6 +108,7 @@ class Completion:
         self.refused = False
         self._places: dict[int, CompletedCall] = {}
         self._done = False
+        self._answered = False
 
     @property
     def text(self) -> str:
@@ -118,6 +136,7 @@ class Completion:
             body = await call.read()
             if not body.lstrip().startswith((b"data:", b"event:", b":")):
                 yield self._whole(body, call.url)
+                self.check(call.url)
                 return
             async for data in call.events(body):
                 yield self.add(data, call.url)
@@ -126,6 +145,16 @@ class Completion:
                 yield self.add(data, call.url)
         if not self._done and self.finish_reason is None:
             raise AgentError(call.unfinished("chat completion"), answer=self.text)
+        self.check(call.url)
+
+    def check(self, who: str) -> None:
+        """Raises `AgentError` where what came, though it is complete, is no answer of the model's."""
+        if (
+            why := finish_reasons.failure(self.finish_reason, filters_too=not self.keeps_filtered)
+        ) is not None:
+            raise AgentError(f"{who} {why}", answer=self.text)
+        if not self._answered:
+            raise AgentError(f"{who} answered without a message: it has no choice, or an empty one")
 
     def add(self, item: bytes | str, url: str) -> list[Event]:
         """What one chunk means."""
@@ -147,6 +176,7 @@ class Completion:
                 self._log_probs(choice.logprobs)
             delta = choice.delta or choice.message
             if delta is not None:
+                self._answered = True
                 self._delta(delta, events)
         return events
 
@@ -200,7 +230,10 @@ class Completion:
             raise AgentError(
                 f"the answer of {url} is not JSON: {one_line(body[:200].decode('utf-8', 'replace'))}"
             ) from None
-        if not isinstance(value, dict) or not (value.get("choices") or value.get("error")):
+        choices = value.get("choices") if isinstance(value, dict) else None
+        if choices is not None and not choices and not value.get("error"):
+            raise AgentError(f"{url} answered without a message: its list of choices is empty")
+        if not isinstance(value, dict) or not (choices or value.get("error")):
             raise AgentError(f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}")
         self._done = True
         return self.add(body, url)
@@ -214,8 +247,12 @@ class Completion:
             except (ValueError, msgspec.ValidationError):
                 said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
                 raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text) from None
-        if chunk.error:
-            said = explain(text_of({"error": chunk.error}))
+        if chunk.failed:
+            wrong = chunk.error or next(
+                (choice.error for choice in chunk.choices or () if choice.error), None
+            )
+            told = text_of({"error": wrong}) if wrong else item
+            said = explain(told if isinstance(told, str) else told.decode("utf-8", "replace"))
             raise AgentError(f"{url} reported an error: {said}", answer=self.text)
         return chunk
 

@@ -1,0 +1,322 @@
+"""What stands in the place of an answer: the words of servers, gateways and nao are errors, not the agent's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.agents.helpers import agent, talk
+from tests.servers.base import Planned, Server
+from tui_eval.agents import AgentError, http_call
+from tui_eval.agents.finish_reasons import failure
+from tui_eval.agents.nao_reply import in_place_of_an_answer
+from tui_eval.model import Reply
+
+
+class Gateway(Server):
+    """Answers `raw` to every path, with the type of its content in `headers`."""
+
+    def routes(self, app: web.Application) -> None:
+        app.router.add_route("*", "/{path:.*}", self.answer)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        planned = self.next(await self.see(request))
+        return web.Response(body=planned.raw, status=planned.status, headers=planned.headers)
+
+
+@pytest.fixture
+def server() -> Iterator[Gateway]:
+    with Gateway() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_call, "backoff", lambda attempt: 0.01)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OLLAMA_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def whole(body: Any) -> Planned:
+    return Planned(raw=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+
+
+def streamed(*parts: Any, done: bool = True) -> Planned:
+    lines = [part if isinstance(part, str) else f"data: {json.dumps(part)}" for part in parts]
+    raw = "\n\n".join([*lines, *(["data: [DONE]"] if done else []), ""]) + "\n"
+    return Planned(raw=raw.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+def page(title: str = "502 Bad Gateway", kind: str = "text/html; charset=utf-8") -> Planned:
+    raw = f"<!DOCTYPE html>\n<html><head><title>{title}</title></head><body>later</body></html>"
+    return Planned(raw=raw.encode(), headers={"Content-Type": kind})
+
+
+def choice(content: str | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": {"content": content}, "finish_reason": finish, **more}]}
+
+
+def delta(content: str | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    inner = {} if content is None else {"content": content}
+    return {"choices": [{"index": 0, "delta": inner, "finish_reason": finish, **more}]}
+
+
+async def asked(server: Gateway, kind: str, planned: Planned, test: bool = False, **options: Any) -> Reply:
+    server.plan.append(planned)
+    base = server.url if kind in ("anthropic", "ollama") else f"{server.url}/v1"
+    given = {"url": server.url} if kind == "http" else {"base_url": base, "model": "m"}
+    it = agent(kind, retries=0, **given, **options)
+    try:
+        return (await talk(it, "x", test={"vars": {}} if test else None))[1][0]
+    finally:
+        await it.close()
+
+
+OVERLOADED = {"message": "upstream overloaded", "code": 502}
+CHAT: dict[str, tuple[Planned, str, str]] = {
+    "an error body with status 200": (whole({"error": OVERLOADED}), "upstream overloaded", ""),
+    "an error as text": (whole({"error": "no such model"}), "no such model", ""),
+    "an error beside an empty list": (whole({"error": OVERLOADED, "choices": []}), "upstream overloaded", ""),
+    "an error in a choice, as OpenRouter has it": (
+        whole(choice("", "error", error=OVERLOADED)), "upstream overloaded", "",
+    ),
+    "an error in a choice of a stream": (
+        streamed(delta("half"), delta("", None, error=OVERLOADED)), "upstream overloaded", "half",
+    ),
+    "an error in a stream, as OpenRouter has it": (
+        streamed(delta("half"), {"error": OVERLOADED, **delta("", "error")}), "upstream overloaded", "half",
+    ),
+    "an error in a stream, as LiteLLM's proxy has it": (
+        streamed({"error": {"message": "litellm.RateLimitError: spent", "code": "429"}}), "RateLimitError", "",
+    ),
+    "an object that is an error": (
+        whole({"object": "error", "message": "context too long", "code": 400}), "context too long", "",
+    ),
+    "an object that is an error, in a stream": (
+        streamed({"object": "error", "message": "context too long", "code": 400}), "context too long", "",
+    ),
+    "a text with an error's code": (
+        streamed({"text": "NETWORK ERROR", "error_code": 50001}), "error", "",
+    ),
+    "an event called error": (
+        streamed('event: error\ndata: {"message": "the deployment is gone"}'), "the deployment is gone", "",
+    ),
+    "a framework's detail in a stream": (streamed({"detail": "Not authenticated"}), "Not authenticated", ""),
+    "an empty list of choices": (whole({"choices": [], "usage": {}}), "list of choices is empty", ""),
+    "an empty list in a stream, after Azure's word on the prompt": (
+        streamed({"choices": [], "prompt_filter_results": [{}]}), "answered without a message", "",
+    ),
+    "only the end of a stream": (streamed(), "answered without a message", ""),
+    "a choice without a message": (
+        whole({"choices": [{"index": 0, "finish_reason": "stop"}]}), "answered without a message", "",
+    ),
+    "a choice with no message": (
+        whole({"choices": [{"index": 0, "message": None, "finish_reason": "stop"}]}), "without a message", "",
+    ),
+    "a page": (page(), "not JSON: <!DOCTYPE html>", ""),
+    "a page called a stream": (page(kind="text/event-stream"), "no chat completion", ""),
+    "broken off": (whole(choice("half", "error")), "broke the answer off (finish reason error)", "half"),
+    "broken off in a stream": (streamed(delta("half"), delta(None, "abort")), "finish reason abort", "half"),
+    "no room on the servers": (
+        streamed(delta("half"), delta(None, "insufficient_system_resource")), "broke the answer off", "half",
+    ),
+    "filtered": (whole(choice("", "content_filter")), "its content filter stopped it", ""),
+    "filtered in the middle": (
+        streamed(delta("I can"), delta(None, "content_filter")), "its content filter stopped it", "I can",
+    ),
+    "filtered, in Gemini's words": (
+        whole(choice("", "content_filter: SAFETY")), "finish reason content_filter: SAFETY", "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CHAT)
+async def test_what_stands_in_the_place_of_a_chat_completion_is_an_error(server: Gateway, form: str) -> None:
+    planned, said, kept = CHAT[form]
+    with pytest.raises(AgentError) as caught:
+        await asked(server, "openai", planned)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert caught.value.answer == kept
+
+
+async def test_answers_that_look_odd_are_answers(server: Gateway) -> None:
+    odd = streamed({"choices": [], "prompt_filter_results": [{}]}, delta("fine"), delta(None, "eos"))
+    assert (await asked(server, "openai", odd)).text == "fine"
+    assert (await asked(server, "openai", whole({**choice("fine", "stop"), "error": None}))).text == "fine"
+    assert (await asked(server, "openai", streamed(delta("cut"), delta(None, "length")))).text == "cut"
+    said = "Failed after 3 attempts: error, error. What now?"
+    assert (await asked(server, "openai", whole(choice(said, "stop")))).text == said
+
+
+@pytest.mark.parametrize(("said", "output"), [("", "Content filtered by provider"), ("I can", "I can")])
+@pytest.mark.parametrize("promptfoo", [True, False])
+async def test_in_a_promptfoo_test_what_a_filter_left_is_judged_as_promptfoo_does(
+    server: Gateway, said: str, output: str, promptfoo: bool
+) -> None:
+    """Its own providers, and an agent that takes their place."""
+    filtered = streamed(delta(said), delta(None, "content_filter"))
+    reply = await asked(server, "openai", filtered, test=True, promptfoo=promptfoo)
+    assert reply.text == output and reply.finish_reason == "content_filter"
+    assert reply.guardrails == {"flagged": True}
+    with pytest.raises(AgentError, match="broke the answer off"):
+        await asked(server, "openai", whole(choice("half", "error")), test=True, promptfoo=promptfoo)
+
+
+RESPONSES: dict[str, tuple[Any, str]] = {
+    "an error": ({"error": OVERLOADED, "output": []}, "upstream overloaded"),
+    "a failure without an error": (
+        {"status": "failed", "output": [{"type": "reasoning"}]}, "broke the answer off",
+    ),
+    "cancelled": ({"status": "cancelled", "output": [{"type": "reasoning"}]}, "broke the answer off"),
+    "filtered": (
+        {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []},
+        "its content filter stopped it",
+    ),
+    "nothing": ({"status": "completed", "output": []}, "without output"),
+    "a list": ([], "no response"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", RESPONSES)
+async def test_what_stands_in_the_place_of_a_response_is_an_error(server: Gateway, form: str) -> None:
+    body, said = RESPONSES[form]
+    with pytest.raises(AgentError, match=said):
+        await asked(server, "openai-responses", whole(body))
+
+
+MESSAGES: dict[str, tuple[Planned, str]] = {
+    "an error": (whole({"type": "error", "error": OVERLOADED}), "upstream overloaded"),
+    "a gateway's error": (whole({"error": OVERLOADED}), "upstream overloaded"),
+    "a gateway's error in a stream": (streamed({"error": OVERLOADED}, done=False), "upstream overloaded"),
+    "an end without a beginning": (streamed({"type": "message_stop"}, done=False), "without a message"),
+    "filtered": (whole({"content": [], "stop_reason": "refusal"}), "its content filter stopped it"),
+    "a page": (page(), "not JSON"),
+}
+
+
+@pytest.mark.parametrize("form", MESSAGES)
+async def test_what_stands_in_the_place_of_a_message_is_an_error(server: Gateway, form: str) -> None:
+    planned, said = MESSAGES[form]
+    with pytest.raises(AgentError, match=said):
+        await asked(server, "anthropic", planned)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said", "kept"),
+    [
+        (b'{"error": "model requires more memory"}\n', "more memory", ""),
+        (b'{"message": {"content": "half"}, "done": false}\n', "ended before it was complete", "half"),
+        (b"{}\n", "ended before it was complete", ""),
+        (b"<html><title>502</title></html>", "not JSON", ""),
+    ],
+)
+async def test_what_stands_in_the_place_of_an_answer_of_ollama_is_an_error(
+    server: Gateway, raw: bytes, said: str, kept: str
+) -> None:
+    with pytest.raises(AgentError, match=said) as caught:
+        await asked(server, "ollama", Planned(raw=raw))
+    assert caught.value.answer == kept
+
+
+@pytest.mark.parametrize(
+    ("planned", "options", "said"),
+    [
+        (page("Sign in"), {}, "a page instead of JSON or text: Sign in"),
+        (whole({"answer": "", "error": "no worker"}), {}, "no worker"),
+        (whole({"answer": None, "error": OVERLOADED}), {"reply": "json.answer"}, "upstream overloaded"),
+    ],
+)
+async def test_what_stands_in_the_place_of_an_endpoints_answer_is_an_error(
+    server: Gateway, planned: Planned, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AgentError, match=said):
+        await asked(server, "http", planned, **options)
+    both = whole({"answer": "here", "error": "one tool of three was slow"})
+    assert (await asked(server, "http", both)).text == "here"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": "", "finishReason": "error"}, "nao broke the answer off"),
+        ({"text": "half", "finishReason": "aborted"}, "nao broke the answer off"),
+        ({"text": "half", "finishReason": "interrupted"}, "nao broke the answer off"),
+        ({"text": "", "finishReason": "content-filter"}, "its content filter stopped it"),
+        ({"error": "The selected model could not be resolved."}, "could not be resolved"),
+        ({"text": "Failed after 3 attempts. Last error: down", "finishReason": "stop"}, "Last error: down"),
+    ],
+)
+async def test_what_nao_says_in_place_of_an_answer_is_an_error(
+    server: Gateway, body: dict[str, Any], said: str
+) -> None:
+    server.plan.append(whole(body))
+    it = agent("nao", url=server.url, token="known-before", retries=0)
+    with pytest.raises(AgentError, match=said) as caught:
+        await talk(it, "x")
+    assert caught.value.answer in (None, "", body.get("text"))
+    await it.close()
+
+
+@pytest.mark.parametrize(
+    ("parts", "said", "kept"),
+    [
+        ([{"type": "text-delta", "delta": "half"}, {"type": "finish", "finishReason": "error"}],
+         "nao broke the answer off", "half"),
+        ([{"type": "text-delta", "delta": "half"}, {"type": "error", "errorText": "mock exploded"}],
+         "mock exploded", "half"),
+        ([{"type": "finish", "finishReason": "content-filter"}], "its content filter stopped it", ""),
+        ([{"error": OVERLOADED}], "upstream overloaded", ""),
+        ([{"type": "text-delta", "delta": "Failed after 3 attempts. Last error: down"},
+          {"type": "finish", "finishReason": "stop"}], "Last error: down", ""),
+        ([{"type": "start"}], "ended without an answer", ""),
+    ],
+)  # fmt: skip
+async def test_what_naos_stream_says_in_place_of_an_answer_is_an_error(
+    server: Gateway, parts: list[Any], said: str, kept: str
+) -> None:
+    server.plan.append(streamed(*parts))
+    it = agent("nao", url=server.url, token="known-before", retries=0, live=True)
+    with pytest.raises(AgentError, match=said) as caught:
+        await talk(it, "x")
+    assert not kept or caught.value.answer == kept
+    await it.close()
+
+
+def test_naos_own_words_and_an_agents_about_them() -> None:
+    for text in (
+        "Failed after 3 attempts. Last error: Cannot connect to API",
+        "Failed after 2 attempts with non-retryable error: 'bad key'",
+        "AI_APICallError: Unauthorized",
+        "No output generated. Check the stream for errors.",
+        "The selected model could not be resolved.",
+        "No project configured. Set NAO_DEFAULT_PROJECT_PATH environment variable.",
+    ):
+        assert in_place_of_an_answer(text), text
+    for text in (
+        "Three users failed after 3 attempts. Last error: timeout.",
+        "Failed after 3 attempts: 17 users.",
+        "No output generated by the mill in May: 0 t.",
+        "Failed after 3 attempts. Last error: a.\n\nThat is what the log says of the job you asked for.",
+    ):
+        assert not in_place_of_an_answer(text), text
+
+
+def test_reasons_that_nobody_knows_are_no_failures() -> None:
+    for reason in (
+        None,
+        "",
+        "stop",
+        "length",
+        "tool_calls",
+        "eos_token",
+        "end_turn",
+        "max_tokens",
+        "unknown",
+    ):
+        assert failure(reason) is None
+    assert failure("content-filter", filters_too=False) is None
+    assert failure("ERROR", filters_too=False) is not None

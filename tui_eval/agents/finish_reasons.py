@@ -1,0 +1,56 @@
+"""Why an answer ended, where it says that there is none: the server broke it off, or a filter took it away.
+
+Chat completions know `stop`, `length`, `tool_calls` and `content_filter`; servers and gateways have more, under
+names of their own. What is not known here is no failure: new reasons are judged as answers.
+"""
+
+from __future__ import annotations
+
+_BROKEN_OFF = frozenset(
+    (
+        "error",  # OpenRouter, Mistral, the AI SDK (nao)
+        "failed", "cancelled", "canceled",  # the responses API
+        "abort", "aborted", "interrupted",  # vLLM, SGLang; nao
+        "timeout", "network_error",
+        "insufficient_system_resource",  # DeepSeek
+    )
+)  # fmt: skip
+_FILTERED = frozenset(
+    (
+        "content_filter",  # OpenAI, Azure, OpenRouter; `content_filter: SAFETY` of Gemini's compatible end
+        "refusal",  # Anthropic: its classifiers, not the model's own refusing
+        "safety", "recitation", "blocklist", "prohibited_content", "spii",  # Gemini
+        "sensitive",  # Zhipu
+        "content_filtered", "guardrail_intervened",  # Bedrock
+    )
+)  # fmt: skip
+
+
+def is_broken_off(reason: str | None) -> bool:
+    """Whether the server gave up: what was said before is no whole answer."""
+    return _plain(reason) in _BROKEN_OFF
+
+
+def is_filtered(reason: str | None) -> bool:
+    """Whether a filter of the provider's stands in the place of the answer, or of its rest."""
+    return _plain(reason) in _FILTERED
+
+
+def failure(reason: str | None, *, filters_too: bool = True) -> str | None:
+    """Why there is no answer, in words that follow the name of who answered; None: there is one. Without
+    `filters_too` a filter's word counts as an answer, as in promptfoo."""
+    if is_broken_off(reason):
+        return f"broke the answer off (finish reason {_shown(reason)})"
+    if filters_too and is_filtered(reason):
+        return (
+            f"did not let the answer through: its content filter stopped it (finish reason {_shown(reason)})"
+        )
+    return None
+
+
+def _plain(reason: str | None) -> str:
+    return (reason or "").partition(":")[0].strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _shown(reason: str | None) -> str:
+    return " ".join((reason or "").split())[:60]
