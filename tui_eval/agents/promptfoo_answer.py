@@ -44,7 +44,8 @@ class AnswerReader:
             plain = check.strip()
             bare = "=>" not in plain and not plain.startswith(("function", "file://"))
             code = f"(status) => {plain}" if bare else plain
-            fine = bool(await self._scripts.run(code, {"status": status}, "config.validateStatus"))
+            values = {"status": status}
+            fine = bool(await self._scripts.run(code, values, "config.validateStatus", given=check))
         else:
             # Of a server that stays busy promptfoo makes an error, too.
             fine = status < 400 or (reference and status != 429)

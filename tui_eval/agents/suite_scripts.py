@@ -41,10 +41,15 @@ class Scripts:
         self._node: NodeHost | None = None
 
     async def run(
-        self, code: str, values: Mapping[str, Any], what: str, default: str = "get_transform"
+        self,
+        code: str,
+        values: Mapping[str, Any],
+        what: str,
+        default: str = "get_transform",
+        given: str = "",
     ) -> Any:
         """The result of an expression, a function (called with the values in their order) or `file://…`;
-        None for `undefined`.
+        None for `undefined`. `given` is the code as the suite has it, where it was added to.
 
         Raises:
             AgentError: it fails; the text begins with `what`.
@@ -59,7 +64,7 @@ class Scripts:
             body = f"{code}\n;"
         else:
             body = f"return (\n{plain}\n);"
-        return await self._evaluate(body, values, what, code)
+        return await self._evaluate(body, values, what, given or code)
 
     async def _evaluate(self, body: str, values: Mapping[str, Any], what: str, code: str) -> Any:
         from tui_eval.javascript.values import UNDEFINED

@@ -186,7 +186,13 @@ class _Wants:
             self._providers(suite, list(kinds.values()))
 
     def _case(self, case: Case, suite: Suite, base: Path, seen: set[int], graders: dict[str, Any]) -> None:
-        for value in (case.vars, case.options, case.metadata, [turn.text for turn in case.turns]):
+        for value in (
+            case.vars,
+            case.options,
+            case.metadata,
+            case.provider,
+            [turn.text for turn in case.turns],
+        ):
             self._texts(value, base)
         for grader in (case.options.get("provider"),):
             if grader:
@@ -274,6 +280,8 @@ class _Wants:
             return
         elif isinstance(value, Mapping):
             for key, item in value.items():
+                if key in ("path", "file") and isinstance(item, str) and _CODE.fullmatch(item):
+                    self._file(item.removeprefix("file://"), base)  # such a key needs no `file://`
                 self._texts(item, base, code or _HOLDS_CODE.search(str(key)) is not None, deep + 1)
         elif isinstance(value, list | tuple):
             for item in value:

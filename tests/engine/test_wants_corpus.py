@@ -1,0 +1,256 @@
+"""Suites that want everything there is to want: whatever a run without trust refuses, the survey named before; and every
+function that asks for trust is reached, so that a new one needs a suite here."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+import tui_eval
+from tui_eval import config, suites
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import prepare
+from tui_eval.engine.wants import wants, wants_of_jobs
+from tui_eval.guard.trust import Trust
+
+PACKAGE = Path(tui_eval.__file__).parent
+ECHO = "prompts: ['{{q}}']\nproviders: [echo]\n"
+Q = "vars: {q: a}"
+
+
+def asserting(text: str) -> str:
+    return f"{ECHO}tests: [{{{Q}, assert: [{text}]}}]\n"
+
+
+def provided(text: str) -> str:
+    return f"prompts: ['{{{{q}}}}']\nproviders: [{text}]\ntests: [{{{Q}}}]\n"
+
+
+def http(text: str) -> str:
+    return provided(
+        f"{{id: 'URL', config: {{method: POST, body: {{p: '{{{{prompt}}}}'}}, transformResponse: json.text, {text}}}}}"
+    )
+
+
+SUITES = {
+    # assertions, at every level
+    "py": asserting("{type: python, value: 'len(output) > 0'}"),
+    "py-rendered": asserting("{type: python, value: '\"{{q}}\" in output'}"),
+    "py-not": asserting("{type: not-python, value: 'len(output) > 9'}"),
+    "py-file": asserting("{type: python, value: 'file://a.py:check'}"),
+    "py-default": f"{ECHO}defaultTest: {{assert: [{{type: python, value: 'len(output) > 1'}}]}}\ntests: [{{{Q}}}]\n",
+    "py-set": asserting("{type: assert-set, assert: [{type: python, value: 'len(output) > 2'}]}"),
+    "py-value": asserting("{type: equals, value: 'file://a.py:check'}"),
+    "rb": asserting("{type: ruby, value: 'output.length > 0'}"),
+    "rb-file": asserting("{type: ruby, value: 'file://a.rb'}"),
+    "js-node": asserting("{type: javascript, value: 'require(\"fs\") && true'}"),
+    "js-file-node": asserting("{type: javascript, value: 'file://a.js'}"),
+    "webhook": asserting("{type: webhook, value: 'http://far.invalid/x'}"),
+    "assert-transform": asserting("{type: equals, value: a, transform: 'file://a.py:change'}"),
+    "assert-transform-js": asserting("{type: equals, value: a, transform: 'process.env ? output : 1'}"),
+    "context-transform": asserting("{type: context-recall, value: a, contextTransform: 'file://a.py:change'}"),
+    "value-outside": asserting("{type: equals, value: 'file://OUTSIDE'}"),
+    "value-env": asserting("{type: equals, value: '{{ env.WANTED }}'}"),
+    "value-include": asserting("{type: equals, value: '{% include \"OUTSIDE\" %}'}"),
+    "scoring": f"{ECHO}tests: [{{{Q}, assertScoringFunction: 'file://a.py:score', assert: [{{type: equals, value: a}}]}}]\n",
+    "grader": asserting("{type: llm-rubric, value: polite, provider: 'file://a.py:call_api'}"),
+    "grader-option": f"{ECHO}tests: [{{{Q}, options: {{provider: 'exec:./a.sh'}}, assert: [{{type: llm-rubric, value: x}}]}}]\n",
+    "rubric": f"{ECHO}tests: [{{{Q}, options: {{rubricPrompt: 'file://OUTSIDE'}}, assert: [{{type: llm-rubric, value: x, provider: echo}}]}}]\n",
+    # outputs and tests
+    "output-transform": f"{ECHO}tests: [{{{Q}, options: {{transform: 'file://a.py:change'}}}}]\n",
+    "output-transform-js": f"{ECHO}defaultTest: {{options: {{transform: 'require(\"os\") ? output : 1'}}}}\ntests: [{{{Q}}}]\n",
+    "vars-transform": f"{ECHO}tests: [{{{Q}, options: {{transformVars: 'file://a.py:change'}}}}]\n",
+    "vars-transform-js": f"{ECHO}tests: [{{{Q}, options: {{transformVars: 'require(\"os\") && vars'}}}}]\n",
+    "provider-transform": provided("{id: echo, transform: 'file://a.py:change'}"),
+    # prompts and variables
+    "prompt-py": f"prompts: ['file://a.py:prompt']\nproviders: [echo]\ntests: [{{{Q}}}]\n",
+    "prompt-js": f"prompts: ['file://a.js:prompt']\nproviders: [echo]\ntests: [{{{Q}}}]\n",
+    "prompt-exec": f"prompts: ['exec:./a.sh']\nproviders: [echo]\ntests: [{{{Q}}}]\n",
+    "prompt-env": f"prompts: ['{{{{q}}}} {{{{ env.WANTED }}}}']\nproviders: [echo]\ntests: [{{{Q}}}]\n",
+    "prompt-include": f"prompts: ['{{{{q}}}} {{% include \"OUTSIDE\" %}}']\nproviders: [echo]\ntests: [{{{Q}}}]\n",
+    "prompt-outside": f"prompts: ['file://OUTSIDE']\nproviders: [echo]\ntests: [{{{Q}}}]\n",
+    "var-py": f"{ECHO}tests: [{{vars: {{q: 'file://a.py'}}}}]\n",
+    "var-outside": f"{ECHO}tests: [{{vars: {{q: 'file://OUTSIDE'}}}}]\n",
+    "var-env": f"{ECHO}tests: [{{vars: {{q: 'is {{{{ env.WANTED }}}}'}}}}]\n",
+    "var-file-env": f"{ECHO}tests: [{{vars: {{q: 'file://t.txt'}}}}]\n",
+    "filter": f"prompts: ['{{{{q | f}}}}']\nproviders: [echo]\nnunjucksFilters: {{f: a.js}}\ntests: [{{{Q}}}]\n",
+    "hook": f"{ECHO}extensions: ['file://a.py:hook']\ntests: [{{{Q}}}]\n",
+    "generator": f"{ECHO}tests: 'file://a.py:tests'\n",
+    "sheet": f"{ECHO}tests: https://docs.google.com/spreadsheets/d/abc/edit\n",
+    "dataset": f"{ECHO}tests: 'huggingface://datasets/a/b'\n",
+    "spans": f"tracing: {{enabled: true, otlp: {{http: {{enabled: true, host: 0.0.0.0, port: 0}}}}}}\n{ECHO}tests: [{{{Q}}}]\n",
+    # providers
+    "provider-py": provided("'file://a.py'"),
+    "provider-js": provided("'file://a.js'"),
+    "provider-rb": provided("'file://a.rb'"),
+    "provider-exec": provided("'exec:./a.sh'"),
+    "provider-go": provided("'golang:a.go'"),
+    "provider-foreign": provided("{id: 'openai:chat:m', config: {apiBaseUrl: 'https://far.invalid/v1'}}"),
+    "provider-env": provided("{id: 'openai:chat:m', config: {apiBaseUrl: 'https://far.invalid/v1', apiKey: '{{env.WANTED}}'}}"),
+    "http-request": http("transformRequest: 'file://a.py:change'"),
+    "http-request-js": http("transformRequest: '({p: require(\"os\") ? prompt : 1})'"),
+    "http-request-file-js": http("transformRequest: 'file://a.js'"),
+    "http-response": http("validateStatus: 'process.pid > 0'"),
+    "http-session": http("sessionParser: 'require(\"os\") && \"s\"'"),
+    "http-tls": http("tls: {rejectUnauthorized: false}"),
+    "http-tls-file": http("tls: {caPath: 'OUTSIDE'}"),
+    "http-auth": http("auth: {type: file, path: 'a.py'}"),
+    "http-form": provided("{id: 'URL', config: {method: POST, multipart: {parts: [{kind: file, name: f, source: {type: path, path: 'file://OUTSIDE'}}]}}}"),
+}  # fmt: skip
+CONFIG = """\
+agents:
+  model: {type: openai, base_url: 'URL', model: m, tools: [{type: python, function: 'tools.py:search'}]}
+  told: {type: openai, base_url: 'URL', model: m, system: 'file://OUTSIDE'}
+  code: {type: python, function: 'agent.py:answer'}
+  program: {type: command, command: [./agent.sh, 'a b']}
+  far: {type: openai, base_url: 'https://far.invalid/v1', model: m, api_key: '${WANTED}'}
+  secret: {type: openai, base_url: 'https://far.invalid/v1', model: m, api_key: written-in-the-file}
+  networks: {type: neuro-san, python: /nowhere/python, network: n}
+  any: {type: litellm, model: bedrock/m}
+databases:
+  outside: {type: sqlite, path: 'OUTSIDE'}
+  linked: {type: files, path: rows}
+"""
+GUIDE = """\
+agent: {agent}
+test_cases: [{{name: n, input: hello, expected: {{should_contain: [x]}}}}]
+"""
+AGENTS = ("model", "told", "code", "program", "far", "secret", "networks", "any")
+FILES = {
+    "a.py": "def check(output, context): return True\ndef change(*a): return a[0]\ndef score(*a): return "
+    "{'pass': True, 'score': 1, 'reason': ''}\ndef prompt(context): return 'p'\ndef hook(*a): return None\n"
+    "def tests(*a): return [{'vars': {'q': 'a'}}]\ndef get_var(*a): return {'output': 'v'}\n"
+    "def call_api(*a): return {'output': 'x'}\ndef get_auth(*a): return {'token': 't'}\n",
+    "a.js": "require('os');\nmodule.exports = () => true;\nmodule.exports.prompt = () => 'p';\n",
+    "a.rb": "def get_assert(output, context)\n  true\nend\n",
+    "a.sh": "#!/bin/sh\necho x\n",
+    "t.txt": "{{ env.WANTED }}",
+}
+NOT_HERE = {
+    "agents/lite_llm.py:__init__": "LiteLLM is installed apart",
+    "agents/nao_auth.py:__init__": "the sign-in of a person's own home",
+    "agents/options.py:guard_secret": "NAO_PASSWORD alone",
+}
+
+
+class _Answers(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b'{"text": "x", "choices": [{"message": {"role": "assistant", "content": "x"}}]}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Answers)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def root(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WANTED", "a-value-of-the-person")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-person")
+    (tmp_path / "outside.txt").write_text("x", "utf-8")
+    root = tmp_path / "project"
+
+    def write(name: str, text: str) -> None:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("URL", url).replace("OUTSIDE", str(tmp_path / "outside.txt")), "utf-8")
+        path.chmod(0o755)
+
+    write("tui_eval.yaml", CONFIG)
+    for agent in AGENTS:
+        write(f"{agent}.yaml", GUIDE.format(agent=agent))
+    write("tests/rows.yaml", "name: rows\nprompt: p\nsql: SELECT 1\ndatabase: outside\nagent: code\n")
+    write("tests/linked.yaml", "name: linked\nprompt: p\nsql: SELECT 1\ndatabase: linked\nagent: program\n")
+    write("rows/own.csv", "a\n1\n")
+    (root / "rows" / "l.csv").symlink_to(tmp_path / "outside.txt")
+    write("agent.py", "def answer(text):\n    return 'x'\n")
+    write("tools.py", "def search(query):\n    return 'x'\n")
+    write("agent.sh", "#!/bin/sh\necho x\n")
+    write("net.hocon", 'agent = n\nconnections = [direct]\na = ${?WANTED}\nb = ${?OPENAI_API_KEY}\ninteractions = [{ text = hi }]\n')  # fmt: skip
+    for name, text in SUITES.items():
+        write(f"{name}/promptfooconfig.yaml", text)
+        for file, content in FILES.items():
+            write(f"{name}/{file}", content)
+    return root
+
+
+def asking() -> set[str]:
+    """The functions of the package that ask for trust, found in its source."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith(("guard/", "commands/")) or name == "engine/wants.py":
+            continue
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for call in ast.walk(function):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                    owner = ast.unparse(call.func.value)
+                    if call.func.attr == "require" and owner.endswith("trust"):
+                        found.add(f"{name}:{function.name}")
+    return found
+
+
+class _Refusals:
+    """What was refused, and by which functions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.whats: set[str] = set()
+        self.asked: set[str] = set()
+        require = Trust.require
+
+        def watched(trust: Trust, what: str) -> None:
+            frame = sys._getframe(1)
+            for _ in range(4):
+                path = Path(frame.f_code.co_filename)
+                if path.is_relative_to(PACKAGE):
+                    self.asked.add(f"{path.relative_to(PACKAGE).as_posix()}:{frame.f_code.co_name}")
+                if frame.f_back is None:
+                    break
+                frame = frame.f_back
+            if not trust.granted and what not in trust.agreed:
+                self.whats.add(what)
+            require(trust, what)
+
+        monkeypatch.setattr(Trust, "require", watched)
+
+
+def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
+    settings, trust = config.load([root]), Trust(agreed=agreed)
+    return wants(suites.load_all([root], settings, trust), settings, trust)
+
+
+async def test_whatever_a_run_refuses_was_foreseen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    foreseen = await asyncio.to_thread(surveyed, root)
+    seen = _Refusals(monkeypatch)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], attempts=1))
+    listed = await asyncio.to_thread(wants_of_jobs, active.jobs, active.config, active.environment.trust)
+    seen.whats.clear()
+    await active.execute()
+    assert seen.whats - set(foreseen) == set()
+    assert seen.whats - set(listed) == set()
+    assert len(seen.whats) > 40
+    assert asking() - seen.asked - NOT_HERE.keys() == set()
