@@ -245,7 +245,7 @@ async def test_the_palette_finds_actions_and_cases(tmp_path):
 
 
 async def test_trust_is_asked_once_and_remembered(tmp_path):
-    suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: file://../../../etc/hostname}\n"
+    suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: one}\n"
     root = project(tmp_path, {"promptfooconfig.yaml": suite})
     async with running_app(root) as (app, pilot):
         app._ask_trust(["read /etc/hostname", "run check.py", "run check.py"])
