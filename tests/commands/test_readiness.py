@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Cli
+from tests.commands.conftest import CONFIG, Cli
 
 
 def _suite(
@@ -53,6 +53,34 @@ def test_a_missing_key_and_a_missing_judge_are_noted(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test-only")
     told = cli("check", "promptfooconfig.yaml")
     assert "no key" not in told.out and "needs a judge" not in told.out
+
+
+def test_whose_word_grades_is_what_a_run_would_take(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One rule with the engine: a suite's own grader that nothing speaks to is not replaced, a map for embeddings
+    alone names none, a judge without a key is said."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def said(options: str, judge: str = "") -> str:
+        (project / "tui_eval.yaml").write_text(f"{CONFIG}{judge}")
+        rest = f"defaultTest: {{options: {{{options}}}}}\n" if options else ""
+        graded = "tests: [{vars: {x: 1}, assert: [{type: llm-rubric, value: polite}]}]\n"
+        _suite("[echo]", rest + graded)
+        told = cli("check", "promptfooconfig.yaml")
+        assert told.code == 0, told.out
+        return told.out
+
+    configured = "judge: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m}\n"
+    assert "needs a judge" not in said("", configured)
+    out = said("provider: 'azure:chat:house'", configured)
+    assert "llm-rubric: needs a judge, and the grader that the suite names, azure:chat:house, cannot" in out
+    assert "needs a judge, and none is named" in said("provider: {embedding: 'openai:embedding:e'}")
+    assert "there is no key of its provider; set OPENAI_API_KEY" in said("provider: 'openai:gpt-4.1'")
+    assert "there is no key of its provider; set ANTHROPIC_API_KEY" in said("", "judge: anthropic:claude\n")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test-only")
+    assert "needs a judge" not in said("")  # promptfoo's default grader
 
 
 def test_names_that_stand_twice_are_noted(cli: Cli, project: Path) -> None:

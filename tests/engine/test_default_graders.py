@@ -1,4 +1,4 @@
-"""Graded assertions of promptfoo's suites where nobody names a judge: its default grader, where the key is there."""
+"""Which model grades promptfoo's suites: the suite's own grader, a judge that is named, promptfoo's default."""
 
 from __future__ import annotations
 
@@ -60,6 +60,47 @@ async def test_promptfoos_default_grader_judges_where_its_key_is_there_and_says_
         server.requests.clear()
         attempts = await run(tmp_path, told, judge="openai:mine")
         assert {seen.body["model"] for seen in server.requests} == {"mine"} and len(told) == 1
+
+
+OWN = """
+prompts: ['hi {{v}}']
+providers: [echo]
+defaultTest: {options: {provider: {text: 'azure:chat:house', embedding: 'openai:embedding:e'}}}
+tests:
+  - {vars: {v: 1}, assert: [{type: llm-rubric, value: is kind}]}
+  - {vars: {v: 2}, assert: [{type: llm-rubric, value: is kind, provider: 'openai:mine'}]}
+"""
+
+
+async def test_no_other_model_grades_in_the_place_of_a_suites_own_that_we_do_not_speak_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(OWN)
+    told: list[str] = []
+    verdict = Planned(text=json.dumps({"reason": "r", "pass": True, "score": 1}))
+    with OpenAIServer(default=lambda seen: verdict) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-person")
+        (tmp_path / "tui_eval.yaml").write_text("judge: openai:the-configured\n")
+        attempts = await run(tmp_path, told)
+        assert [attempt.outcome for attempt in attempts] == ["error", "passed"]
+        assert "the grader that the suite names, azure:chat:house, cannot be asked" in attempts[0].message
+        assert "--judge NAME" in attempts[0].message
+        assert [seen.body["model"] for seen in server.requests] == ["mine"] and not told
+        server.requests.clear()
+        attempts = await run(tmp_path, told, judge="openai:typed")
+        assert [attempt.outcome for attempt in attempts] == ["passed", "passed"]
+        assert sorted(seen.body["model"] for seen in server.requests) == ["mine", "typed"]
+        assert told == [
+            "nothing here speaks to the suite's grader azure:chat:house: openai:typed grades in its place"
+        ]
+        server.requests.clear()
+        (tmp_path / "tui_eval.yaml").write_text(
+            "agents: {house: {type: openai, model: mapped}}\nproviders: {'azure:chat:house': house}\n"
+        )
+        attempts = await run(tmp_path, told)
+        assert [attempt.outcome for attempt in attempts] == ["passed", "passed"] and len(told) == 1
+        assert sorted(seen.body["model"] for seen in server.requests) == ["mapped", "mine"]
 
 
 async def test_without_a_key_a_graded_assertion_is_an_error(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ class JudgeServices:
     `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured;
     `schema` is a JSON schema wished for the reply); `judge_is_network` says that it is a neuro-san
     network, which has instructions of its own. `judge_for(provider)` gives such a callable for
-    a grader that a suite names (a promptfoo provider id or mapping), None where it is not known.
+    a grader that a suite names (a promptfoo provider id or mapping), None where another judges in its place
+    (`CannotJudge`: nothing speaks to it).
     `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
     or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores of a
     text's classes by the classifier that a suite names.

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_eval import config as configuration
-from tui_eval.agents import AgentError, default_grader
+from tui_eval.agents import AgentError
 from tui_eval.config import AgentSpec, Config, ConfigError
+from tui_eval.engine import graders
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Case, Problem, Suite
+from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.vacuity import assertions_of
 
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
@@ -35,7 +36,7 @@ def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Pro
         jobs = plan(cases, config, RunRequest(paths=[]), dict, settings) if cases else []
     except ConfigError as error:
         return [Problem(config.file.name if config.file else "", 0, "", str(error))]
-    found = [*_agents(jobs, config, trust), *_judges(jobs, config), *_names(loaded)]
+    found = [*_agents(jobs, config, trust), *_judges(jobs, config, trust), *_names(loaded)]
     if not any(one.type == "sql" for case in cases for one in case.assertions):
         found += _databases(config)  # else it is said of the queries
     return [*found, *(_scripts(loaded, config) if trust.granted else ())]
@@ -94,29 +95,42 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, boo
     return None
 
 
-def _judges(jobs: Sequence[Job], config: Config) -> Iterator[Problem]:
-    """A note where assertions need a judge and nothing names one."""
-    waiting: list[tuple[Case, int, str]] = []
+def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Problem]:
+    """A note where assertions need a judge and there is none, nothing speaks to the one that the suite names, or
+    it lacks something; once for all cases that need it."""
+    waiting: dict[tuple[str, str], list[tuple[Case, Assertion]]] = {}
     for job in jobs:
-        if job.judge or config.judge is not None or job.case.options.get("provider"):
-            continue
+        said: set[tuple[str, str]] = set()
         for one in assertions_of(job.case):
-            kind = one.type.removeprefix("not-").removeprefix("not_")
-            if kind in _JUDGED and one.provider is None and not _default_grader(job, config):
-                waiting.append((job.case, one.line or job.case.line, one.type))
-                break
-    if waiting:
-        case, line, kind = waiting[0]
-        more = f" (and {len(waiting) - 1} more cases)" if len(waiting) > 1 else ""
-        yield Problem(
-            case.file or case.suite, line, kind, f"needs a judge{more}, and none is named",
-            "write `judge: NAME` into tui_eval.yaml, or give --judge", level="note",
-        )  # fmt: skip
+            if one.type.removeprefix("not-").removeprefix("not_") not in _JUDGED:
+                continue
+            fault = _grader_fault(job, one, config, trust)
+            if fault is not None and fault not in said:
+                said.add(fault)
+                waiting.setdefault(fault, []).append((job.case, one))
+    for (message, cure), found in waiting.items():
+        case, one = found[0]
+        more = f" (and {len(found) - 1} more cases)" if len(found) > 1 else ""
+        place = (case.file or case.suite, one.line or case.line, one.type)
+        yield Problem(*place, f"needs a judge{more}, {message}", cure, level="note")
 
 
-def _default_grader(job: Job, config: Config) -> bool:
-    """Whether promptfoo's own default grader stands in: its provider's key is there."""
-    return job.case.format == "promptfoo" and default_grader(job.settings.get("env"), config) is not None
+def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> tuple[str, str] | None:
+    """Why the model that would grade an assertion cannot, and what to do; None where it can."""
+    from tui_eval.assertions.promptfoo.judges import named_grader
+
+    own = named_grader(one, job.case) if job.case.format == "promptfoo" else None
+    try:
+        if own is not None:
+            spec = graders.suites_own(own, config, job.base, job.settings.get("env"))
+        else:
+            spec = graders.judge_of(job.judge, config) or graders.default_of(job, config)
+    except (graders.NoGrader, ConfigError) as error:
+        return f"and {error}", ""
+    if spec is None:
+        return "and none is named", "write `judge: NAME` into tui_eval.yaml, or give --judge"
+    fault = _fault(spec, config, trust)
+    return None if fault is None else (f"but {fault[0]}", fault[1])
 
 
 def _databases(config: Config) -> Iterator[Problem]:

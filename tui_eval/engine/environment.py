@@ -17,6 +17,7 @@ from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionCo
 from tui_eval.agents.pace import Pace
 from tui_eval.assertions.evidence import CannotJudge, JudgeAnswer
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
+from tui_eval.engine import graders
 from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.replaying import recorded_answer
 from tui_eval.engine.rows import Memory
@@ -31,6 +32,7 @@ from tui_eval.store.runs import Store
 if TYPE_CHECKING:
     from tui_eval.engine.hooks import SuiteHooks
     from tui_eval.engine.otlp.tracing import Tracing
+    from tui_eval.engine.plan import Job
     from tui_eval.frames.sql import SqlResult
 
 _SQL_TIMEOUT = 30.0
@@ -56,7 +58,7 @@ class Environment(Hosts):
         """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
         self.typed_judge: str | None = None
         """The judge that the person named for this run, which is trusted by that."""
-        self._told_grader = False
+        self._told: set[str] = set()
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
         self.paces: dict[str, Pace] = {}
@@ -176,22 +178,25 @@ class Environment(Hosts):
             return None, None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
 
-    def default_grader(self, env: Any) -> tuple[AskJudge | None, str | None]:
-        """As `judge`, the grader that promptfoo takes where none is named and its provider's key is there; `env` is
-        the suite's. It is said once."""
-        spec = agents.default_grader(env, self.config)
+    def default_grader(self, job: Job) -> tuple[AskJudge | None, str | None]:
+        """As `judge`, the grader that promptfoo takes for a job where none is named and its provider's key is there.
+        It is said once."""
+        spec = graders.default_of(job, self.config)
         if spec is None:
             return None, None
 
         async def ask(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
-            if not self._told_grader and self.tell is not None and self.asks_models:
-                self.tell(
-                    f"no judge is named: {spec.name} grades, as in promptfoo (judge: in tui_eval.yaml, or --judge)"
-                )
-            self._told_grader = True
+            self._tell_once(
+                f"no judge is named: {spec.name} grades, as in promptfoo (judge: in tui_eval.yaml, or --judge)"
+            )
             return await self._ask(spec, system, prompt, schema)
 
         return ask, spec.name
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told and self.tell is not None and self.asks_models:
+            self._told.add(line)
+            self.tell(line)
 
     def judge_is_network(self, name: str | None) -> bool:
         """Whether that judge is an agent network, with instructions of its own."""
@@ -203,22 +208,24 @@ class Environment(Hosts):
         return self._judge_spec(name)
 
     def _judge_spec(self, name: str | None) -> AgentSpec | None:
-        if not name:
-            return self.config.judge
-        # Only what somebody typed is trusted by that; a suite or tui_eval.yaml never is.
-        find = agents.from_argument if name == self.typed_judge else agents.from_file
-        return find(name, self.config)
+        return graders.judge_of(name, self.config, self.typed_judge)
 
-    def judge_for(self, provider: Any, base: Path | None = None, env: Any = None) -> AskJudge | None:
-        """The judge that a suite names itself (a promptfoo grader), where it is known; its files are
-        relative to `base`, `env` is the suite's."""
+    def judge_for(self, provider: Any, job: Job) -> AskJudge | None:
+        """The judge that a suite names itself (a promptfoo grader). None where nothing here speaks to it and the
+        person named a judge for this run, which then takes its place; that is said once.
+
+        Raises:
+            CannotJudge: nothing speaks to it, and nobody named another one.
+        """
         try:
-            if isinstance(provider, str) and provider in self.config.agents:
-                spec = self.config.agents[provider]
-            else:
-                entry = provider if isinstance(provider, dict) else {"id": provider}
-                spec = agents.for_provider(agents.with_env(entry, env), self.config, base or self.config.root)
-        except (ConfigError, AgentError):
+            spec = graders.suites_own(provider, self.config, job.base, job.settings.get("env"))
+        except graders.NoGrader as error:
+            if not self.typed_judge or job.judge != self.typed_judge:
+                raise CannotJudge(str(error)) from None
+            name = graders.grader_name(provider)
+            self._tell_once(
+                f"nothing here speaks to the suite's grader {name}: {job.judge} grades in its place"
+            )
             return None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)
 

@@ -140,13 +140,13 @@ def judge_services(job: Job, environment: Environment, rows: Any = None) -> Judg
     """The services for judging a job's attempt; `rows` asks its agent for rows."""
     ask_judge, judge_name = environment.judge(job.judge)
     env = job.settings.get("env")
-    if ask_judge is None and job.case.format == "promptfoo":
-        ask_judge, judge_name = environment.default_grader(env)
+    if ask_judge is None:
+        ask_judge, judge_name = environment.default_grader(job)
     return JudgeServices(
         ask_judge=ask_judge,
         judge_name=judge_name,
         judge_is_network=environment.judge_is_network(job.judge),
-        judge_for=lambda provider: environment.judge_for(provider, job.base, env),
+        judge_for=lambda provider: environment.judge_for(provider, job),
         embed=lambda provider, texts: environment.embed(with_env(provider, env), texts, job.judge, env),
         scores=lambda provider, text: environment.scores(with_env(provider, env), text, job.base),
         run_sql=(lambda name, sql: environment.sql(name or job.database, sql))

@@ -10,6 +10,7 @@ from tui_eval.assertions.judge_reading import first_object
 from tui_eval.assertions.promptfoo.call import Call
 from tui_eval.assertions.promptfoo.files import read
 from tui_eval.guard import figures
+from tui_eval.model import Assertion, Case
 from tui_eval.scripting.templates import TemplateError, render
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
@@ -114,10 +115,10 @@ def custom_prompt(call: Call, **more: str) -> str | None:
 
 
 def grader(call: Call) -> Ask:
-    """The suite's own grader where it is configured here, else the configured judge.
+    """The suite's own grader where it names one, else the configured judge.
 
     Raises:
-        CannotJudge: there is neither.
+        CannotJudge: there is neither, or nothing here speaks to the suite's own.
     """
     services = call.services
     provider = text_provider(call)
@@ -136,7 +137,12 @@ def grader(call: Call) -> Ask:
 
 def text_provider(call: Call) -> Any:
     """The grader that the suite names: the assertion's, else the test's; a map by kind gives `text`."""
-    return _of_kind(call, "text")
+    return named_grader(call.assertion, call.evidence.case)
+
+
+def named_grader(assertion: Assertion, case: Case) -> Any:
+    """As `text_provider`, of an assertion of a case."""
+    return _of_kind(assertion, case, "text")
 
 
 _KINDS = frozenset(("text", "embedding", "classification", "moderation"))
@@ -144,16 +150,16 @@ _KINDS = frozenset(("text", "embedding", "classification", "moderation"))
 
 def embedding_provider(call: Call) -> Any:
     """The embedding model that the suite names; None: it names none for embeddings."""
-    return _of_kind(call, "embedding")
+    return _of_kind(call.assertion, call.evidence.case, "embedding")
 
 
 def scoring_provider(call: Call, kind: str) -> Any:
     """The model that the suite names for `classification` or `moderation`; None: it names none."""
-    return _of_kind(call, kind)
+    return _of_kind(call.assertion, call.evidence.case, kind)
 
 
-def _of_kind(call: Call, kind: str) -> Any:
-    for given in (call.assertion.provider, call.evidence.case.options.get("provider")):
+def _of_kind(assertion: Assertion, case: Case, kind: str) -> Any:
+    for given in (assertion.provider, case.options.get("provider")):
         if isinstance(given, dict) and "id" not in given and given.keys() & _KINDS:
             given = given.get(kind)
         if given is not None:
