@@ -12,6 +12,7 @@ from tui_eval.config import load
 from tui_eval.engine.candidates import candidates
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
+from tui_eval.guard.text import visible
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
 
@@ -80,3 +81,34 @@ def test_a_selection_of_commas_alone_names_nothing() -> None:
     cases = [Case(case_id="s.yml::a", name="a", suite="s.yml", format="nao")]
     with pytest.raises(SelectionError, match="names nothing; there are: a"):
         choose(cases, RunRequest(select=[" , "]), dict)
+
+
+HOSTILE_NAMES = """
+prompts:
+  - {label: "first, prompt", raw: "{{q}}"}
+  - {label: "-second", raw: "Q: {{q}}"}
+providers:
+  - {id: echo, label: "one, two"}
+  - {id: echo, label: "it's"}
+tests:
+  - {description: "greets, politely", vars: {q: [x, y]}}
+  - {description: "greets", vars: {q: x}}
+  - {description: "politely", vars: {q: x}}
+  - {description: "tab\\tand \\e[31m", vars: {q: x}}
+  - {vars: {q: "no name, here"}}
+"""
+
+
+def test_the_id_that_a_printed_command_names_selects_its_case_whatever_it_holds(tmp_path: Path) -> None:
+    """`again:` leaves the suite out and shows what a terminal cannot take; labels and names hold commas."""
+    (tmp_path / "tui_eval.yaml").write_text("")
+    (tmp_path / "promptfooconfig.yaml").write_text(HOSTILE_NAMES)
+    loaded = suites.load_all([tmp_path], load([tmp_path]), Trust())
+    every = [case.case_id for case in loaded[0].cases]
+    assert len(every) == 24
+    for case_id in every:
+        for shown in (case_id, case_id.partition("::")[2]):
+            printed = visible(shown, newlines=False)
+            assert chosen(loaded, RunRequest(select=[printed])) == [case_id]
+    both = [case_id for case_id in every if "::greets::" in case_id or "::politely::" in case_id]
+    assert chosen(loaded, RunRequest(select=["greets,politely"])) == both

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from tui_eval.engine import narrowing
 from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.guard.text import visible
 from tui_eval.model import Case
 from tui_eval.store.case_state import by_column, is_own, not_passed
 from tui_eval.store.schema import CaseHistory
@@ -93,13 +94,7 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
     for word in wanted:
         found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
         if not found:
-            found = [
-                case
-                for case in cases
-                if word in (case.case_id, case.name, case.suite, PurePosixPath(case.suite).stem)
-                or word == PurePosixPath(case.suite).name
-                or case.case_id.partition("::")[2] == word
-            ]
+            found = [case for case in cases if _is_called(case, word)]
         if not found:
             names = _some(dict.fromkeys(case.name for case in cases))
             raise SelectionError(f"no case, file or folder is called {word!r}; there are: {names}")
@@ -108,11 +103,23 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
 
 
 def _split(text: str, cases: Sequence[Case]) -> list[str]:
-    """A name may hold a comma: the whole text is tried before its parts."""
+    """A name may hold a comma, and an id the label of a prompt or agent that does: the whole text is tried
+    before its parts."""
     whole = text.strip()
-    if any(whole in (case.name, case.case_id) for case in cases):
+    if any(_is_called(case, whole) for case in cases):
         return [whole]
     return text.split(",")
+
+
+def _is_called(case: Case, word: str) -> bool:
+    """Whether a word means a case: its id (with its suite or without, as `again:` prints it), its name, its
+    file. What a terminal cannot take may be given as it was shown."""
+    path = PurePosixPath(case.suite)
+    own = case.case_id.partition("::")[2]
+    called = (case.case_id, own, case.name, case.suite, path.stem, path.name)
+    if word in called:
+        return True
+    return any(visible(text, newlines=False).strip() == word for text in called if not text.isprintable())
 
 
 def _by_metadata(cases: Sequence[Case], text: str) -> list[Case]:
