@@ -295,3 +295,31 @@ def test_the_rows_of_judgements_are_read_from_older_runs(tmp_path: Path) -> None
         connection.execute("ALTER TABLE attempts DROP COLUMN judges")
     (row,) = rows_of(made.folder)
     assert row.judges == "" and msgspec.structs.asdict(row)["outcome"] == "passed"
+
+
+@pytest.mark.parametrize("gone", ["typed", "variable", "file"])
+async def test_answers_are_judged_again_though_their_agent_could_not_be_asked_now(
+    project, monkeypatch, gone: str
+) -> None:
+    """Nobody is asked: neither trust in the agent's code nor its variables or its file are needed."""
+    agent = "def answer(message):\n    return 'hi there', {'tools_used': ['look']}\n"
+    suite = (
+        "test_cases:\n  - {name: one, input: hello, expected: {should_contain: [hi], tools_used: [look]}}\n"
+    )
+    root = project(suite=suite, **{"bot.py": agent})
+    if gone == "typed":
+        given = f"{root / 'bot.py'}:answer"
+        first = await run(root, agents=[given])
+    else:
+        monkeypatch.setenv("NAME_OF_BOT", "bot")
+        entry = "{type: python, function: '${NAME_OF_BOT}.py:answer'}"
+        (root / "tui_eval.yaml").write_text(f"agents:\n  bot: {entry}\n")
+        first = await run(root, agents=["bot"], trust=True)
+    assert [row.outcome for row in rows_of(first)] == ["passed"]
+    if gone == "variable":
+        monkeypatch.delenv("NAME_OF_BOT")
+    elif gone == "file":
+        (root / "bot.py").unlink()
+    assert [(row.outcome, row.message) for row in rows_of(await rescored(first))] == [("passed", "passed")]
+    (root / "suite.yaml").write_text(suite.replace("[hi]", "[never]"))
+    assert [row.outcome for row in rows_of(await rescored(first))] == ["failed"]

@@ -60,7 +60,10 @@ class AnthropicAgent(Agent):
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key
         self.client = HttpClient(base_url, headers=headers, retries=spec.retries, pace=self.pace)
-        self.capabilities = Capabilities(tokens=True, tools=True, metadata=self.metadata is not None)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""

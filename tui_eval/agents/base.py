@@ -186,6 +186,13 @@ class Agent(ABC):
         self.spec = spec
         self.services = services
         self.pace = services.pace(spec)
+        self.capabilities = self.reported(spec)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        """What an agent of this entry can report. Reads nothing but the entry: answers of an agent that cannot
+        be made now are judged again by it."""
+        return cls.capabilities
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:  # noqa: B027
         """Do what comes before an attempt and outside its time limit, like signing in. Called before

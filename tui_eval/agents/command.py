@@ -41,12 +41,15 @@ class CommandAgent(Agent):
         self.command = _words(options, spec.options.get("command"))
         self.env = options.headers("env")
         self.promptfoo = options.flag("promptfoo")
-        self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=self.promptfoo)
         self.options = provider_options(spec, services.root)
         folder = options.text("cwd")
         self.cwd = str(options.path(folder, "cwd")) if folder else (spec.base or str(services.root))
         if not spec.typed:
             services.trust.require(agent_code(shlex.join(self.command), spec.name, spec.base, services.root))
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return dataclasses.replace(cls.capabilities, calls_in_metadata=spec.options.get("promptfoo") is True)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing runs between turns."""

@@ -49,15 +49,20 @@ class HttpAgent(Agent):
         self.paths = Paths(
             options.text("reply"), options.text("metadata"), options.text("tool_calls"), options.text("usage")
         )
-        if self.paths.reply is not None:
-            # A mapped answer reports what is mapped; the guide's metadata holds the counts too.
-            told = self.paths.metadata is not None
-            self.capabilities = Capabilities(
-                tokens=told or self.paths.usage is not None,
-                tools=told or self.paths.tool_calls is not None,
-                metadata=told,
-            )
         self.client = HttpClient(self.url, retries=spec.retries, pace=self.pace)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        named = {
+            key for key in ("reply", "metadata", "tool_calls", "usage") if spec.options.get(key) is not None
+        }
+        if "reply" not in named:
+            return cls.capabilities
+        # A mapped answer reports what is mapped; the guide's metadata holds the counts too.
+        told = "metadata" in named
+        return Capabilities(
+            tokens=told or "usage" in named, tools=told or "tool_calls" in named, metadata=told
+        )
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation; its id goes out with each turn."""

@@ -52,7 +52,10 @@ class NaoAgent(Agent):
             retry_lost=False,
             pace=self.pace,
         )
-        self.capabilities = Capabilities(tokens=not spec.live, tools=True)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return Capabilities(tokens=not spec.live, tools=True)
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:
         """Sign in, in a browser where there is nothing else to sign in with."""

@@ -86,7 +86,10 @@ class OpenAIAgent(Agent):
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
             self.headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries, pace=self.pace)
-        self.capabilities = Capabilities(tokens=True, tools=True, metadata=self.metadata is not None)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""

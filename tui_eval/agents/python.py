@@ -42,12 +42,15 @@ class PythonAgent(Agent):
             services.trust.require(agent_code(given, spec.name, spec.base, services.root))
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
-        self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=self.promptfoo)
         self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root)
         self._described: Description | None = None
         self._described_at = 0
         self._describing = asyncio.Lock()
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return dataclasses.replace(cls.capabilities, calls_in_metadata=spec.options.get("promptfoo") is True)
 
     @property
     def shown(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_eval import assertions
 from tui_eval.agents import with_env
-from tui_eval.agents.base import Agent, AgentError, Request
+from tui_eval.agents.base import AgentError, Capabilities, Request
 from tui_eval.assertions.evidence import (
     CannotJudge,
     Evidence,
@@ -30,9 +30,8 @@ EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
 """What a recorded output reports: nobody says that it cannot, but text alone tells of no tools."""
 
 
-def reports_of(agent: Agent) -> Reports:
+def reports_of(flags: Capabilities) -> Reports:
     """What an agent can report, as the assertions want to know it."""
-    flags = agent.capabilities
     return Reports(**dataclasses.asdict(flags))
 
 

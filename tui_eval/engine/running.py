@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from tui_eval.agents.base import Agent, Request, Session, SessionContext
+from tui_eval import agents
+from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
 from tui_eval.assertions.evidence import Judgement, Reports
+from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.engine import continuing
 from tui_eval.engine.by_hand import ByHand
 from tui_eval.engine.collector import Collector
@@ -27,6 +29,7 @@ from tui_eval.engine.prompts import Conversation, conversation_of, prompt_for_sc
 from tui_eval.engine.time_limits import TimeLimits
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, UsageReport
 from tui_eval.guard import figures
+from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Reply, Trace
 from tui_eval.store.encoding import encode_json
 
@@ -117,9 +120,10 @@ class Running:
         if case.provider_output not in (None, ""):
             self._recorded_output(conversation)
             return await self._judge(conversation, EVERYTHING)
-        agent = self.environment.agent(spec_for(job, conversation.config, self.environment.config))
+        spec = spec_for(job, conversation.config, self.environment.config)
         if job.recorded is not None and job.judges_only:
-            return await self._judge_again(job.recorded, conversation, agent)
+            return await self._judge_again(job.recorded, conversation, self._reports(spec))
+        agent = self.environment.agent(spec)
         if asks_for_traces(case, job.settings):
             self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
         async with _session(agent, self._context(conversation)) as session:
@@ -133,7 +137,7 @@ class Running:
                 self.collector.begin(request.turn, request.text)
                 return await self._send(session, request)
 
-            return await self._judge(conversation, reports_of(agent), ask)
+            return await self._judge(conversation, reports_of(agent.capabilities), ask)
 
     async def _judge(self, conversation: Conversation, reports: Reports, ask: Ask | None = None) -> Judgement:
         return await judged(
@@ -147,7 +151,17 @@ class Running:
             ask=ask,
         )
 
-    async def _judge_again(self, recorded: Attempt, conversation: Conversation, agent: Agent) -> Judgement:
+    def _reports(self, spec: AgentSpec) -> Reports:
+        """What an agent that nobody asks can report: one that could not be asked now (its code is not trusted,
+        its key or file is gone) has answered all the same."""
+        try:
+            return reports_of(self.environment.agent(spec).capabilities)
+        except (NeedsTrust, ConfigError, AgentError):
+            return reports_of(agents.agent_class(spec.type).reported(spec))
+
+    async def _judge_again(
+        self, recorded: Attempt, conversation: Conversation, reports: Reports
+    ) -> Judgement:
         """The recorded answer with today's assertions; nothing is sent to the agent."""
         try:
             answer = continuing.answered(recorded, conversation, self.job.case.format)
@@ -158,7 +172,7 @@ class Running:
         if recorded.message.startswith(continuing.BY_HAND):
             self.by_hand.changes.append(recorded.message.removeprefix(continuing.BY_HAND))
         self._spent_ms = recorded.duration_ms or 0.0
-        judgement = await self._judge(conversation, reports_of(agent))
+        judgement = await self._judge(conversation, reports)
         # The turns that asked for its rows were no part of the conversation that is judged; they stay.
         self.collector.adopt(answer.extra_entries, answer.extra_replies)
         keep_masked(judgement, recorded, self.environment.masker)
