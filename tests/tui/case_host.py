@@ -21,6 +21,7 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.case_content import CaseContent
 
 
 def write_run(root: Path, cases: Sequence[Sequence[Attempt]], run_id: str = "20260601-120000-abcd") -> Path:
@@ -47,6 +48,7 @@ class HostApp(App[None]):
         self.clipboard_texts: list[str] = []
         self.errors: list[BaseException] = []
         self.logged: list[str] = []
+        self.from_turn: list[tuple[str | None, int | None]] = []
 
     def on_mount(self) -> None:
         """Open the first case."""
@@ -68,6 +70,10 @@ class HostApp(App[None]):
     def copy_to_clipboard(self, text: str) -> None:
         """Kept for the test to look at."""
         self.clipboard_texts.append(text)
+
+    def from_recorded(self, content: CaseContent, turn: int | None, said: str | None = None) -> None:
+        """Kept for the test to look at; what becomes of it is in `test_run_requests`."""
+        self.from_turn.append((content.run_id, turn))
 
     def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
         """No run is in front."""

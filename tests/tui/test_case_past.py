@@ -12,7 +12,7 @@ import pytest
 from tests.tui.attempts import START, case_for, missing_row, multi_agent, text_failure, wrong_cell
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tests.tui.test_case_why import past_attempt, said
-from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, DataDetails, Entry
 from tui_eval.reports import results
@@ -384,18 +384,13 @@ class Desk:
 
 async def test_the_recorded_answer_is_judged_again_and_a_case_run_from_a_turn(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure())
-    desk = Desk()
-    app.desk = desk  # type: ignore[attr-defined]
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
-        run_id = screen.content.run_id
         screen.action_judge_again()  # `.` is a key of the app, which this host is not
-        assert len(desk.sent) == 1
-        assert desk.sent[0].continue_from == Recorded(run_id, 1, None) and desk.sent[0].linked_to == run_id
-        assert desk.sent[0].case_ids == [screen.pointer.case_id] and desk.sent[0].attempts == 1
+        assert app.from_turn == [(screen.content.run_id, None)]
         await pilot.press("left_curly_bracket", "B")
-        await until(pilot, lambda: len(desk.sent) == 2)
-        assert desk.sent[1].continue_from == Recorded(run_id, 1, 2)
+        await until(pilot, lambda: len(app.from_turn) == 2)
+        assert app.from_turn[1] == (screen.content.run_id, 2)
 
 
 def test_a_reason_is_said_once_where_it_is_the_same_for_several() -> None:

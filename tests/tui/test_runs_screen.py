@@ -176,7 +176,7 @@ async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_p
     class Engine(FakeEngine):
         resumed = None
 
-        async def resume_run(self, folder):
+        async def resume_run(self, folder, request=None):
             self.resumed = folder
             return RunStarted(folder.name, folder, 2, [])
 

@@ -54,6 +54,8 @@ class RunDesk:
                 self._app.problem(str(error))
             except OSError as error:
                 self._app.problem(f"engine: {error}")
+            except Exception as error:  # nobody waits for this task: what it raises would never be seen
+                self._app._handle_exception(error)
             finally:
                 if opened is not None:
                     opened()
