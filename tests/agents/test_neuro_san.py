@@ -289,6 +289,7 @@ AS_JSON = """```json
         AS_JSON,
         "Agent stopped due to exception boom",
         "Error from n: Agent stopped due to exception boom",
+        "Agent timed out: max_execution_seconds=2s exceeded.",
         "Unable to create LLM from llm_config (missing required configuration and/or sly_data).",
     ],
 )
@@ -301,6 +302,38 @@ async def test_what_the_infrastructure_says_in_place_of_an_answer_is_an_error(
     assert failure.value.answer == told
     server.plan.append(Planned(text=told))
     _, (reply,) = await talk(it, "q", network="n", reference=True)  # the tool's driver judges it
+    assert reply.text == told
+    await it.close()
+
+
+def histories(name: str) -> dict[str, Any]:
+    """A chat context as a server gives it: it names the front man."""
+    origin = [{"tool": name, "instantiation_index": 1}]
+    return {"chat_histories": [{"origin": origin, "messages": []}]}
+
+
+async def test_an_error_that_the_server_hands_over_as_a_structure_is_an_error(
+    server: NeuroSanServer, it: Agent
+) -> None:
+    told = {"error": "Agent stopped due to exception boom", "tool": "front"}
+    server.plan.append(Planned(text="", body={"structure": told}))
+    with pytest.raises(AgentError, match="Agent stopped due to exception boom"):
+        await talk(it, "q", network="n")
+    server.plan.append(Planned(text="", body={"structure": {**told, "answer": 4}}))
+    _, (reply,) = await talk(it, "q", network="n")
+    assert reply.structure == {**told, "answer": 4}
+    await it.close()
+
+
+async def test_a_reply_that_the_server_marks_as_an_error_of_the_front_man_is_one(
+    server: NeuroSanServer, it: Agent
+) -> None:
+    told = "Error from front: no such account"  # a reply with one of the network's error_fragments in it
+    server.plan.append(Planned(text=told, body={"chat_context": histories("front")}))
+    with pytest.raises(AgentError, match=told):
+        await talk(it, "q", network="n")
+    server.plan.append(Planned(text=told, body={"chat_context": histories("clerk")}))
+    _, (reply,) = await talk(it, "q", network="n")  # what somebody else's error is, the agent says
     assert reply.text == told
     await it.close()
 

@@ -266,4 +266,8 @@ def test_a_chat_filter_is_kept_as_the_file_says_with_a_note(given, sent):
     assert case.turns[0].chat_filter == sent
     (problem,) = case.problems
     assert (problem.level, problem.key) == ("note", "interactions[0].chat_filter")
+    then = {str: "servers take it for MINIMAL", dict: "servers answer with an error"}.get(
+        type(sent), "as it is"
+    )
+    assert then in problem.message
     assert "MINIMAL" in str(problem)

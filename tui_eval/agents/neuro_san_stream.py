@@ -39,6 +39,7 @@ RETRYING = "Retrying:"
 _INSTEAD = re.compile(
     r"""\s*(?:Error\ from\ [^\n]+?:\s*)?(?:
         Agent\ stopped\ due\ to\ |
+        Agent\ timed\ out:\ max_execution_seconds= |
         No\ fully-specified\ LLM\ found\ |
         LLM\ operation\ for\ this\ agent\ requires\ |
         Unable\ to\ create\ LLM\ from\ llm_config\b |
@@ -50,17 +51,26 @@ _INSTEAD = re.compile(
 _FENCED = re.compile(r"\s*```json\s*(\{.*\})\s*```\s*", re.DOTALL)
 
 
-def in_place_of_an_answer(text: str) -> bool:
-    """Whether a reply is neuro-san's own word for what went wrong, as text or in its JSON form for errors."""
+def in_place_of_an_answer(text: str, front_man: str = "") -> bool:
+    """Whether a reply is neuro-san's own word for what went wrong, as text or in its JSON form for errors.
+
+    It puts `Error from FRONT_MAN:` also before a reply that has one of the network's `error_fragments` in it.
+    """
     if text.startswith(RETRYING) or _INSTEAD.match(text):
+        return True
+    if front_man and text.startswith(f"Error from {front_man}: "):
         return True
     if fenced := _FENCED.fullmatch(text):
         try:
-            told = decode(fenced[1])
+            return _formatted_error(decode(fenced[1]))
         except ValueError:
             return False
-        return isinstance(told, dict) and told.keys() - {"details"} == {"error", "tool"}
     return False
+
+
+def _formatted_error(told: Any) -> bool:
+    """Whether an object is what neuro-san's JSON form for errors (`error_formatter: json`) makes."""
+    return isinstance(told, dict) and told.keys() - {"details"} == {"error", "tool"}
 
 
 class Reader:
@@ -92,7 +102,21 @@ class Reader:
         if self.errors:
             return self.errors[-1]
         text = self.text
-        return one_line(text) if isinstance(text, str) and in_place_of_an_answer(text) else None
+        if isinstance(text, str) and in_place_of_an_answer(text, self._front_man):
+            return one_line(text)
+        # A network with `structure_formats` hands its own JSON form for errors over as a structure.
+        if not text and _formatted_error(self.structure):
+            return one_line(text_of(self.structure))
+        return None
+
+    @property
+    def _front_man(self) -> str:
+        """The name of the agent that answers, which any chat context tells; empty where it does not."""
+        context = self.chat_context
+        histories = context.get("chat_histories") if isinstance(context, dict) else None
+        history = histories[0] if isinstance(histories, list) and histories else None
+        origin = history.get("origin") if isinstance(history, dict) else None
+        return name_of(origin) if isinstance(origin, list) and len(origin) == 1 else ""
 
     @property
     def said(self) -> str:

@@ -225,9 +225,13 @@ def _turn(reading: Reading, entry: dict[str, Any], at: At, number: int, noted: s
     turn.timeout = _timeout(reading, entry.get("timeout_in_seconds"), (*at, "timeout_in_seconds"))
     chat_filter = entry.get("chat_filter")
     if chat_filter is not None:
-        turn.chat_filter = chat_filter  # sent as it is; the server takes what it does not know for MINIMAL
+        turn.chat_filter = chat_filter  # sent as it is
         if not isinstance(chat_filter, str) or chat_filter.upper() not in ("MINIMAL", "MAXIMAL"):
-            said = f"{kind(chat_filter)} is sent as it is, and servers take it for MINIMAL"
+            said = f"{kind(chat_filter)} is sent as it is"
+            if isinstance(chat_filter, str):
+                said += ", and servers take it for MINIMAL"
+            elif isinstance(chat_filter, dict | list):  # 0.6.98: "Internal server error"
+                said += ", and servers answer with an error"
             reading.note((*at, "chat_filter"), said, 'write "MINIMAL" or "MAXIMAL"')
     going_on = entry.get("continue_conversation")
     if isinstance(going_on, bool):
