@@ -14,7 +14,7 @@ from typing import Any
 from textual.app import App
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.state.amounts import size
+from tui_eval.tui.state.figures import size
 
 LIMIT = 74_000
 """Bytes of one OSC 52 sequence; many terminals drop longer ones (terminal.md A7)."""

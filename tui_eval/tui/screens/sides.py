@@ -19,8 +19,8 @@ from tui_eval.tui.keys_runs import SIDES_KEYS
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.compare_news import News, news_of
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.sides_view import STACKED, as_text
 from tui_eval.tui.state.verdict_lines import GLYPHS

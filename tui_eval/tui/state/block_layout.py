@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tui_eval.tui.state.amounts import size
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.figures import size
 from tui_eval.tui.state.lines import Line, Mark, Span, cut, marked, plain, wrap
 
 _WORDS = re.compile(r"[a-z0-9_]+(?: [a-z0-9_]+)*")

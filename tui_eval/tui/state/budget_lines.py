@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui_eval.model import Verdict
-from tui_eval.tui.state.amounts import cost, duration
+from tui_eval.tui.state.figures import cost, duration
 from tui_eval.tui.state.lines import Line, Span
 from tui_eval.tui.state.past import CasePast, budget_of, usual
 

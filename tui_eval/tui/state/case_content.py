@@ -15,7 +15,7 @@ from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.amounts import cost, duration
+from tui_eval.tui.state.figures import cost, duration
 from tui_eval.tui.state.lines import Line, Span, end_of, fit, one_line, text_lines, width_of, wrap
 from tui_eval.tui.state.linked import stability, together
 from tui_eval.tui.state.noting import note_sign

@@ -16,8 +16,8 @@ from tui_eval.reports.comparison import (
     steadiness,
 )
 from tui_eval.store.summary import CaseSummary
-from tui_eval.tui.state.amounts import cost, count, duration
 from tui_eval.tui.state.compare_news import News
+from tui_eval.tui.state.figures import cost, counted, duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.reasons import line_reason
 from tui_eval.tui.state.trends import share
@@ -85,7 +85,7 @@ def summary_lines(
         room = max(width - len(label) - len(words), 8)
         lines.append((Span(label, "label"), *fit((Span(one_line(name)),), room), Span(words, "muted")))
     style = "failed" if lost > won else "passed" if won > lost else "strong"
-    words = f"{count(lost, 'case')} regressed, {won:,} fixed"
+    words = f"{counted(lost, 'case')} regressed, {won:,} fixed"
     if comparison.nothing_common:
         words = f"{comparison.nothing_common}: > < take another"
     told: Line = (Span(words, style),)

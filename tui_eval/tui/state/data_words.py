@@ -6,7 +6,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from tui_eval.guard.text import clip
-from tui_eval.tui.state.amounts import count
+from tui_eval.tui.state.figures import counted
 from tui_eval.tui.state.lines import Line, Span, dotted, one_line, width_of
 from tui_eval.tui.state.text_difference import difference
 
@@ -35,7 +35,7 @@ def summary(view: DataView) -> Line:
         parts.append((Span(words, "note"),))
     if view.apart:
         verb = "differs" if view.apart == 1 else "differ"
-        words = "the only row" if total == 1 else f"{view.apart:,} of {count(total, 'row')}"
+        words = "the only row" if total == 1 else f"{view.apart:,} of {counted(total, 'row')}"
         parts.append((Span(f"≠ {words} {verb}", "differs"), *_columns(view)))
     for number, word, mark in ((view.missing, "missing", "−"), (view.extra, "extra", "+")):
         if number:
@@ -49,7 +49,7 @@ def summary(view: DataView) -> Line:
             0,
             (
                 Span(
-                    f"✓ all {count(total, 'row')} are the same" if total != 1 else "✓ the row is the same",
+                    f"✓ all {counted(total, 'row')} are the same" if total != 1 else "✓ the row is the same",
                     "passed",
                 ),
             ),

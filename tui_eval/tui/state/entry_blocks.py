@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tui_eval.model import Entry
-from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.expectation_marks import Expectations
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.json_lines import dumped, json_inline, parsed, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.markdown_lines import markdown_lines

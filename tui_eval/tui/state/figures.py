@@ -1,8 +1,11 @@
-"""How outcomes and numbers are written: glyphs and words, ages, durations, tokens, costs, trends."""
+"""How outcomes and numbers are written, everywhere in the app: glyphs and words, ages, durations, sizes, tokens,
+costs, trends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from tui_eval.model import Usage
 
 GLYPHS: dict[str, str] = {
     "passed": "✓",
@@ -146,3 +149,25 @@ def count(number: int | None) -> str:
 def cost(dollars: float | None) -> str:
     """USD with four digits; empty for None."""
     return "" if dollars is None else f"${dollars:,.4f}"
+
+
+def size(count: int) -> str:
+    """Characters as `312`, `4.1 k`, `1.2 M`."""
+    if count < 1000:
+        return str(count)
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} k"
+    return f"{count / 1_000_000:.1f} M"
+
+
+def tokens(usage: Usage | None) -> str:
+    """`1,204+310 tokens` (in and out), or nothing where the agent did not say."""
+    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+        return ""
+    parts = [f"{part:,}" for part in (usage.input_tokens, usage.output_tokens) if part is not None]
+    return "+".join(parts) + " tokens"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 row`, `1,204 rows`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

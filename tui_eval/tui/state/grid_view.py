@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from tui_eval.case_names import short_prompts
 from tui_eval.store.columns import column_agent
-from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.case_entry import Entry
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, plain, width_of
 from tui_eval.tui.state.trends import share
 from tui_eval.tui.state.verdict_lines import GLYPHS

@@ -8,8 +8,8 @@ from functools import partial
 from math import ceil
 from typing import NamedTuple
 
-from tui_eval.tui.state.amounts import cost, duration
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.figures import cost, duration
 from tui_eval.tui.state.lines import Line, Mark, Span, fit, marked, one_line, text_lines, width_of
 from tui_eval.tui.state.noting import note_words
 from tui_eval.tui.state.past import (

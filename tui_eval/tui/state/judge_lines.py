@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui_eval.model import Usage, Verdict
-from tui_eval.tui.state.amounts import tokens
+from tui_eval.tui.state.figures import tokens
 from tui_eval.tui.state.json_lines import parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line
 

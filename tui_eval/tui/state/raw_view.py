@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from tui_eval.model import Attempt, Exchange
-from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.json_head import LONG
 from tui_eval.tui.state.json_lines import value_lines
 from tui_eval.tui.state.lines import Line, Span, text_lines

@@ -12,7 +12,7 @@ from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode,
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.summary import wilson
 from tui_eval.tui.state import figures
-from tui_eval.tui.state.amounts import duration
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of, wrap
 from tui_eval.tui.state.run_line import STATES, RunLine
 from tui_eval.tui.state.trends import Point, distribution_lines, share, shown, trend_lines

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tui_eval.model import Attempt, Trace, TraceSpan
-from tui_eval.tui.state.amounts import duration
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.json_lines import json_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tui_eval.model import Attempt, Verdict
-from tui_eval.tui.state.amounts import duration, size
 from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.figures import duration, size
 from tui_eval.tui.state.json_head import LONG
 from tui_eval.tui.state.json_lines import dumped, parsed, short, value_lines
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines

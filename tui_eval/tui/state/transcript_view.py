@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tui_eval.model import Attempt, Entry, Verdict
-from tui_eval.tui.state.amounts import cost, duration, tokens
 from tui_eval.tui.state.blocks import Block
 from tui_eval.tui.state.entry_blocks import LABELS, entry_block
 from tui_eval.tui.state.expectation_marks import Expectations
 from tui_eval.tui.state.explain import in_short
+from tui_eval.tui.state.figures import cost, duration, tokens
 from tui_eval.tui.state.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.tool_pairing import Call, calls_of, in_reading_order
 from tui_eval.tui.state.verdict_lines import GLYPHS, brief, label_of, word_of

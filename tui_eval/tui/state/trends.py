@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tui_eval.tui.state.amounts import cost, duration
+from tui_eval.tui.state.figures import cost, duration
 from tui_eval.tui.state.lines import Line, Mark, Span, fit, marked
 from tui_eval.tui.state.past import columns
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tui_eval.model import Attempt, Entry, TraceSpan
-from tui_eval.tui.state.amounts import duration
+from tui_eval.tui.state.figures import duration
 from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.state.span_view import depths, failed, shift_of, spans_of
 from tui_eval.tui.state.tools_view import CallRow, rows

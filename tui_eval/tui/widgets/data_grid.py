@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_eval.tui.state.amounts import count
 from tui_eval.tui.state.data_columns import NARROWEST, Column, laid_out, placed, value_text
 from tui_eval.tui.state.data_view import DataView
+from tui_eval.tui.state.figures import counted
 from tui_eval.tui.state.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
 
@@ -82,7 +82,7 @@ class DataGrid(LinePane):
         sides: list[Line] = []
         for word, rows in (("expected", view.expected), ("actual", view.actual)):
             side = Span(f"   {word}", "heading")
-            rows_of = Span(f"  {count(view.truncated.get(word, rows), 'row')}", "muted")
+            rows_of = Span(f"  {counted(view.truncated.get(word, rows), 'row')}", "muted")
             more = self._beyond(shown) if word == "expected" else ()
             if width_of((side, *more)) > half:
                 more = self._beyond(shown, short=True)
