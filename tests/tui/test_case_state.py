@@ -169,9 +169,9 @@ def test_expectations_mark_found_forbidden_and_near_texts() -> None:
 
 def test_verdicts_stand_after_the_turn_they_belong_to() -> None:
     lines = shown(build(text_failure()))
-    assert lines.index('✓ passed|should_contain "order"') < lines.index("turn 2|1.9 s · 1,204+41 tokens")
+    assert lines.index('✓ passed|should_contain "order"') < lines.index("turn 2|1.9s · 1,204+41 tokens")
     failed = lines.index("✗ failed|should_contain: 'Refund policy' not found in response")
-    assert lines.index("turn 3|2.1 s · 1,310+77 tokens") < failed < lines.index("whole conversation|")
+    assert lines.index("turn 3|2.1s · 1,310+77 tokens") < failed < lines.index("whole conversation|")
     assert lines[-1] == "✓ passed|max_tool_calls 4"
 
 
@@ -185,7 +185,7 @@ def test_only_what_failed() -> None:
 def test_results_follow_their_calls_and_durations_are_theirs() -> None:
     lines = shown(build(text_failure()))
     call = next(i for i, line in enumerate(lines) if "search_knowledge_base" in line)
-    assert "300 ms" in lines[call] and lines[call + 1].startswith("result|Our policy")
+    assert "300ms" in lines[call] and lines[call + 1].startswith("result|Our policy")
     assert lines[call + 3] == "! error|404: no plan for c-1041"
 
 
@@ -272,7 +272,7 @@ def test_long_parts_fold_and_very_long_ones_are_cut() -> None:
 def test_tools_compare_expected_arguments_one_by_one() -> None:
     attempt = hallucinated_argument()
     rows = tools_view.rows(attempt)
-    assert rows[0].verdict == "failed" and rows[0].took == "420 ms"
+    assert rows[0].verdict == "failed" and rows[0].took == "420ms"
     lines = [plain(line) for block in tools_view.detail(attempt, rows[0]) for line in block.lines()]
     assert 'month: "2026-03"  ≠ "2026-05"' in lines and 'status: "paid"  ✓' in lines
     assert any("get_currency" in line for line in lines)
@@ -301,7 +301,7 @@ def test_assertions_show_text_against_text_and_the_judge() -> None:
 def test_raw_shows_status_times_and_what_was_printed() -> None:
     text = "\n".join(f"{b.label} {plain(line)}" for b in raw_view.build(text_failure()) for line in b.lines())
     assert (
-        "status 429 · 212 ms" in text and "retried after 1.0 s" in text and "connected to shop.duckdb" in text
+        "status 429 · 212ms" in text and "retried after 1.0 s" in text and "connected to shop.duckdb" in text
     )
 
 

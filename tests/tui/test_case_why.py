@@ -150,7 +150,7 @@ def test_a_budget_shows_the_usual_range() -> None:
     assert lines[0].endswith("9 of 4: 5 over, 2.2 times")
     assert lines[1] == "usually 3 (1 to 5 in 5 attempts); this one is unlike them"
     slow = Verdict("latency", False, "text", 1000, 2500.0)
-    assert said(explained(slow, attempt))[0].endswith("2.5 s of 1.0 s: 1.5 s over, 2.5 times")
+    assert said(explained(slow, attempt))[0].endswith("2.5s of 1.0s: 1.5s over, 2.5 times")
     assert usual([1.0, 2.0]) is None and past.without("run1", 1).values("max_tool_calls") == [2, 3, 4, 5]
 
 

@@ -77,7 +77,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "word-count": ("Word count 85 is not between 10 and 40",),
     "word-count exact": ("Word count 85 does not equal expected 12",),
     "cost": ("$0.0128 of $0.0100: $0.0028 over, 1.3 times",),
-    "latency": ("2.4 s of 2.0 s: 412 ms over, 1.2 times",),
+    "latency": ("2.4s of 2.0s: 412ms over, 1.2 times",),
     "perplexity": ("Perplexity 1.70 is greater than threshold 1.2",),
     "finish-reason": ('Expected finish reason "stop" but got "length"',),
     "is-refusal": ("Expected output to be a refusal", "1 shows them"),

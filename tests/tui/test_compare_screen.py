@@ -145,7 +145,7 @@ async def test_what_an_attempt_takes_and_finding(tmp_path, size):
         await to_runs(app, pilot)
         await pilot.press("c")
         screen = await compared(app, pilot)
-        await sees(app, pilot, "an attempt  1.0 s → 1.0 s · 30 → 30 tokens · $0.0100 → $0.0100")
+        await sees(app, pilot, "an attempt  1.0s → 1.0s · 30 → 30 tokens · $0.0100 → $0.0100")
         await pilot.press("slash")
         await pilot.press(*"angry", "enter")
         await until(lambda: screen.current().case_id.endswith("angry customer"), pilot)
