@@ -43,7 +43,7 @@ async def test_the_facts_of_a_call_stand_whole_beside_a_wide_name(tmp_path: Path
     async with host(tmp_path, called).run_test(size=(60, 16)) as pilot:
         await loaded(pilot)
         await pilot.press("2")
-        await sees(pilot, "── 1 在庫を調べる ─", "─ 400 ms · 12 characters")
+        await sees(pilot, "── 1 在庫を調べる ─", "─ 400ms · 12 characters")
 
 
 async def test_both_values_of_a_cell_are_shown_on_a_short_screen(tmp_path: Path) -> None:

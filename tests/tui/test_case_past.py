@@ -181,7 +181,7 @@ def test_calls_and_hand_offs_as_bars_beside_each_other() -> None:
     lines = said(bar_line(bar, total, 60, label) for bar in shown)
     assert all(len(line) <= 60 for line in lines) and lines[3].startswith("!")
     assert lines[2].index("█") == lines[3].index("█") < lines[4].index("█")
-    assert said([scale_line(total, 60, label)])[0].rstrip().endswith("5.0 s")
+    assert said([scale_line(total, 60, label)])[0].rstrip().endswith("5.0s")
     assert "reports no times" in said([scale_line(span_of(bars(Attempt("s", 1, "passed"))), 60, 9)])[0]
 
 

@@ -357,7 +357,7 @@ def test_ages(seconds, text):
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
-    [(None, ""), (0, "0ms"), (999, "999ms"), (1234, "1.2s"), (34_000, "34s"), (125_000, "2m05s")],
+    [(None, ""), (0, "0ms"), (999, "999ms"), (1234, "1.2s"), (34_000, "34.0s"), (125_000, "2m05s")],
 )
 def test_durations(milliseconds, text):
     assert figures.duration(milliseconds) == text

@@ -98,15 +98,15 @@ def age(seconds: float) -> str:
 
 
 def duration(milliseconds: float | None) -> str:
-    """A duration in at most six characters: `820ms`, `1.2s`, `34s`, `2m05s`, `1h02m`."""
+    """A duration in at most six characters: `820ms`, `1.2s`, `34.5s`, `2m05s`, `1h02m`."""
     if milliseconds is None:
         return ""
     if milliseconds < 999.5:
         return f"{milliseconds:.0f}ms"
     seconds = milliseconds / 1000
-    if seconds < 9.95:
+    if seconds < 59.95:
         return f"{seconds:.1f}s"
-    return clock(seconds)
+    return clock(seconds + 0.5)
 
 
 def clock(seconds: float) -> str:
