@@ -339,6 +339,11 @@ def _misread(assertion: Assertion) -> tuple[str, str] | None:
     """Why an assertion is not read as it looks: in a CSV cell only a number in brackets is a limit."""
     kind = assertion.type.removeprefix("not-")
     value = assertion.value
+    if kind == "levenshtein" and value is not UNSET and assertion.threshold == _CSV_THRESHOLD:
+        return (
+            f"promptfoo takes a distance of at most {_CSV_THRESHOLD:g}, so that only the text itself passes",
+            f"write {assertion.type}(5): TEXT for at most 5 changes, or equals: TEXT",
+        )
     if kind not in _BY_THRESHOLD or assertion.threshold != _CSV_THRESHOLD or value is UNSET:
         return None
     try:

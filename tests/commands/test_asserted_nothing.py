@@ -118,12 +118,17 @@ def test_what_can_fail_is_not_called_vacuous(cli: Cli, project: Path) -> None:
 
 
 def test_a_limit_in_a_csv_cell_that_promptfoo_reads_as_another_one_is_noted(cli: Cli, project: Path) -> None:
-    Path("t.csv").write_text("x,__expected\n4,latency: 4000\n5,latency(4000)\n", "utf-8")
+    Path("t.csv").write_text(
+        "x,__expected\n4,latency: 4000\n5,latency(4000)\n6,levenshtein: say 7\n7,levenshtein(5): say 7\n",
+        "utf-8",
+    )
     suite = "prompts: ['say {{x}}']\nproviders: [echo]\ntests: file://t.csv\n"
     Path("promptfooconfig.yaml").write_text(suite, "utf-8")
     told = cli("check", "promptfooconfig.yaml")
     assert [line for line in told.out.splitlines() if "(note)" in line] == [
-        "t.csv:2: latency: 4000 is not read as the limit: promptfoo takes 0.75 ms; write latency(4000) (note)"
+        "t.csv:2: latency: 4000 is not read as the limit: promptfoo takes 0.75 ms; write latency(4000) (note)",
+        "t.csv:4: levenshtein: promptfoo takes a distance of at most 0.75, so that only the text itself passes; "
+        "write levenshtein(5): TEXT for at most 5 changes, or equals: TEXT (note)",
     ]
 
 

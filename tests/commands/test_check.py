@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.commands.conftest import Cli
-from tui_eval.commands import expected_sql
+from tests.commands.conftest import Cli, Result
+from tui_eval.commands import check, expected_sql
 
 
 def test_vacuous_lists_what_passes_without_an_answer(cli: Cli, project: Path) -> None:
@@ -279,3 +282,112 @@ def test_a_view_without_end_is_a_fault_that_check_ends_with(
     assert done.code == 4
     told = [line for line in (done.out + done.err).splitlines() if "took longer than" in line]
     assert len(told) == 1 and "tests/bad.yaml:" in told[0] and "0.5 s" in told[0], done
+
+
+@pytest.mark.parametrize("kind", ["is-json", "contains-json"])
+def test_a_schema_that_nothing_can_be_compared_with_is_an_error_with_its_line(
+    cli: Cli, project: Path, kind: str
+) -> None:
+    good = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
+    broken = {
+        "data/type must match a schema": {"type": "objct"},
+        'unknown keyword: "requierd"': {"type": "object", "requierd": ["a"]},
+        'no schema with key or ref "https://json-schema.org/draft/2020-12/schema"': {
+            "$schema": "https://json-schema.org/draft/2020-12/schema"
+        },
+        "the schema is not YAML": "{type: object",
+        "must have a string or object value": ["a"],
+    }
+    for said, value in {"": good, "(templates are filled in first)": {"enum": ["{{x}}"], "tpye": 1}}.items():
+        told = _checked_schema(cli, kind, value)
+        assert told.code == 0 and "schema" not in told.out, said
+    for said, value in broken.items():
+        told = _checked_schema(cli, kind, value)
+        assert told.code == 4, told.out
+        line = next(line for line in told.out.splitlines() if "its schema is broken" in line)
+        assert line.startswith(f"promptfooconfig.yaml:4: {kind}: ") and said in line, line
+        told = _checked_schema(cli, f"not-{kind}", value)
+        assert told.code == 0, told.out
+        assert len([line for line in told.out.splitlines() if f"not-{kind}: " in line]) == 1, told.out
+
+
+def _checked_schema(cli: Cli, kind: str, value: Any) -> Result:
+    one = json.dumps({"vars": {"x": "1"}, "assert": [{"type": kind, "value": value}]})
+    text = f"prompts: ['say {{{{x}}}}']\nproviders: [echo]\ntests:\n- {one}\n"
+    Path("promptfooconfig.yaml").write_text(text, "utf-8")
+    return cli("check", "promptfooconfig.yaml")
+
+
+def test_a_query_that_takes_longer_than_check_gives_it_is_a_note_that_says_so(
+    cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert expected_sql.SECONDS == 10
+    monkeypatch.setattr(expected_sql, "SECONDS", 0.2)
+    _test(shop, "slow", "sql: SELECT count(*) AS n FROM range(100000000000) a WHERE hash(a.range) % 7 = 1\n")
+    told = cli("check", ".")
+    assert told.code == 0, told.out
+    line = next(line for line in told.out.splitlines() if "slow.yml" in line and "not tried" in line)
+    assert "was not tried to its end: the query took longer than 0.2 s" in line
+    assert line.endswith("check gives one query 0.2 s; a run gives it more (note)")
+
+
+class _Driver:
+    """A driver that reaches nothing."""
+
+    @staticmethod
+    def connect(url: str) -> Any:
+        raise OSError(f"could not connect to {url}: connection refused\nIs the server running?")
+
+
+def test_a_postgres_that_cannot_be_reached_is_one_note_and_no_wrong_query(
+    cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the driver's extra that is not there, or an address that is not given."""
+    (shop / "nao_config.yaml").unlink()
+    config = "databases:\n  shop: {type: postgres, url: 'postgresql://127.0.0.1:9/shop'}\n"
+    (shop / "tui_eval.yaml").write_text(config)
+    driver = ModuleType("adbc_driver_postgresql")
+    vars(driver)["dbapi"] = _Driver
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", driver)
+    told = cli("check", ".")
+    assert told.code == 0, told.out
+    notes = [line for line in told.out.splitlines() if "cannot be reached" in line]
+    assert len(notes) == 1 and notes[0].endswith("(note)"), told.out
+    assert "cannot be tried here: database 'shop' cannot be reached: could not connect" in notes[0]
+    assert "does not execute" not in told.out
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
+    told = cli("check", ".")
+    assert told.code == 0 and "which needs the extra postgres" in told.out, told.out
+    assert "does not execute" not in told.out
+
+
+def test_progress_is_one_line_that_is_written_over_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(check, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def told(tty: bool) -> str:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: tty, raising=False)
+        counting = check.Counting("expected SQL")
+        for done in range(1, 2001):
+            now[0] += 0.006  # 12 s in all
+            counting.at(done, 2000)
+        counting.end()
+        return capsys.readouterr().err
+
+    shown = told(tty=True)
+    assert "\n" not in shown and shown.endswith("\r\x1b[K")
+    assert "\rexpected SQL: 1,003 of 2,000" in shown and 80 <= shown.count("\r") <= 122
+    assert told(tty=False).splitlines() == [
+        "expected SQL: 834 of 2,000",
+        "expected SQL: 1,668 of 2,000",
+    ]
+
+
+def test_check_says_how_far_it_has_come(cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(0, 10_000, 6))
+    monkeypatch.setattr(check, "time", SimpleNamespace(monotonic=lambda: float(next(times))))
+    told = cli("check", ".")
+    lines = [line for line in told.err.splitlines() if line.startswith("expected SQL: ")]
+    assert lines and lines[0].startswith("expected SQL: 1 of "), told.err

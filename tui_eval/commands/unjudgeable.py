@@ -6,13 +6,16 @@ from __future__ import annotations
 import ast
 import asyncio
 import difflib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import UNSET
 
-from tui_eval.commands.expected_sql import SECONDS, ExpectedSql, sql_of
+from tui_eval.commands import expected_sql
+from tui_eval.commands.expected_sql import ExpectedSql, sql_of
 from tui_eval.commands.sql_faults import changing, line_in_file, place_in_query, shown
 from tui_eval.config import Config, ConfigError
 from tui_eval.guard.spelling import close_to
@@ -20,6 +23,7 @@ from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.scripting.javascript import JavaScriptError, JavaScriptHost, function_body
+from tui_eval.vacuity import idle_parts
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlError
@@ -35,6 +39,7 @@ try {
 """
 _NOT_INLINE = ("file://", "package:")
 _TEMPLATE = ("{{", "{%")
+_WITH_SCHEMA = ("is-json", "contains-json")
 
 
 def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) -> list[Problem]:
@@ -102,8 +107,10 @@ def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
     place = place_in_query(problem.detail, sql)
     found = msgspec.structs.replace(found, picture=shown(problem.detail))
     if place is None:
-        if str(problem) == f"the query took longer than {SECONDS:g} s":
-            cure = f"check gives one query {SECONDS:g} s; a run gives it more"
+        given = f"{expected_sql.SECONDS:g} s"
+        # PostgreSQL ends a query by itself, and says so in its own words.
+        if str(problem) == f"the query took longer than {given}" or "statement timeout" in str(problem):
+            cure = f"check gives one query {given}; a run gives it more"
             return msgspec.structs.replace(
                 found, message=f"was not tried to its end: {problem}", cure=cure, level="note"
             )
@@ -140,6 +147,7 @@ def _line_of(key: str, case: Case, config: Config) -> int:
 async def _promptfoo(suites: Iterable[Suite]) -> list[Problem]:
     problems: list[Problem] = []
     told: dict[tuple[str, str], tuple[str, str] | None] = {}
+    schemas: dict[tuple[str, str], str | None] = {}
     host = JavaScriptHost()
     try:
         for suite in suites:
@@ -147,6 +155,9 @@ async def _promptfoo(suites: Iterable[Suite]) -> list[Problem]:
                 for assertion in case.assertions:
                     kind = assertion.type.removeprefix("not-")
                     text = assertion.value
+                    if kind in _WITH_SCHEMA:
+                        problems += _schema(case, assertion, schemas)
+                        continue
                     if not isinstance(text, str) or not _is_inline(text):
                         continue
                     key = (kind, text)
@@ -157,6 +168,25 @@ async def _promptfoo(suites: Iterable[Suite]) -> list[Problem]:
     finally:
         host.close()
     return problems
+
+
+def _schema(case: Case, assertion: Assertion, known: dict[tuple[str, str], str | None]) -> Iterable[Problem]:
+    """A JSON schema that nothing can be compared with; under `not-` a note, since what is no JSON still passes."""
+    from tui_eval.assertions.promptfoo.json_schema import fault
+
+    kind, value = assertion.type.removeprefix("not-"), assertion.value
+    text = value if isinstance(value, str) else json.dumps(value, default=str) if value is not UNSET else ""
+    if not _is_inline(text):
+        return
+    if (kind, text) not in known:
+        known[kind, text] = fault(kind, value)
+    if (why := known[kind, text]) is not None:
+        level = "note" if assertion.type.startswith("not-") else "error"
+        if level == "note" and any(
+            (part.line, part.key) == (assertion.line, assertion.type) for part in idle_parts(case)
+        ):
+            return  # that it cannot fail says it already
+        yield _problem(case, assertion, f"its schema is broken: {why}", "mend the schema", level=level)
 
 
 def _is_inline(text: str) -> bool:

@@ -36,11 +36,11 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
     try:
         from adbc_driver_postgresql import dbapi  # type: ignore[import-not-found]
     except ImportError:
-        raise SqlError(
+        raise NoDatabase(
             f"database {database.name!r} is PostgreSQL, which needs the extra postgres: {adding('postgres')}"
         ) from None
     if not database.url:
-        raise SqlError(f"database {database.name!r} has no url")
+        raise NoDatabase(f"database {database.name!r} has no url")
     try:
         try:
             opened = dbapi.connect(database.url)

@@ -58,7 +58,7 @@ def contains_json(call: Call) -> Result | Awaitable[Result]:
 
 
 def _conforming(call: Call, values: Sequence[Any], conforms: str) -> Result | Awaitable[Result]:
-    schema = _schema(call)
+    schema = _schema(call.kind, call.value)
     text = json.dumps(schema, sort_keys=True, default=str)
     _check(text)
     patterns = json_patterns.of(schema)
@@ -86,31 +86,43 @@ def _conforming_now(call: Call, validator: Any, values: Sequence[Any], conforms:
     )
 
 
+def fault(kind: str, value: Any) -> str | None:
+    """Why an assertion with this schema cannot be judged; None where it can, or has none."""
+    if not _is_schema(value):
+        return None
+    try:
+        _check(json.dumps(_schema(kind, value), sort_keys=True, default=str))
+    except CannotJudge as error:
+        return str(error)
+    return None
+
+
 def _has_schema(call: Call) -> bool:
+    return _is_schema(call.value)
+
+
+def _is_schema(value: Any) -> bool:
     """Whether JavaScript takes the value for true, as it takes every list."""
-    return call.value is not UNSET and (bool(call.value) or isinstance(call.value, list | dict))
+    return value is not UNSET and (bool(value) or isinstance(value, list | dict))
 
 
-def _schema(call: Call) -> Any:
+def _schema(kind: str, value: Any) -> Any:
     """The schema given, as a value or as YAML text.
 
     Raises:
         CannotJudge: it is neither.
     """
-    value = call.value
     if isinstance(value, str):
         import yaml
 
         try:
             value = yaml.load(value, Loader=loader())
         except (yaml.YAMLError, ValueError) as error:
-            raise CannotJudge(
-                f"{call.kind}: the schema is not YAML: {' '.join(str(error).split())}"
-            ) from error
+            raise CannotJudge(f"{kind}: the schema is not YAML: {' '.join(str(error).split())}") from error
         if isinstance(value, bool):
             return value
     if not isinstance(value, dict):
-        raise CannotJudge(f"{call.kind} assertion must have a string or object value")
+        raise CannotJudge(f"{kind} assertion must have a string or object value")
     return value
 
 
