@@ -57,6 +57,21 @@ def add_run(
 # -- pure
 
 
+def test_a_judgement_adds_no_answer_to_what_the_history_counts_and_draws() -> None:
+    """An answer that was judged three times is one; each judgement stays in a line of its own."""
+    first = past_attempt(1, duration_ms=100.0, input_tokens=7)
+    judged = [past_attempt(n, duration_ms=100.0, input_tokens=7, outcome="failed") for n in (2, 3, 4)]
+    for one in judged:
+        one.row.judges = "run1/1"
+    judged[2].row.outcome = "cancelled"
+    later = past_attempt(5, duration_ms=300.0, input_tokens=9)
+    past = CasePast([first, *judged, later])
+    assert [one.run_id for one in past.answers()] == ["run3", "run5"]
+    assert said(history_view.plots(past, 80, 1))[0].split() == ["outcome", "✗✓", "1", "of", "2", "passed"]
+    assert past.values("latency") == [100.0, 300.0]
+    assert len(history_view.rows(past)) == 5
+
+
 def test_linked_runs_are_a_family_whichever_one_asks() -> None:
     links = {"a": None, "b": "a", "c": "b", "d": None, "e": "gone"}
     assert family(links, "c") == family(links, "a") == ["a", "b", "c"]

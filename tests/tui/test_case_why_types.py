@@ -23,7 +23,7 @@ from tui_eval.tui.state import assertions_view
 from tui_eval.tui.state.block_layout import Layouter
 from tui_eval.tui.state.explain import explained, explanations
 from tui_eval.tui.state.lines import plain
-from tui_eval.tui.state.reason_words import message_of
+from tui_eval.tui.state.reason_words import message_of, reason_of
 from tui_eval.tui.state.transcript_view import build
 from tui_eval.tui.state.verdict_lines import about_rows
 
@@ -236,3 +236,14 @@ def test_where_a_text_stands_that_the_reply_lacks() -> None:
     attempt.replies = [Reply(3, "Which order is it about?")]
     said = [plain(line) for line in explained(verdict, attempt)]
     assert said[-1] == "  it stands elsewhere: turn 1 (user), turn 2 (call of lookup_order)"
+
+
+def test_fields_that_javascript_takes_for_equal_are_not_said_to_differ() -> None:
+    """promptfoo's `equals` judges numbers as doubles: beyond 2**53 neighbours are the same."""
+    reply = '{"id": 9007199254740993, "total": 2}'
+    verdict = Verdict(
+        type="equals", target="text", expected={"id": 9007199254740992, "total": 1}, actual=reply, passed=False,
+        score=0.0, reason="Expected output",
+    )  # fmt: skip
+    assert reason_of(verdict) == "not the expected JSON: $.total: 1  ≠ 2"
+    assert replied(reply, verdict) == ["$.total: 1  ≠ 2"]

@@ -17,7 +17,7 @@ from tui_eval.store.runs import Store
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 from tui_eval.store.summary import CaseSummary, summarise, summarise_run
 
-_JUDGED = ("passed", "failed", "error")
+JUDGED = ("passed", "failed", "error")
 
 
 def family(links: Mapping[str, str | None], run_id: str) -> list[str]:
@@ -126,7 +126,7 @@ def _find(groups: Sequence[list[Placed]], wanted: tuple[str, int]) -> tuple[list
 
 def _judge(groups: Sequence[list[Placed]], one: Placed) -> None:
     """Put a judgement where the one before it of the same answer stands."""
-    if one.row.state == "done" and one.row.outcome not in _JUDGED:
+    if one.row.state == "done" and one.row.outcome not in JUDGED:
         return
     for group in groups:
         for index, before in enumerate(group):
@@ -180,7 +180,7 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
             own = [Placed(run_id, row, instead) for row in by_case.get(case.id, [])]
             if key not in rows:
                 shares[key] = case.required / case.attempts if case.attempts else 1.0
-            elif not any(one.row.state == "done" and one.row.outcome in _JUDGED for one in own):
+            elif not any(one.row.state == "done" and one.row.outcome in JUDGED for one in own):
                 continue
             rows[key] = case
             runs.setdefault(key, []).append(own)

@@ -19,7 +19,7 @@ from tui_eval.tui.state.sql_explained import sql_explained
 from tui_eval.tui.state.steps_explained import steps_explained
 from tui_eval.tui.state.tool_comparison import tools_explained
 from tui_eval.tui.state.tool_pairing import pair
-from tui_eval.tui.state.value_difference import differing_fields, differing_lines
+from tui_eval.tui.state.value_difference import differing_fields, differing_lines, judged_same
 
 SAME = ("equals", "value", "levenshtein")
 """Assertions that want a value as it is."""
@@ -88,7 +88,7 @@ def _same(verdict: Verdict, reply: str) -> Iterator[Line]:
         # a verdict keeps only the beginning of a long text
         value = parsed(reply if isinstance(actual, str) and reply.startswith(actual[:1000]) else actual)
         if isinstance(value, dict | list):
-            yield from differing_fields(expected, value)
+            yield from differing_fields(expected, value, same=judged_same(verdict.type))
         elif isinstance(value, str) and value == reply:
             yield from not_json(reply)
     elif isinstance(expected, str) and isinstance(actual, str):

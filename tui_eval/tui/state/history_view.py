@@ -63,11 +63,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most: int = 4) -> list[Line]:
-    """Outcomes, latency, tokens and cost of the newest attempts that fit (`whole`: of all, neighbours as
+    """Outcomes, latency, tokens and cost of the newest answers that fit, each by its newest judgement (`whole`: of all, neighbours as
     their means), oldest at the left; each plot `height` lines high, its usual value and its largest at the
     right; `most` so many of them."""
     room = max(width - LABEL - SCALE, 8)
-    attempts = past.attempts if whole else past.attempts[-room:]
+    answers = past.answers()
+    attempts = answers if whole else answers[-room:]
     shown, per = groups(attempts, room)
     passed = sum(one.row.outcome == "passed" for one in attempts)
     words = f"{passed:,} of {len(attempts):,} passed"
@@ -76,8 +77,8 @@ def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most:
         words += f", {per} a column"
         lines = _passed([one.passed for one in shown], height, words)
     else:
-        if len(attempts) < len(past.attempts):
-            words += f" of {len(past.attempts):,}, z: all"
+        if len(attempts) < len(answers):
+            words += f" of {len(answers):,}, z: all"
         glyphs = tuple(Span(GLYPHS.get(one.state, "?"), one.state) for one in shown)
         lines = [(Span(f"{'outcome':<{LABEL}}", "label"), *glyphs, Span(f"  {words}", "muted"))]
     kinds = (

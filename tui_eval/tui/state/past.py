@@ -8,6 +8,7 @@ from statistics import median
 
 from tui_eval.model import Verdict
 from tui_eval.store.imported_results import FROM_FILE
+from tui_eval.store.linked import JUDGED, Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.lines import Line, Mark, Span, marked
@@ -46,6 +47,16 @@ class CasePast:
         others = [one for one in self.attempts if (one.run_id, one.row.id) != (run_id, attempt_ref)]
         return CasePast(others, self.agreement)
 
+    def answers(self) -> list[PastAttempt]:
+        """Each answer once, where it was first given, by its newest judgement that is a result: judging an
+        answer again adds no attempt, no tokens and no time."""
+        found: dict[str, PastAttempt] = {}
+        for one in self.attempts:
+            name = Placed(one.run_id, one.row).answer
+            if name not in found or one.row.outcome in JUDGED:
+                found[name] = one
+        return list(found.values())
+
     def values(self, budget: str) -> list[float]:
         """The past numbers that a budget is about, passed and failed attempts alike, oldest first."""
         name = budget_of(budget)
@@ -53,7 +64,7 @@ class CasePast:
             return []
         return [
             float(value)
-            for one in self.attempts
+            for one in self.answers()
             if (value := one.tokens if name == "tokens" else getattr(one.row, name)) is not None
         ]
 

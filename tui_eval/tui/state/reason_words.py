@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tui_eval.model import UNSET, Verdict
 from tui_eval.tui.state.json_lines import parsed, quoted, short
 from tui_eval.tui.state.lines import one_line, plain
-from tui_eval.tui.state.value_difference import differing_fields
+from tui_eval.tui.state.value_difference import differing_fields, judged_same
 
 QUOTED = 60
 """Characters from which on a reply quoted in a reason is left out."""
@@ -95,7 +95,11 @@ def reason_of(verdict: Verdict) -> str:
 def _first_field(verdict: Verdict) -> str:
     """The first field that differs, and how many more do."""
     actual = parsed(verdict.actual)
-    fields = list(differing_fields(verdict.expected, actual)) if isinstance(actual, dict | list) else []
+    fields = (
+        list(differing_fields(verdict.expected, actual, same=judged_same(verdict.type)))
+        if isinstance(actual, dict | list)
+        else []
+    )
     if not fields:
         return ""
     more = f", and {len(fields) - 1} more differ{'s' * (len(fields) == 2)}" if len(fields) > 1 else ""
