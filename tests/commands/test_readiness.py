@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import CONFIG, Cli
+from tests.commands.conftest import CONFIG, Cli, Result
 
 
 def _suite(
@@ -112,3 +112,37 @@ def test_a_javascript_provider_that_cannot_be_loaded_is_an_error_with_trust_only
     assert cli("check", "promptfooconfig.yaml").code == 0
     told = cli("check", "--trust", "promptfooconfig.yaml")
     assert told.code == 4 and "own.js: cannot be loaded: " in told.out
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_javascript_prompts_are_imported_with_trust_and_never_called(cli: Cli, project: Path) -> None:
+    """A prompt that can be loaded is no error, though it would fail without what a run gives it."""
+    script = project / "prompt.js"
+
+    def told(text: str, named: str = "prompt.js", providers: str = "[echo]") -> Result:
+        script.write_text(text)
+        rest = "tests: [{vars: {x: 1}, assert: [{type: contains, value: s}]}]\n"
+        (project / "promptfooconfig.yaml").write_text(
+            f"prompts: ['file://{named}']\nproviders: {providers}\n{rest}"
+        )
+        return cli("check", "--trust", "promptfooconfig.yaml")
+
+    (project / "own.js").write_text(
+        "module.exports = class { constructor(o) { o.config.a } callApi(p) { return {output: 's'} } }\n"
+    )
+    found = told("module.exports = ({vars}) => `say ${vars.x}`\n", providers="['file://own.js']")
+    assert found.code == 0 and "cannot be loaded" not in found.out, found.out
+    named = "exports.kind = ({vars}) => { require('fs').writeFileSync('called', ''); return vars.x }\n"
+    assert told(named, "prompt.js:kind").code == 0
+    assert not (project / "called").exists()
+    for text, file, said in (
+        ("module.exports = (", "prompt.js", "SyntaxError: "),
+        ("require('nothing-of-this-name')\n", "prompt.js", "nothing-of-this-name"),
+        (named, "prompt.js:kinder", "must export a function kinder"),
+        ("module.exports = {a: 1}\n", "prompt.js", "must export a function"),
+    ):
+        found = told(text, file)
+        assert found.code == 4, found.out
+        line = next(line for line in found.out.splitlines() if "prompt.js: cannot be loaded: " in line)
+        assert said in line
+    assert cli("check", "promptfooconfig.yaml").code == 0  # without trust nothing is imported

@@ -14,6 +14,7 @@ from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Suite
+from tui_eval.scripting.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.vacuity import assertions_of
 
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
@@ -161,24 +162,23 @@ def _names(loaded: Sequence[Suite]) -> Iterator[Problem]:
 
 
 def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
-    """An error for each JavaScript prompt or provider that cannot be imported. Runs it: only with trust."""
+    """An error for each JavaScript prompt or provider that cannot be imported, or exports no function. Importing runs
+    the file: only with trust."""
     from tui_eval.scripting.node_host import NodeHost
     from tui_eval.scripting.script_host import ScriptError
 
-    files: dict[Path, Case] = {}
+    files: dict[tuple[Path, str], Case] = {}
     for case in (case for suite in loaded if suite.format == "promptfoo" for case in suite.cases):
-        named = case.provider.get("id") if isinstance(case.provider, dict) else case.provider
-        for text in (named, case.options.get("promptFunction")):
-            text = text.get("path") if isinstance(text, dict) else text
-            if isinstance(text, str) and (path := _script(text, config, case)) is not None:
-                files.setdefault(path, case)
+        for found in (_provider_script(case, config), _prompt_script(case)):
+            if found is not None and found[0].is_file():
+                files.setdefault(found, case)
     if not files:
         return
     host = NodeHost(config.root)
     try:
-        for path, case in files.items():
+        for (path, function), case in files.items():
             try:
-                host.value_sync(path, timeout=_LOADING_SECONDS, cwd=path.parent, reference=path.name)
+                host.import_sync(path, function, timeout=_LOADING_SECONDS, cwd=path.parent)
             except ScriptError as error:
                 shown = os.path.relpath(path, config.root)
                 yield Problem(case.file or case.suite, case.line, shown, f"cannot be loaded: {error}")
@@ -186,11 +186,24 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
         host.close()
 
 
-def _script(text: str, config: Config, case: Case) -> Path | None:
-    file = text.removeprefix("file://")
-    for ending in (".js", ".mjs", ".cjs"):
-        at = file.find(ending)
-        if at >= 0 and file[at + len(ending) :][:1] in ("", ":"):
-            path = (config.root / case.suite).parent / file[: at + len(ending)]
-            return path if path.is_file() else None
-    return None
+def _prompt_script(case: Case) -> tuple[Path, str] | None:
+    """The JavaScript file whose function makes a case's prompt, and the function's name."""
+    made = case.options.get("promptFunction")
+    if not isinstance(made, dict) or made.get("script") or made.get("command"):
+        return None
+    path = Path(str(made.get("path")))
+    return (path, str(made.get("function") or "")) if path.suffix in JAVASCRIPT_ENDINGS else None
+
+
+def _provider_script(case: Case, config: Config) -> tuple[Path, str] | None:
+    """The JavaScript file that a case's provider is, and the name of what it exports."""
+    given = case.provider
+    named = (given.get("id") or next(iter(given), None)) if isinstance(given, dict) else given
+    if not isinstance(named, str):
+        return None
+    file, function = named.removeprefix("javascript:").removeprefix("file://"), ""
+    if Path(file).suffix not in JAVASCRIPT_ENDINGS:
+        file, _, function = file.rpartition(":")
+    if Path(file).suffix not in JAVASCRIPT_ENDINGS:
+        return None
+    return (config.root / case.suite).parent / file, function

@@ -101,6 +101,17 @@ class NodeHost(ScriptHost):
         asked = {**request("call", file, function, args, None), "lenient": lenient}
         return result_of(self._ask(_placed(asked, cwd), timeout))
 
+    def import_sync(
+        self, file: Path, function: str = "", *, timeout: float | None = None, cwd: Path | None = None
+    ) -> None:
+        """Import a file, which runs it, and see that it exports the function (`""`: a function or a provider by
+        itself); that is not called.
+
+        Raises:
+            As `call`.
+        """
+        result_of(self._ask(_placed(request("import", file, function, (), None), cwd), timeout))
+
     def value_sync(
         self,
         file: Path,

@@ -76,6 +76,16 @@ async function call(request) {
   return await target(...request.args);
 }
 
+// Whether a file can be imported and exports what can be called, a function or a provider; nothing is called.
+async function imported(request) {
+  const target = await find(request);
+  if (typeof target !== 'function' && typeof target?.callApi !== 'function') {
+    const wanted = request.function ? `a function ${request.function}` : 'a function';
+    throw new Error(`${path.basename(request.file)} must export ${wanted}`);
+  }
+  return null;
+}
+
 // What a file exports; a function is called for it. Functions within become `file://…:__fn_0`, …, of what its
 // function `make` gives `file://…:__fn_make_0`, …: they are found again by making it again.
 async function valueOf(request) {
@@ -176,7 +186,7 @@ function answer(request, fields, files) {
   channel.write(files ? `${body.slice(0, -1)},"files":${files}}\n` : `${body}\n`);
 }
 
-const operations = { call, value: valueOf, provider };
+const operations = { call, import: imported, value: valueOf, provider };
 
 async function serve(request) {
   const state = { printed: '' };
