@@ -6,13 +6,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tui_eval.config import DatabaseSpec
 from tui_eval.frames.compare import compare
-from tui_eval.frames.sql import SqlError, execute, rows, schema_text
+from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
 
 EVERY_TYPE = """
 SELECT 1::HUGEINT h, 1.5::DECIMAL(38, 3) d, INTERVAL 3 DAYS i, TIME '10:30' t, [1, 2] l, {'a': 1} s,
@@ -179,3 +180,67 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
 def test_what_cannot_be_opened_says_so(spec: DatabaseSpec, words: str) -> None:
     with pytest.raises(SqlError, match=words):
         execute(spec, "SELECT 1")
+
+
+def test_integers_of_39_digits_are_exact(shop: DatabaseSpec) -> None:
+    largest = 2**127 - 1
+    result = execute(shop, f"SELECT {largest}::HUGEINT AS h UNION ALL SELECT NULL")
+    assert {row["h"] for row in rows(result)} == {largest, None}
+    assert compare([{"h": largest}, {"h": None}], result).passed
+    assert not compare([{"h": largest + 3}, {"h": None}], result).passed
+    assert result.types == {"h": "BIGNUM"} and execute(shop, "SELECT 1::HUGEINT h").types == {"h": "HUGEINT"}
+
+
+def test_two_columns_of_one_name_are_told_apart_whatever_their_types(shop: DatabaseSpec) -> None:
+    assert rows(execute(shop, "SELECT 1 AS id, 2 AS id")) == [{"id": 1, "id_1": 2}]
+
+
+def test_a_day_that_there_is_not_in_sqlite_stays_text(tmp_path: Path) -> None:
+    spec = sqlite_of(tmp_path, "INSERT INTO t VALUES (1, '2024-02-30', '2024-01-05 25:00:00')")
+    wanted = [{"id": 1, "d": "2024-02-30", "since": "2024-01-05 25:00:00"}]
+    assert rows(execute(spec, "SELECT * FROM t")) == wanted
+
+
+@pytest.mark.parametrize("filled", ["", "INSERT INTO t VALUES (1, NULL, NULL)"])
+def test_a_date_column_of_sqlite_without_dates_is_compared_as_one(tmp_path: Path, filled: str) -> None:
+    sql = "SELECT count(*) AS n FROM t WHERE d > DATE '2024-01-01' OR year(since) = 2024"
+    assert rows(execute(sqlite_of(tmp_path, filled), sql)) == [{"n": 0}]
+
+
+def test_a_misspelt_table_of_sqlite_is_told_which_there_are(tmp_path: Path) -> None:
+    spec = sqlite_of(tmp_path, "CREATE TABLE people (id INTEGER)")
+    with pytest.raises(SqlError) as caught:
+        execute(spec, "SELECT * FROM peeple")
+    assert 'Did you mean "people"' in caught.value.detail
+
+
+def test_a_broken_file_matters_to_the_queries_that_read_it(tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("id\n1\n")
+    (tmp_path / "broken.json").write_text('{"not": "rows" broken')
+    spec = DatabaseSpec("f", "files", str(tmp_path))
+    assert rows(execute(spec, "SELECT * FROM main.good")) == [{"id": 1}]
+    with pytest.raises(SqlError, match=r"broken\.json: .*Malformed JSON"):
+        execute(spec, "SELECT * FROM good, broken")
+    tried = list(execute_all(spec, ["SELECT * FROM broken", "SELECT * FROM good"], timeout=10, limit=5))
+    assert isinstance(tried[0], SqlError) and isinstance(tried[1], SqlResult)
+    with pytest.raises(SqlError) as caught:
+        execute(spec, "SELECT * FROM goood")
+    assert 'Did you mean "good"' in caught.value.detail
+
+
+def test_a_csv_whose_late_rows_are_of_another_type_is_read(tmp_path: Path) -> None:
+    many = "".join(f"{number}\n" for number in range(30_000))
+    (tmp_path / "big.csv").write_text(f"code\n{many}x7\n")
+    spec = DatabaseSpec("f", "files", str(tmp_path))
+    sql = "SELECT count(*) AS n, max(code) AS last FROM big"
+    assert rows(execute(spec, sql)) == [{"n": 30_001, "last": "x7"}]
+
+
+def sqlite_of(folder: Path, *statements: str) -> DatabaseSpec:
+    """A database with a table of an id, a day and a moment."""
+    with closing(sqlite3.connect(folder / "days.db")) as made:
+        made.execute("CREATE TABLE t (id INTEGER, d DATE, since TIMESTAMP)")
+        for statement in statements:
+            made.execute(statement)
+        made.commit()
+    return DatabaseSpec("s", "sqlite", str(folder / "days.db"))

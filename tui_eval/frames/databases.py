@@ -7,6 +7,7 @@ of files are loaded into memory first, so that external access can be off and no
 from __future__ import annotations
 
 import contextlib
+import datetime
 import re
 import shutil
 import sqlite3
@@ -70,6 +71,7 @@ def opened(
     Raises:
         TooLate: the time is up.
         NoDatabase: it does not exist, cannot be opened, or its type is unknown.
+        SqlError: a table that is named cannot be loaded.
     """
     if database.type == "duckdb":
         with _duckdb_file(database, memory_mb) as connection:
@@ -88,7 +90,7 @@ def opened(
         if database.type == "sqlite":
             _load_sqlite(connection, database, path, sql, end)
         else:
-            _load_files(connection, database, path)
+            _load_files(connection, database, path, sql)
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
@@ -157,7 +159,28 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, folder: Path) -> None:
+def _named(connection: duckdb.DuckDBPyConnection, sql: str | Sequence[str] | None) -> set[str] | None:
+    """The tables that queries name, in lower case; None where that cannot be told: any may be needed."""
+    import duckdb
+
+    queries = [sql] if isinstance(sql, str) else list(sql or ())
+    named, unread = set[str](), False
+    for query in queries:
+        try:
+            named |= {name.lower().rpartition(".")[2] for name in connection.get_table_names(query)}
+        except duckdb.Error:
+            unread = True  # it will be said of the query
+    return None if not queries or (unread and len(queries) == 1) else named
+
+
+def _load_files(
+    connection: duckdb.DuckDBPyConnection,
+    database: DatabaseSpec,
+    folder: Path,
+    sql: str | Sequence[str] | None,
+) -> None:
+    """Load the files that are named, all where one of the names is none of theirs: its error names what is there.
+    A file that nobody named may be broken."""
     import duckdb
 
     readers = {
@@ -169,6 +192,8 @@ def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, f
         ".ndjson": "read_json",
     }
     files = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    named = _named(connection, sql)
+    named_here = named is not None and named <= {file.stem.lower() for file in files}
     loaded = 0
     within = (folder if folder.is_dir() else folder.parent).resolve()
     for file in files:
@@ -180,13 +205,24 @@ def _load_files(connection: duckdb.DuckDBPyConnection, database: DatabaseSpec, f
             raise NoDatabase(
                 f"database {database.name!r}: {file.name} is a link that leads out of the folder: it is not read"
             )
-        try:
-            # A name is one file, also where it has characters that DuckDB would take for a pattern.
-            name = _WILD.sub(lambda found: f"[{found[0]}]", str(real))
-            connection.execute(f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}(?)", [name])
-        except duckdb.Error as problem:
-            raise NoDatabase(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
         loaded += 1
+        needed = named is None or file.stem.lower() in named
+        if not needed and named_here:
+            continue
+        # A name is one file, also where it has characters that DuckDB would take for a pattern.
+        name = _WILD.sub(lambda found: f"[{found[0]}]", str(real))
+        create = f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM"
+        try:
+            try:
+                connection.execute(f"{create} {reader}(?)", [name])
+            except duckdb.ConversionException:
+                if reader != "read_csv":
+                    raise
+                # The types were told from its first rows, and a later one is of another.
+                connection.execute(f"{create} {reader}(?, sample_size = -1)", [name])
+        except duckdb.Error as problem:
+            if needed:
+                raise SqlError(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
     if not loaded:
         raise NoDatabase(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
 
@@ -207,34 +243,29 @@ def _load_sqlite(
         late = time.monotonic() > end
         return late
 
-    queries = [sql] if isinstance(sql, str) else list(sql or ())
-    named, unread = set[str](), False
-    for query in queries:
-        try:
-            named |= {name.lower() for name in connection.get_table_names(query)}
-        except duckdb.Error:
-            unread = True  # it will be said of the query
-    wanted = None if not queries or (unread and len(queries) == 1) else named
+    wanted = _named(connection, sql)
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as source:
             source.set_progress_handler(over, _STEPS)
             source.execute("PRAGMA trusted_schema = OFF")
             source.text_factory = lambda data: data.decode("utf-8", "replace")
-            names = [
-                row[0]
-                for row in source.execute(
-                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-                )
-            ]
-            for name in names:
+            kinds = dict(
+                source.execute(
+                    "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+                ).fetchall()
+            )
+            strange = bool((wanted or set()) - {name.lower() for name in kinds})
+            for name, kind in kinds.items():
                 if wanted is None or name.lower() in wanted:
                     _load_table(connection, source, name)
+                elif strange and kind == "table":  # without its rows: for the candidates that DuckDB names
+                    _load_table(connection, source, name, "LIMIT 0")
     except sqlite3.Error as problem:
         if late:
             raise TooLate from None
         raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
     except duckdb.Error as problem:
-        raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
+        raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
 
 
 class _Capsule:
@@ -247,10 +278,12 @@ class _Capsule:
         return self.frame.__arrow_c_stream__(requested_schema)
 
 
-def _load_table(connection: duckdb.DuckDBPyConnection, source: sqlite3.Connection, name: str) -> None:
+def _load_table(
+    connection: duckdb.DuckDBPyConnection, source: sqlite3.Connection, name: str, limit: str = ""
+) -> None:
     import polars as pl
 
-    cursor = source.execute(f"SELECT * FROM {quoted(name)}")
+    cursor = source.execute(f"SELECT * FROM {quoted(name)} {limit}")
     names = [entry[0] for entry in cursor.description]
     declared = {
         row[1]: str(row[2] or "").upper() for row in source.execute(f"PRAGMA table_info({quoted(name)})")
@@ -295,20 +328,34 @@ def _typed(cells: list[Any], declared: str) -> tuple[Any, str]:
         for cell in cells
     ]
     cast = ""
-    if types == {str} and "DATE" in declared and all(cell is None or _DAY.fullmatch(cell) for cell in cells):
+    if types == {str} and "DATE" in declared and all(cell is None or _is_time(_DAY, cell) for cell in cells):
         cast = "DATE" if "TIME" not in declared else "TIMESTAMP"
     elif (
         types == {str}
         and "TIME" in declared
-        and all(cell is None or _MOMENT.fullmatch(cell) for cell in cells)
+        and all(cell is None or _is_time(_MOMENT, cell) for cell in cells)
     ):
         cast = "TIMESTAMP"
     return pl.Series(texts, dtype=pl.String), cast
 
 
+def _is_time(form: re.Pattern[str], text: str) -> bool:
+    """Whether a text is a day or moment that there is: SQLite holds a 30th of February, which stays text."""
+    if not form.fullmatch(text):
+        return False
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _empty_cast(types: set[type], declared: str) -> str:
+    """The type of a column without values, by its declaration."""
     if types:
         return ""
+    if "DATE" in declared or "TIMESTAMP" in declared:
+        return "TIMESTAMP" if "TIME" in declared else "DATE"
     if any(word in declared for word in ("CHAR", "TEXT", "CLOB")):
         return "VARCHAR"
     return "DOUBLE" if any(word in declared for word in ("REAL", "FLOA", "DOUB")) else ""

@@ -28,6 +28,7 @@ from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
     import duckdb
+    import polars as pl
 
 _LENGTH = struct.Struct(">Q")
 _BESIDE = 512 * 1024 * 1024
@@ -282,14 +283,32 @@ def _run(connection: duckdb.DuckDBPyConnection, query: str) -> SqlResult:
         raise SqlError("the statement gives no rows")
     types = [str(kind) for kind in relation.types]
     names = _distinct(relation.columns)
-    if any(not _held(kind) for kind in types):
+    if names != relation.columns or any(not _held(kind) for kind in types):
         inner = ", ".join(f"c{index}" for index in range(len(names)))
         shown = ", ".join(_shown(f"c{index}", kind) for index, kind in enumerate(types))
         relation = connection.sql(f"SELECT {shown} FROM (\n{query}\n) AS q({inner})")
     frame = pl.DataFrame(relation)
     frame.columns = names
+    for index, kind in enumerate(types):
+        if kind == "HUGEINT" and (texts := _beyond_decimals(frame.to_series(index))) is not None:
+            frame.replace_column(index, texts)
+            types[index] = "BIGNUM"
     ordered, order_columns = _order(connection, query, names)
     return SqlResult(names, frame, ordered, dict(zip(names, types, strict=True)), order_columns)
+
+
+def _beyond_decimals(column: pl.Series) -> pl.Series | None:
+    """HUGEINTs as texts where one has 39 digits: they come as DECIMAL(38), which rounds it. None: none has."""
+    import polars as pl
+
+    if column.dtype != pl.Decimal:
+        return None
+    whole = column.cast(pl.Int128)
+    least, most = whole.min(), whole.max()
+    if not isinstance(least, int) or not isinstance(most, int) or max(-least, most) < 10**38:
+        return None
+    texts = [None if value is None else str(value) for value in whole.to_list()]
+    return pl.Series(column.name, texts, dtype=pl.String)
 
 
 def _held(kind: str) -> bool:
