@@ -236,6 +236,24 @@ def test_a_csv_whose_late_rows_are_of_another_type_is_read(tmp_path: Path) -> No
     assert rows(execute(spec, sql)) == [{"n": 30_001, "last": "x7"}]
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_tables_joined_by_their_columns_names_are_there_for_each_of_many_queries(
+    tmp_path: Path, kind: str
+) -> None:
+    spec = sqlite_of(
+        tmp_path, "CREATE TABLE u (id INTEGER)", "INSERT INTO u VALUES (5)", "INSERT INTO t (id) VALUES (5)"
+    )
+    if kind == "files":
+        for name in "tu":
+            (tmp_path / f"{name}.csv").write_text("id\n5\n")
+        spec = DatabaseSpec("f", "files", str(tmp_path))
+    queries = ["SELECT id FROM t JOIN u USING (id)", "SELECT 1 AS id", "SELECT FROM WHERE"]
+    assert rows(execute(spec, "SELECT count(*) AS n FROM duckdb_tables()")) == [{"n": 2}]
+    joined, one, faulty = execute_all(spec, queries, timeout=10, limit=5)
+    assert isinstance(joined, SqlResult) and rows(joined) == [{"id": 5}]
+    assert isinstance(one, SqlResult) and isinstance(faulty, SqlError) and "syntax error" in str(faulty)
+
+
 def sqlite_of(folder: Path, *statements: str) -> DatabaseSpec:
     """A database with a table of an id, a day and a moment."""
     with closing(sqlite3.connect(folder / "days.db")) as made:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import re
 import shutil
 import sqlite3
@@ -27,6 +28,11 @@ _LOCK_PAUSE = 0.15
 _STEPS = 10_000
 """Instructions of SQLite's machine after which the time is looked at."""
 _WILD = re.compile(r"[*?\[]")
+_NAMED_OTHERWISE = re.compile(
+    r"\binformation_schema\b|\b(?:duckdb|pragma|pg|sqlite)_\w+|\bquery(?:_table)?\s*\(|\bshow\b",
+    re.IGNORECASE,
+)
+"""Queries that may read tables that they do not name as such."""
 _CLOSED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -160,17 +166,32 @@ def quoted(name: str) -> str:
 
 
 def _named(connection: duckdb.DuckDBPyConnection, sql: str | Sequence[str] | None) -> set[str] | None:
-    """The tables that queries name, in lower case; None where that cannot be told: any may be needed."""
+    """The tables that queries name, in lower case, their own CTEs among them; None where that cannot be told: any may
+    be needed. They are parsed only: to bind them, as `get_table_names` does, the tables would have to be there."""
     import duckdb
 
     queries = [sql] if isinstance(sql, str) else list(sql or ())
-    named, unread = set[str](), False
+    named = set[str]()
     for query in queries:
+        if _NAMED_OTHERWISE.search(query):
+            return None
         try:
-            named |= {name.lower().rpartition(".")[2] for name in connection.get_table_names(query)}
-        except duckdb.Error:
-            unread = True  # it will be said of the query
-    return None if not queries or (unread and len(queries) == 1) else named
+            found = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+            tree = json.loads(found[0][0])
+        except (duckdb.Error, ValueError, IndexError, TypeError, RecursionError):
+            return None
+        if tree.get("error") and tree.get("error_type") != "parser":
+            return None  # what does not parse is said of the query
+        waiting: list[Any] = [tree]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, dict):
+                if node.get("type") == "BASE_TABLE":
+                    named.add(str(node.get("table_name", "")).lower())
+                waiting.extend(node.values())
+            elif isinstance(node, list):
+                waiting.extend(node)
+    return named if queries else None
 
 
 def _load_files(
