@@ -179,7 +179,7 @@ class SuitesReading(Navigation):
                 "",
                 f"Its suites and configuration want {len(fresh)} {'thing' if len(fresh) == 1 else 'things'}:",
             ],
-            [clip(what, 300) for what in fresh],
+            fresh,
         )
 
     def _remember(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import chop_cells
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -13,7 +14,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.widgets.painting import middle
 
 MOST_ITEMS = 12
 """Lines of a list in a question, where there is room."""
@@ -42,15 +42,15 @@ class AskScreen(ModalScreen[str | None]):
         details: Sequence[str] = (),
         items: Sequence[str] = (),
     ) -> None:
-        """`answers` are (key, value, words); `items` stand each on a line of its own; where there is no room for
-        all of them they are counted, and moved through."""
+        """`answers` are (key, value, words); `items` begin each on a line of its own and are never cut: what is
+        agreed to can be read. Where there is no room for all their lines these are counted, and moved through."""
         super().__init__()
         self._question = question
         self._answers = list(answers)
         self._details = list(details)
         self._items = [visible(item, newlines=False) for item in items]
         self._first = 0
-        """The first item in sight."""
+        """The first line of the items in sight."""
 
     def compose(self) -> ComposeResult:
         """The question, details, answers."""
@@ -86,11 +86,16 @@ class AskScreen(ModalScreen[str | None]):
 
     def _listed(self, lines: int, width: int) -> list[str]:
         """The items in so many lines; the last says how many more there are."""
-        many = len(self._items) if len(self._items) <= lines else max(lines - 1, 1)
-        left = len(self._items) - many
+        wrapped: list[str] = []
+        for item in self._items:
+            first, *rest = chop_cells(item, max(width - 4, 1)) or [""]
+            wrapped += [f"  {first}", *(f"    {part}" for part in rest)]
+        many = len(wrapped) if len(wrapped) <= lines else max(lines - 1, 1)
+        left = len(wrapped) - many
         self._first = min(max(self._first, 0), left)
-        shown = [middle(f"  {item}", width) for item in self._items[self._first : self._first + many]]
-        return [*shown, f"  and {left:,} more (j k: {self._first:,} above)"] if left else shown
+        shown = wrapped[self._first : self._first + many]
+        more = "line" if left == 1 else "lines"
+        return [*shown, f"  and {left:,} more {more} (j k: {self._first:,} above)"] if left else shown
 
     def action_leave(self) -> None:
         """No answer."""
