@@ -24,6 +24,7 @@ from tui_eval.config_types import (
     NaoProject,
     RunSettings,
     SuiteRule,
+    refused_agent,
 )
 from tui_eval.guard.paths import leads_out
 from tui_eval.guard.trust import Trust
@@ -49,6 +50,7 @@ __all__ = [
     "fill",
     "find_root",
     "load",
+    "refused_agent",
     "rule_for",
     "secrets",
     "state_dir",

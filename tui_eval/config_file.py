@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Hashable, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tui_eval.config_types import (
     DatabaseSpec,
     RunSettings,
     SuiteRule,
+    refused_agent,
 )
 from tui_eval.guard import yaml_lines
 from tui_eval.guard.spelling import close_to
@@ -146,9 +148,13 @@ class _Reader:
         if isinstance(value, dict) and str(kind) in extensions.installed("agents"):
             return self._added_agent(name, str(kind), value, path)
         if isinstance(value, dict) and kind not in keys.AGENT_TYPES:
-            slip = close_to(str(kind), keys.AGENT_TYPES)
-            cure = f"did you mean {slip}?" if slip else f"one of {', '.join(keys.AGENT_TYPES)}"
-            self._wrong((*path, "type"), f"no type of agent is called {str(kind)[:60]!r}", cure)
+            there = [*keys.AGENT_TYPES, *extensions.installed("agents")]
+            slip = close_to(str(kind), there) or next(
+                iter(get_close_matches(str(kind)[:60], there, 1, 0.5)), None
+            )
+            listed = ", ".join(there)
+            cure = f"did you mean {slip}? There is: {listed}" if slip else f"there is: {listed}"
+            self._wrong((*path, "type"), f"unknown type {str(kind)[:60]!r}", cure)
             return None
         options = keys.AGENT_OPTIONS.get(str(kind), {})
         before = len(self._config.problems)
@@ -277,6 +283,8 @@ class _Reader:
 
     def _no_such(self, path: tuple[Hashable, ...], name: str, known: Iterable[str], what: str) -> None:
         known = list(known)
+        if what == "agent" and refused_agent(self._config, name) is not None:
+            return  # what is wrong with its entry is said there
         slip = close_to(name, known)
         cure = f"did you mean {slip}?" if slip else f"there is: {', '.join(known) or 'none'}"
         self._wrong(path, f"no {what} is called {name[:60]!r}", cure)

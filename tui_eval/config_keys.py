@@ -155,7 +155,7 @@ _SECONDS = number(0, above=True)
 TOP = ("agents", "judge", "databases", "suites", "run", "prices", "providers")
 
 AGENT_TYPES = (
-    "openai", "anthropic", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
+    "openai", "anthropic", "ollama", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
 )  # fmt: skip
 
 AGENT: dict[str, Check] = {
@@ -189,6 +189,14 @@ _MODEL: dict[str, Check] = {
 AGENT_OPTIONS: dict[str, dict[str, Check]] = {
     "openai": _MODEL,
     "anthropic": _MODEL,
+    "ollama": {
+        "base_url": text,
+        "api_key": secret,
+        "headers": headers,
+        "system": text,
+        "parameters": mapping,
+        "completion": flag,
+    },
     "nao": {
         "url": text,
         "email": text,

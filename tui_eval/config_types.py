@@ -13,10 +13,10 @@ from tui_eval.model import Compat, Problem
 CONFIG_NAME = "tui_eval.yaml"
 
 AgentType = Literal[
-    "openai", "anthropic", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
+    "openai", "anthropic", "ollama", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
     "silent",  # `check --vacuous`
     # Made from promptfoo's providers, not written by hand:
-    "promptfoo-http", "webhook", "websocket", "ollama", "javascript", "ruby", "sequence", "simulated-user",
+    "promptfoo-http", "webhook", "websocket", "javascript", "ruby", "sequence", "simulated-user",
     "openai-responses", "litellm", "huggingface-classifier", "openai-moderation",
 ]  # fmt: skip
 DatabaseType = Literal["duckdb", "sqlite", "files", "postgres"]
@@ -117,3 +117,13 @@ class Config(msgspec.Struct, omit_defaults=True):
 
 class ConfigError(Exception):
     """Something about the configuration that stops what was asked for; one clear line."""
+
+
+def refused_agent(config: Config, name: str) -> str | None:
+    """What is wrong with an entry of `agents:` that could not be read, and so is none; None where there is no such
+    entry."""
+    if name in config.agents:
+        return None
+    key = f"agents.{name}"
+    wrong = (one for one in config.problems if one.key == key or one.key.startswith(f"{key}."))
+    return next((str(one) for one in wrong if one.level == "error"), None)

@@ -116,4 +116,4 @@ def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
         cwd=extended, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 4
-    assert "no type of agent is called 'greeter'" in done.stdout
+    assert "unknown type 'greeter'" in done.stdout

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.agents.test_promptfoo_providers import AnyServer
 from tests.commands.conftest import CONFIG, Cli, Result
+from tests.servers.base import Planned
 
 
 def _suite(
@@ -146,3 +149,56 @@ def test_javascript_prompts_are_imported_with_trust_and_never_called(cli: Cli, p
         line = next(line for line in found.out.splitlines() if "prompt.js: cannot be loaded: " in line)
         assert said in line
     assert cli("check", "promptfooconfig.yaml").code == 0  # without trust nothing is imported
+
+
+def test_an_entry_of_an_unknown_type_is_named_as_such_wherever_it_is_asked_for(
+    cli: Cli, project: Path
+) -> None:
+    """Not as an agent that is not there."""
+    (project / "tui_eval.yaml").write_text("agents:\n  helper: {type: opnai, model: m}\n")
+    wrong = (
+        "tui_eval.yaml:2: agents.helper.type: unknown type 'opnai'; did you mean openai? There is: openai, "
+    )
+    told = cli("check", "suite.yaml")
+    assert told.code == 4 and told.out.startswith(wrong) and "no agent 'helper'" not in told.out
+    ran = cli("run", "suite.yaml", "-o", "results.json")
+    assert "no agent 'helper'" not in ran.out + ran.err
+    messages = {row["error"] for row in json.loads(Path("results.json").read_text())["results"]}
+    assert len(messages) == 1 and f"agent helper: {wrong}" in messages.pop()
+    typed = cli("run", "suite.yaml", "--agent", "helper")
+    assert (
+        typed.code == 4
+        and f"--agent helper: {wrong}" in typed.err
+        and "no agent of that name" not in typed.err
+    )
+    judged = cli("run", "suite.yaml", "--judge", "helper")
+    assert wrong in judged.err + judged.out
+
+
+def test_a_configured_agent_of_ollamas_answers(cli: Cli, project: Path) -> None:
+    lines = (
+        {"message": {"content": "hi "}},
+        {"message": {"content": "there"}},
+        {"message": {}, "done": True},
+    )
+    raw = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    with AnyServer(default=lambda seen: Planned(raw=raw)) as server:
+        entry = f"type: ollama, base_url: '{server.url}', model: llama3, system: Be kind., headers: {{X-Team: evals}}"
+        (project / "tui_eval.yaml").write_text(
+            f"agents:\n  helper: {{{entry}, parameters: {{num_ctx: 99}}}}\n"
+        )
+        assert cli("check", "suite.yaml").code == 0
+        ran = cli("run", "suite.yaml", "-s", "greets")
+        assert ran.code == 0, ran.out + ran.err
+        seen = server.requests[0]
+        assert seen.path == "/api/chat" and seen.headers["X-Team"] == "evals"
+        assert seen.body["messages"] == [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "hello"},
+        ]
+        assert (seen.body["model"], seen.body["options"]) == ("llama3", {"num_ctx": 99})
+        (project / "tui_eval.yaml").write_text(
+            f"agents:\n  helper: {{{entry}, parameters: {{nm_ctx: 99}}}}\n"
+        )
+        ran = cli("run", "suite.yaml", "-s", "greets")
+        assert ran.code == 1 and "parameters: Ollama has no option 'nm_ctx'" in ran.out

@@ -116,8 +116,10 @@ def test_rules_are_gitignore_patterns_and_the_first_match_wins(project: Project)
         ("run: {attempts: true}", "run.attempts: must be a whole number of at least 1, not true"),
         ("agents: [a]", "tui_eval.yaml:1: agents: must be a mapping (key: value), not a list"),
         ("agents: {a: {model: x}}", "agents.a.type: missing; one of openai, anthropic,"),
-        ("agents: {a: {type: opnai}}", "agents.a.type: no type of agent is called 'opnai'; did you mean openai?"),
-        ("agents: {a: {type: [x]}}", "agents.a.type: no type of agent is called"),
+        ("agents: {a: {type: opnai}}", "agents.a.type: unknown type 'opnai'; did you mean openai? There is: openai, anthropic, ollama, nao,"),
+        ("agents: {a: {type: openai-compatible}}", "unknown type 'openai-compatible'; did you mean openai? There is: "),
+        ("agents: {a: {type: zzz}}", "agents.a.type: unknown type 'zzz'; there is: openai,"),
+        ("agents: {a: {type: [x]}}", "agents.a.type: unknown type"),
         ("agents:\n  a:\n    type: nao\n    base_url: x", "tui_eval.yaml:4: agents.a.base_url: not a key of a nao agent"),
         ("agents: {a: {type: http}}", "agents.a.url: missing: a http agent needs it"),
         ("agents: {a: {type: echo, live: yes}}", "agents.a.live: must be true or false, not 'yes'"),
@@ -228,3 +230,9 @@ def test_nothing_in_a_file_raises(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "tui_eval.yaml").write_bytes(data)
     (tmp_path / "nao_config.yaml").write_bytes(data)
     config.load([tmp_path])
+
+
+def test_what_names_an_agent_that_was_refused_is_no_mistake_of_its_own(project: Project) -> None:
+    text = "agents: {a: {type: opnai}}\njudge: a\nproviders: {x: a}\nsuites: [{path: y, agent: a, judge: a}]"
+    problems = [str(problem) for problem in project(text).problems]
+    assert len(problems) == 1 and "unknown type 'opnai'" in problems[0], problems

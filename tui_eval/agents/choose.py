@@ -13,7 +13,7 @@ from tui_eval.agents.options import module_file
 from tui_eval.agents.promptfoo_env import settled
 from tui_eval.agents.promptfoo_models import KEYS, OLLAMA_KEYS
 from tui_eval.agents.promptfoo_providers import RELAYS, SCRIPTS, other_provider
-from tui_eval.config import AgentSpec, Config, ConfigError
+from tui_eval.config import AgentSpec, Config, ConfigError, refused_agent
 from tui_eval.config_fill import chosen_address
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
@@ -65,6 +65,8 @@ def from_file(text: str, config: Config) -> AgentSpec:
 
 
 def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
+    if (wrong := refused_agent(config, text)) is not None:
+        raise ConfigError(f"{said}{text}: {wrong}")
     if match := _FUNCTION.fullmatch(text):
         if not (Path(here) / match["file"]).is_file():
             raise ConfigError(f"{said}{text}: there is no file {match['file']}")
@@ -102,7 +104,8 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
         mapped = config.providers.get(name) if name else None
         if mapped is not None:
             if mapped not in config.agents:
-                raise ConfigError(f"providers.{name}: there is no agent called {mapped}")
+                wrong = refused_agent(config, mapped) or f"there is no agent called {mapped}"
+                raise ConfigError(f"providers.{name}: {wrong}")
             return config.agents[mapped]
     spec = _provider(provider_id, settings, str(base)) or other_provider(
         provider_id, label, settings, str(base), _model_options

@@ -12,11 +12,11 @@ from tui_eval.agents.http_answers import explain
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.options import Options, guard_secret, place
 from tui_eval.agents.parameter_files import loaded
-from tui_eval.agents.promptfoo_models import OLLAMA_OPTIONS, filled_in
+from tui_eval.agents.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIONS, filled_in
 from tui_eval.agents.promptfoo_tools import shaped_tools
 from tui_eval.agents.provider_response import prompt_of
 from tui_eval.agents.wire import decode, encode, one_line, text_of
-from tui_eval.config import AgentSpec
+from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
@@ -26,8 +26,8 @@ BASE_URL = "http://localhost:11434"
 
 
 class OllamaAgent(Agent):
-    """One model; `parameters` are the settings of promptfoo's provider. With `completion` the prompt goes to it as it
-    is, without a chat around it."""
+    """One model; `parameters` are Ollama's options (`temperature`, `num_ctx`) and promptfoo's `tools`, `think` and
+    `passthrough`. With `completion` the prompt goes to it as it is, without a chat around it."""
 
     capabilities = Capabilities(tokens=True, tools=True)
     keeps_pace = True
@@ -35,16 +35,26 @@ class OllamaAgent(Agent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(
-            spec, services, frozenset({"base_url", "api_key", "parameters", "completion", "model"})
+            spec,
+            services,
+            frozenset({"base_url", "api_key", "headers", "system", "parameters", "completion", "model"}),
         )
         base = (options.text("base_url") or BASE_URL).rstrip("/").removesuffix("/v1")
         self.completes = options.flag("completion")
         self.url = f"{base}/api/{'generate' if self.completes else 'chat'}"
         self.model = spec.model or options.text("model")
+        self.system = options.content("system")
         self.parameters = loaded(options, options.mapping("parameters"))
+        for key in self.parameters.keys() - OLLAMA_KEYS:
+            raise ConfigError(
+                f"{place(spec, 'parameters')}: Ollama has no option {key!r}; what stands beside its options in a "
+                "request goes under passthrough"
+            )
         api_key = options.text("api_key", os.environ.get("OLLAMA_API_KEY"))
         guard_secret(spec, services.trust, base, {"OLLAMA_API_KEY": api_key})
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        headers = options.headers()
+        if api_key and "authorization" not in {name.lower() for name in headers}:
+            headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
 
     async def open(self, context: SessionContext) -> Session:
@@ -67,17 +77,20 @@ class OllamaSession(Session):
         self.model = model
         self.headers = headers
         self.messages: list[Any] = []
+        self.restart()
 
     def restart(self) -> None:
-        """Forget what was said."""
-        self.messages = []
+        """Forget everything but the system text."""
+        self.messages = [{"role": "system", "content": self.agent.system}] if self.agent.system else []
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and read the answer as it comes."""
         agent = self.agent
         began = time.monotonic()
         if request.messages is not None:
-            self.messages = list(request.messages)
+            self.restart()
+            roles = {one.get("role") for one in request.messages if isinstance(one, dict)}
+            self.messages = [*([] if "system" in roles else self.messages), *request.messages]
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
         body = encode(self._body(request))
@@ -137,6 +150,8 @@ class OllamaSession(Session):
         body: dict[str, Any] = {"model": self.model}
         if agent.completes:
             body["prompt"] = prompt_of(request)
+            if agent.system:
+                body["system"] = agent.system
         else:
             body["messages"] = self.messages
         body["stream"] = True

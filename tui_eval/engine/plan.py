@@ -16,6 +16,7 @@ from tui_eval.config import (
     DatabaseSpec,
     SuiteRule,
     default_agent_spec,
+    refused_agent,
     rule_for,
 )
 from tui_eval.engine.analyst import analyst
@@ -279,6 +280,8 @@ def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     if spec is not None:
         return spec
     name = case.agent or "my_agent"
+    if (wrong := refused_agent(config, name)) is not None:
+        raise ConfigError(f"agent {name}: {wrong}")
     raise ConfigError(
         f"no agent {name!r}: write `agents: {{{name}: {{type: openai, base_url: ..., model: ...}}}}` into "
         f"tui_eval.yaml, or give --agent (openai:gpt-4.1, http://..., FILE.py:function)"
