@@ -16,10 +16,15 @@ from tui_eval.engine.rescoring import rescore
 from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
+from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.store.summary import CaseSummary
+from tui_eval.store.usual import past_tokens
+from tui_eval.tui.case_past import load_past
+from tui_eval.tui.runs_loader import load_facts
 
 SUITE = "agent: helper\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: ['%s']}}\n"
 SCRIPT = 'default: {say: "hi there", usage: {input: 100, output: 20}, cost: 0.01}\nrate: 5000\n'
@@ -89,6 +94,29 @@ async def test_every_attempt_is_judged_and_each_answer_counts_once(project, agai
     last = await judge(root, judged, 3) if again == "judge" else await rescored(judged)
     assert [row.judges for row in rows_of(last)] == [f"{first.name}/{number}" for number in (1, 2, 3)]
     assert facts(state(root, first)) == ("passed", 3, 3, False, 360, 0.03)
+
+
+async def test_a_judgement_adds_nothing_to_what_runs_and_cases_took(project) -> None:
+    """Wherever figures are summed up or compared with what is usual: the agent was asked once."""
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root, attempts=2)
+    again = [await judge(root, first), await rescored(first)]
+    known = Index(root).figures()
+    assert known[first.name][1] == 240 and [known[one.name] for one in again] == [(None, None)] * 2
+    assert [item.cost for item in Index(root).runs() if item.id != first.name] == [0.0, 0.0]
+    (case_id,) = {item.case_id for item in Index(root).history("suite.yaml::one")}
+    history = Index(root).history(case_id)
+    assert sorted((item.tokens or 0, item.cost or 0) for item in history) == [(0, 0), (0, 0), (240, 0.02)]
+    assert past_tokens(Store(root), history, "output_tokens") == [[20, 20]]
+    past = load_past(root, case_id)
+    assert len(past.attempts) == 6
+    for budget, own in (("max_input_tokens", 100), ("cost", 0.01), ("max_tool_calls", 0)):
+        assert past.values(budget) == [own] * 2, budget
+    assert len(past.values("latency")) == 2
+    facts_of = [load_facts(folder) for folder in (first, *again)]
+    assert [(len(one.durations), one.tokens) for one in facts_of] == [(2, [120.0, 120.0]), (0, []), (0, [])]
+    # What the answer took stays with it: budgets are judged by it.
+    assert [one.usage and one.usage.output_tokens for one in attempts_of(again[0])] == [20, 20]
 
 
 async def test_a_mended_file_makes_all_of_them_pass(project) -> None:
@@ -171,6 +199,52 @@ async def test_answers_of_a_run_from_elsewhere_are_judged_where_it_is(project, t
         ("failed", f"{made.name}/1"), ("failed", f"{made.name}/2"),
     ]  # fmt: skip
     assert judged.parent == made.parent and len(list(elsewhere.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_who_cannot_be_asked_now_is_no_obstacle_where_nothing_is_sent(
+    project, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    """A key that is missing today, code that is not trusted: the recorded answer is judged, by what such an agent
+    can report."""
+    kinds = {
+        "openai": "{type: openai, model: m, api_key: '${A_KEY}', base_url: 'http://127.0.0.1:9/v1', metadata: json}",
+        "anthropic": "{type: anthropic, model: m, api_key: '${A_KEY}', metadata: json}",
+        "http": "{type: http, url: 'https://agent.example/chat', headers: {Authorization: 'Bearer ${A_KEY}'}, reply: a}",
+        "python": "{type: python, function: 'gone.py:answer'}",
+        "command": "{type: command, command: [./gone]}",
+    }
+    one = "agent: %s\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [%s], max_output_tokens: 5}}\n"
+    files = {f"{kind}.yaml": one % (kind, "never") for kind in kinds}
+    both = "agents:\n" + "".join(
+        f"  {kind}: {{type: scripted, script: agent.script.yaml}}\n" for kind in kinds
+    )
+    root = project(suite=PASSES.replace("helper", "python"), script=SCRIPT, config=both, **files)
+    first = await run(root)
+    monkeypatch.delenv("A_KEY", raising=False)
+    today = "agents:\n" + "".join(f"  {kind}: {entry}\n" for kind, entry in kinds.items())
+    (root / "tui_eval.yaml").write_text(today)
+    for kind in kinds:
+        (root / f"{kind}.yaml").write_text(one % (kind, "hi"))
+    with closing(RunReader(first)) as reader:
+        refs = {case.suite: row.id for case in reader.cases() for row in reader.attempts(case.id)}
+    if again == "rescore":
+        rows = rows_of(await rescored(first))
+    else:
+        paths = [f"{kind}.yaml" for kind in kinds]
+        asked = [
+            RunRequest(paths=[str(root / path)], linked_to=first.name, continue_from=Recorded(first.name, refs[path]))
+            for path in paths
+        ]  # fmt: skip
+        rows = []
+        for request in asked:
+            active = prepare(request)
+            assert active.writer is not None
+            await active.execute()
+            rows += rows_of(active.writer.folder)
+    own = [(row.outcome, row.message) for row in rows if row.judges != f"{first.name}/{refs['suite.yaml']}"]
+    assert [outcome for outcome, _ in own] == ["failed"] * 5, own
+    assert all("20" in message for _, message in own), own
 
 
 async def test_what_earlier_versions_judged_is_followed_to_the_first_recording(project) -> None:

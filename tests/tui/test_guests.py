@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.tui.app_host import project, running_app, until
 from tests.tui.test_runs_screen import sees, write_runs
+from tui_eval.engine.client import EngineClient
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.runs import prepare
 from tui_eval.reports import results
 from tui_eval.store.imported import open_folder, open_results
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import GUESTS
+from tui_eval.store.runs import GUESTS, Store
+from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare import CompareScreen
@@ -113,3 +118,41 @@ async def test_a_run_brought_home_is_looked_at_and_compared_with_the_projects_ow
         await until(
             lambda: isinstance(app.screen.tab, HistoryTab) and app.screen.tab.table.row_count == 3, pilot
         )
+
+
+async def test_the_answers_of_a_run_from_elsewhere_are_judged_again_on_the_case_screen(
+    tmp_path: Path,
+) -> None:
+    """The project does not have the run: `.` names it by where it is, and the judgement is the project's own."""
+    suite = "agent: helper\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [%s]}}\n"
+    (tmp_path / "suite.yaml").write_text(suite % "hello")
+    (tmp_path / "tui_eval.yaml").write_text("agents: {helper: {type: echo}}\n")
+    active = prepare(RunRequest(paths=[str(tmp_path)]))
+    assert active.writer is not None
+    await active.execute()
+    shutil.move(active.writer.folder, tmp_path / "artifact")
+    (tmp_path / "suite.yaml").write_text(suite % "never said")
+    guest = open_folder(tmp_path / "artifact")
+    client = EngineClient(tmp_path)
+    try:
+        async with running_app(tmp_path, engine=client, open_run=guest) as (app, pilot):
+            await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+            await sees(app, pilot, "finished", "✓")
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+            await pilot.press("full_stop")
+            own = Store(tmp_path)
+            await until(lambda: list(own.run_folders()), pilot)
+            (judged,) = own.run_folders()
+            await until(lambda: [row.state for row in rows_of(judged)] == ["done"], pilot)
+            (row,) = rows_of(judged)
+            assert (row.outcome, row.judges) == ("failed", f"{guest.name}/1")
+            assert not [line for line in app.log_lines if line[1] == "error"]
+    finally:
+        await client.shutdown()
+        await client.close()
+
+
+def rows_of(folder: Path) -> list[AttemptRow]:
+    with closing(RunReader(folder)) as reader:
+        return reader.attempts()

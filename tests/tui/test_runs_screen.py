@@ -11,6 +11,7 @@ from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen
 from tests.tui.attempts import HOSTILE
 from tests.tui.settling import rested
 from tui_eval.engine.client import RunStarted
+from tui_eval.engine.request import RunRequest
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.runs import Store
@@ -176,8 +177,9 @@ async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_p
     class Engine(FakeEngine):
         resumed = None
 
-        async def resume_run(self, folder, request=None):
+        async def resume_run(self, folder, overrides):
             self.resumed = folder
+            assert overrides.agents == []  # nobody typed any here
             return RunStarted(folder.name, folder, 2, [])
 
     root = project(tmp_path)
@@ -194,6 +196,27 @@ async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_p
         await pilot.press("u")
         await until(lambda: app.engine.resumed == going_on.folder, pilot)
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
+
+
+async def test_what_goes_on_in_the_session_that_typed_its_agents_has_them_still(tmp_path):
+    class Engine(FakeEngine):
+        agents = None
+
+        async def resume_run(self, folder, overrides):
+            self.agents = overrides.agents
+            return RunStarted(folder.name, folder, 2, [])
+
+    root = project(tmp_path)
+    async with running_app(root, engine=Engine(root)) as (app, pilot):
+        app.desk.send(RunRequest(agents=["bot.py:answer"], case_ids=["suites/support.yaml::one"]), show=False)
+        await until(lambda: app.engine.live is not None and app.state.run is not None, pilot)
+        app.engine.live.writer.close()  # its engine is killed
+        screen = await to_runs(app, pilot)
+        screen.load()
+        await sees(app, pilot, "interrupted")
+        await pilot.press("u")
+        await until(lambda: app.engine.agents is not None, pilot)
+        assert app.engine.agents == ["bot.py:answer"]
 
 
 @SIZES

@@ -396,6 +396,7 @@ def _values(
         if row.cost is not None:
             cost = figures.total_amount([cost, row.cost], "cost")
     summaries = summarise_run(cases, attempts)
+    judged = {row.case_ref for row in attempts if row.judges}  # what an answer took is in its own run
     asked = _asked(info)
     # A run that was ended before it had asked all columns of a case says nothing of which these are.
     open_cases = {item.case_id for item in summaries if item.outcome is None} if asked == "own" else set()
@@ -409,7 +410,8 @@ def _values(
         results.append(
             (
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
-                finished.get(case.id, info.started_at), own.duration_ms, own.tokens, own.cost,
+                finished.get(case.id, info.started_at), None if case.id in judged else own.duration_ms,
+                None if case.id in judged else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, "again" if own.case_id in open_cases else asked,
             )
         )  # fmt: skip

@@ -38,7 +38,7 @@ def past_tokens(store: Store, history: Sequence[CaseHistory], kind: Kind) -> lis
                     for row in reader.cases_of(item.case_id)
                     if (row.agent, row.model) == (item.agent, item.model)
                 ]
-                rows = [row for ref in same for row in reader.attempts(ref)]
+                rows = [row for ref in same for row in reader.attempts(ref) if not row.judges]
             counts = [count for row in rows if (count := getattr(row, kind)) is not None]
             if counts:
                 found.append(counts)

@@ -35,8 +35,8 @@ class RunDesk:
         self.choice = RunChoice()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asked = False
-        self._typed: set[str] = set()
-        """Runs whose agents a person typed here: these may be asked again without being trusted."""
+        self.typed: dict[str, list[str]] = {}
+        """By run the agents that a person typed for it here: these may be asked again without being trusted."""
         self._agents = AgentAsking(app)
         self.starting = False
 
@@ -158,7 +158,7 @@ class RunDesk:
 
     def known(self, run_id: str, folder: Path, options: dict[str, Any]) -> run_requests.Run:
         """A run as requests that build on it know it."""
-        return run_requests.Run(run_id, folder, options, run_id in self._typed)
+        return run_requests.Run(run_id, folder, options, run_id in self.typed)
 
     def _front(self) -> run_requests.Run | None:
         run = self._app.state.run
@@ -308,7 +308,7 @@ class RunDesk:
         if started.problems:
             app.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
         if request.agents:
-            self._typed.add(started.run_id)
+            self.typed[started.run_id] = list(request.agents)
         app.follow(started.folder, aside=aside)
         if show:
             app.action_show_run()

@@ -79,8 +79,10 @@ class RunsActions(Following):
         self.desk.soon(self._take_up(folder), opens=True)
 
     async def _take_up(self, folder: Path) -> None:
+        # Who was typed here is typed still; what another's record says is not (`engine.resuming`).
+        typed = self.desk.typed.get(folder.name, [])
         started: Any = await self.engine.resume_run(
-            folder, RunRequest(trust=self.state.trusted, agreed=sorted(self.state.agreed))
+            folder, RunRequest(trust=self.state.trusted, agreed=sorted(self.state.agreed), agents=list(typed))
         )
         for problem in started.problems:
             self.log_line("error", problem)

@@ -43,7 +43,8 @@ def load_facts(folder: Path) -> RunFacts:
     """What a run's own folder says."""
     try:
         with closing(RunReader(folder)) as reader:
-            rows = [row for row in reader.attempts() if row.state == "done"]
+            # An answer that is judged again took its time and tokens once, where it was asked.
+            rows = [row for row in reader.attempts() if row.state == "done" and not row.judges]
             return RunFacts(
                 reader.info(),
                 [row.duration_ms for row in rows if row.duration_ms is not None],

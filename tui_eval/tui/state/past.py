@@ -58,13 +58,17 @@ class CasePast:
         return list(found.values())
 
     def values(self, budget: str) -> list[float]:
-        """The past numbers that a budget is about, passed and failed attempts alike, oldest first."""
+        """The past numbers that a budget is about, passed and failed attempts alike, oldest first; of an answer
+        once, as it took them where it was given."""
         name = budget_of(budget)
         if name is None:
             return []
+        firsts: dict[str, PastAttempt] = {}
+        for one in self.attempts:
+            firsts.setdefault(Placed(one.run_id, one.row).answer, one)
         return [
             float(value)
-            for one in self.answers()
+            for one in firsts.values()
             if (value := one.tokens if name == "tokens" else getattr(one.row, name)) is not None
         ]
 

@@ -246,7 +246,8 @@ class RunView:
             counts.running += sign
         elif row.state == "retrying":
             counts.retrying += sign
-        counts.tokens += sign * ((row.input_tokens or 0) + (row.output_tokens or 0))
+        if not row.judges:  # an answer that is judged again took its tokens where it was given
+            counts.tokens += sign * ((row.input_tokens or 0) + (row.output_tokens or 0))
         if row.cost is not None:
             counts.cost = (counts.cost or 0.0) + sign * row.cost
 
