@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Cli
-from tests.servers import OpenAIServer, Planned
+from tests.servers import NeuroSanServer, OpenAIServer, Planned
 from tests.servers.base import Seen
+from tui_eval.reports.web import _page
 from tui_eval.store.runs import Store
 
 NAMES = ("alpha", "beta", "gamma", "delta")
@@ -127,3 +128,79 @@ def test_last_is_a_run_and_no_step(cli: Cli, two_models: Path) -> None:
     cli("run", ".")
     (folder,) = Store(two_models).run_folders()
     assert Store(two_models).find("last") == folder
+
+
+PROMPTS = """\
+prompts: [{raw: "tell me of {{q}}", label: telling}, {raw: "nothing", label: nothing}]
+providers: [echo]
+tests:
+  - {vars: {q: cats}, assert: [{type: contains, value: cats}]}
+"""
+
+
+@pytest.mark.parametrize("last", ["telling", "nothing"])
+def test_a_prompt_that_fails_is_red_whichever_ran_last(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """A prompt of promptfoo is a column: one that passes later hides no other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "promptfooconfig.yaml").write_text(PROMPTS, "utf-8")
+    assert cli("run", ".").code == 1
+    assert cli("run", ".", "--filter-prompts", f"^{last}$").code == (last == "nothing")
+    rows = [json.loads(line) for line in cli("run", ".", "--failed", "--display", "json").out.splitlines()]
+    assert [("nothing" in row["case_id"], row["outcome"]) for row in rows] == [(True, "failed")]
+
+
+@pytest.mark.parametrize("connections", [["http", "https"], ["https", "http"]])
+def test_a_connection_that_fails_is_red_whichever_ran_last(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connections: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with NeuroSanServer() as server:
+        config = f"agents:\n  net: {{type: neuro-san, url: '{server.url}', retries: 0}}\n"
+        (tmp_path / "tui_eval.yaml").write_text(config, "utf-8")
+        suite = (
+            f"agent = net\nconnections = {json.dumps(connections)}\n"
+            'interactions = [{text = "hello", response { text { keywords = ["hello"] } } }]\n'
+        )
+        (tmp_path / "net.hocon").write_text(suite, "utf-8")
+        assert cli("run", "net.hocon").code == 1
+        (passing,) = [c for c in cli("list", "--json", ".").json if "connection=http]" in c["case_id"]]
+        assert cli("run", ".", "-s", passing["case_id"]).code == 0
+        again = cli("run", ".", "--failed", "--display", "json").out
+    rows = [json.loads(line) for line in again.splitlines()]
+    assert [(row["case_id"].rpartition("::")[2], row["outcome"]) for row in rows] == [
+        ("net[connection=https]", "error")
+    ]
+
+
+def test_a_column_whose_agent_is_gone_is_said_to_be_and_nobody_else_is_asked(
+    cli: Cli, two_models: Path, server: TwoModels
+) -> None:
+    """Its failure would be hidden by the answer of the suite's own agent."""
+    config = (two_models / "tui_eval.yaml").read_text("utf-8")
+    other = config + f"  other: {{type: openai, base_url: '{server.base}', model: sloppy}}\n"
+    (two_models / "tui_eval.yaml").write_text(other, "utf-8")
+    cli("run", ".", "--agent", "other")
+    (two_models / "tui_eval.yaml").write_text(config, "utf-8")
+    asked = len(server.requests)
+    told = cli("run", ".", "--failed", "--display", "json")
+    assert told.code == 1 and ran(told.out) == [("beta", "sloppy", "error"), ("delta", "sloppy", "error")]
+    assert all("no agent 'other' any more" in json.loads(line)["message"] for line in told.out.splitlines())
+    assert len(server.requests) == asked
+    (two_models / "tui_eval.yaml").write_text(other, "utf-8")
+    server.mended = True
+    assert cli("run", ".", "--failed").code == 0
+
+
+@pytest.mark.parametrize("order", [("sloppy", "good"), ("good", "sloppy")])
+def test_the_web_page_and_the_html_report_tell_columns_apart(
+    cli: Cli, two_models: Path, order: tuple[str, str]
+) -> None:
+    cli("run", ".", *(word for model in order for word in ("-m", model)))
+    assert cli("export", "-o", "r.html").code == 0
+    for page in (Path("r.html").read_text("utf-8"), _page(two_models, Store(two_models).find().name)):
+        beta = [part for part in page.split('<details class="case"')[1:] if "beta" in part]
+        assert sorted(("sloppy" in part, "failed" in part.partition(">")[0]) for part in beta) == [
+            (False, False), (True, True),
+        ]  # fmt: skip

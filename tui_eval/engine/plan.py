@@ -107,7 +107,7 @@ def plan(
         own_settings = (settings or {}).get(case.suite, {})
 
         def jobs_of(
-            specs: list[tuple[AgentSpec | None, str]], models: Sequence[str] = (), case: Case = case
+            specs: list[tuple[AgentSpec | None, str]], models: Sequence[str | None] = (), case: Case = case
         ) -> list[Job]:
             return [
                 _job(case, spec, model, problem, config, request)
@@ -138,7 +138,7 @@ def _of_cells(
     typed: Sequence[AgentSpec],
     config: Config,
     resolved: dict[Any, tuple[AgentSpec | None, str]],
-    jobs_of: Callable[[list[tuple[AgentSpec | None, str]], Sequence[str]], list[Job]],
+    jobs_of: Callable[[list[tuple[AgentSpec | None, str]], Sequence[str | None]], list[Job]],
 ) -> list[Job]:
     """A case's jobs in these columns: `own` are those it has by itself, which stand for a column that nobody can
     ask any more."""
@@ -150,11 +150,21 @@ def _of_cells(
                 (job.spec for job in own if job.spec is not None and job.agent == cell.agent), None
             )
             spec = spec or _named(cell.agent, config, resolved)
-            if spec is None:
-                continue
-            jobs = jobs_of([(spec, "")], [cell.model] if cell.model else ())
+            if spec is not None:
+                jobs = jobs_of([(spec, "")], [cell.model] if cell.model else ())
+            elif cell.agent:
+                # Who else was asked in its place would hide that this column is still red.
+                gone = jobs_of([(None, _gone(cell.agent))], [cell.model])
+                jobs = [msgspec.structs.replace(job, agent=cell.agent) for job in gone]
         found.update(((job.agent, job.model or ""), job) for job in jobs or own)
     return list(found.values()) or own
+
+
+def _gone(agent: str) -> str:
+    return (
+        f"no agent {agent!r} any more, of whom this case was asked: write it into tui_eval.yaml again, name whom to "
+        f"ask (--agent), or delete the runs that asked it"
+    )
 
 
 def _named(agent: str, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]]) -> AgentSpec | None:
