@@ -329,9 +329,11 @@ def _run(arguments: list[str] | None) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else _EXIT_INTERNAL
     except Exception as error:
+        from tui_eval.config import ConfigError
         from tui_eval.store.runs import StoreError
 
-        if isinstance(error, StoreError):  # a run that cannot be read, noticed in the middle
+        # a run that cannot be read, noticed in the middle; a configuration that is named and not there
+        if isinstance(error, (StoreError, ConfigError)):
             warn_line(str(error))
             return _EXIT_USAGE
         return _internal_error(error)

@@ -11,7 +11,7 @@ from typing import Any
 from tui_eval.agents.base import Services
 from tui_eval.agents.wire import decode, one_line
 from tui_eval.config import ConfigError
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import confine, read_file
 
 _CODE = re.compile(r"\.(?:py|[cm]?[jt]s)(?::\w+)?$")
 
@@ -35,7 +35,7 @@ class SettingsFiles:
             path = confine(
                 self._services.root, file.removeprefix("file://"), self._services.trust, self._base
             )
-            return path.read_bytes()
+            return read_file(path)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigError(f"{self.where}.{key}: {file}: {reason}") from None

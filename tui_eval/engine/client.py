@@ -18,8 +18,11 @@ import msgspec
 from tui_eval.config import state_dir
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard import private
+from tui_eval.guard.paths import read_plain
 from tui_eval.store.encoding import encode_json
 
+_FACTS = 64 * 1024
+"""Bytes of what an engine says of itself in a run's folder, at most."""
 _START_SECONDS = 60.0
 _LINE_LIMIT = 64 * 1024 * 1024
 
@@ -68,7 +71,7 @@ class EngineClient:
             EngineError: no engine executes it.
         """
         try:
-            facts = json.loads((run_folder / "engine.json").read_bytes())
+            facts = json.loads(read_plain(run_folder / "engine.json", _FACTS))
             socket = Path(facts["socket"])
         except (OSError, ValueError, KeyError):
             raise EngineError(f"run {run_folder.name} is executed by no engine that can be reached") from None

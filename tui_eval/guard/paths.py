@@ -9,6 +9,10 @@ from pathlib import Path
 
 from tui_eval.guard.trust import Trust
 
+LARGEST = 512 << 20
+"""Bytes of a file that somebody names, at most: what is larger is none that a person wrote."""
+_NO_FILE = "it is no ordinary file (a pipe or a device)"
+
 
 def confine(root: Path, path: str | Path, trust: Trust, base: Path | None = None) -> Path:
     """The absolute path of a file that a suite names, links followed.
@@ -24,11 +28,18 @@ def confine(root: Path, path: str | Path, trust: Trust, base: Path | None = None
 
     Raises:
         NeedsTrust: it lies outside the root, also by way of a link, in a folder not trusted.
-        OSError: it cannot be a path (a NUL in it, links in a circle).
+        OSError: it cannot be a path (a NUL in it, links in a circle), or is a pipe or a device: reading it
+            might never end.
     """
     target = resolve(path, base or root)
     if not inside(root, target):
         trust.require(f"read {target}")
+    try:
+        kind = os.stat(target).st_mode
+    except OSError:
+        return target
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise OSError(errno.EINVAL, _NO_FILE, str(target))
     return target
 
 
@@ -57,6 +68,25 @@ def resolve(path: str | Path, base: Path) -> Path:
         raise
     except (ValueError, RuntimeError) as error:  # a NUL or lone surrogate; a circle before Python 3.13
         raise OSError(errno.EINVAL, f"not a usable path ({error})", repr(str(path))) from None
+
+
+def read_file(path: Path, limit: int = LARGEST) -> bytes:
+    """The bytes of a file, also through links; never waiting for what is no file (a pipe, a device).
+
+    Raises:
+        OSError: there is none, it is no ordinary file, or larger than `limit` bytes.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, _NO_FILE, str(path))
+        data = file.read(limit + 1) if found.st_size <= limit else b""
+        if found.st_size > limit or len(data) > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit >> 20} MB", str(path))
+        return data
 
 
 def read_plain(path: Path, limit: int | None = None) -> bytes:

@@ -81,7 +81,10 @@ class RunReader:
         row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
         if row is None:
             raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
-        return msgspec.json.decode(str(row[0]).encode(), type=RunInfo)
+        try:
+            return msgspec.json.decode(str(row[0]).encode("utf-8", "replace"), type=RunInfo)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{self.folder / DATABASE}: damaged: {error}") from None
 
     def _move(self) -> bool:
         """The run that is read has ended, and its end is elsewhere: read that."""

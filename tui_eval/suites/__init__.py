@@ -23,6 +23,7 @@ from typing import Any, Protocol, cast
 
 from tui_eval import extensions
 from tui_eval.config import Config
+from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Format, Problem, Suite
 from tui_eval.suites.discovery import LOOKS_FOR, discover
@@ -204,7 +205,7 @@ def from_root(path: Path, root: Path) -> str:
 
 def _read_text(path: Path, shown: str) -> str | Problem:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return Problem(shown, line, "", "not UTF-8 text", "save the file as UTF-8")

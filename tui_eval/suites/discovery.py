@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from tui_eval import extensions
-from tui_eval.guard.paths import confine, leads_out
+from tui_eval.guard.paths import confine, leads_out, read_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
@@ -134,7 +134,7 @@ def _no_nao_test(file: Path, shown: str) -> list[Problem]:
     mapping without a prompt may be anything else, like the script of an agent."""
     from tui_eval.guard import yaml_lines
 
-    document = yaml_lines.load(file.read_bytes().decode("utf-8-sig", "replace"), shown)
+    document = yaml_lines.load(read_file(file).decode("utf-8-sig", "replace"), shown)
     if document.problems:
         return document.problems[:1]
     if isinstance(document.value, dict):
@@ -151,7 +151,7 @@ def _not_taken(file: Path, shown: str) -> list[Problem]:
     relative = Path(shown)
     if "tests" not in relative.parts[:-1] or file.name in OWN_FILES:
         return []
-    if recognises(relative, file.read_bytes().decode("utf-8-sig", "replace")):
+    if recognises(relative, read_file(file).decode("utf-8-sig", "replace")):
         cure = "name the file outright, or call it promptfooconfig.yaml, to run it as a promptfoo suite"
     else:
         cure = "a nao test has prompt beside sql or assertions, a StartToAgent suite a list test_cases"
@@ -214,7 +214,7 @@ def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
 
     if file.name in OWN_FILES:
         return False
-    data = file.read_bytes()
+    data = read_file(file)
     if (
         not named
         and not file.name.startswith("promptfooconfig.")

@@ -13,7 +13,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import confine, read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 from tui_eval.suites.hocon_lines import HoconError, Lines, Path_, Place
@@ -286,7 +286,7 @@ class _Scanner:
             )
             raise self._error(shown, line, f'include "{name}" {why}')
         try:
-            text = found.read_bytes().decode("utf-8-sig")
+            text = read_file(found).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise self._error(shown, line, f'include "{name}" cannot be read: {reason}') from None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard.paths import read_file
 from tui_eval.suites.promptfoo.recognising import ENDINGS, has_its_keys, recognises
 
 LAID_OVER = ("tags", "env", "evaluateOptions", "commandLineOptions", "metadata", "nunjucksFilters")
@@ -46,7 +47,7 @@ def _is_configuration(path: Path) -> bool:
     if path.name in OWN_FILES or path.suffix == ".hocon":
         return False
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return path.is_file()  # what is wrong with it is said where it is read
     return recognises(path, text) or has_its_keys(text) or reader_for(path.name, text, path.parent) is None
