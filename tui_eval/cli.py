@@ -225,13 +225,14 @@ def cancel_command(run: str) -> int:
 @cli.command(name="export")
 @click.argument("run", default="last", shell_complete=completion.runs)
 @click.option(
-    "-o", "--output", "output", required=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
-)
-def export_command(run: str, output: Path) -> int:
+    "-o", "--output", "outputs", required=True, multiple=True, metavar="FILE", help="repeatable",
+    type=click.Path(dir_okay=False, path_type=Path),
+)  # fmt: skip
+def export_command(run: str, outputs: tuple[Path, ...]) -> int:
     """Write a run to a file; its ending says which kind: json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json."""
     from tui_eval.commands.runs import export_run
 
-    return export_run(run, output)
+    return export_run(run, outputs)
 
 
 @cli.command(name="compare")

@@ -169,3 +169,31 @@ def test_promptfoo_s_own_parts_of_parts_are_kept(tmp_path: Path) -> None:
         ("javascript", "r", None, "f()"), ("javascript", "inner", None, "x"), ("javascript", "deep", None, "f()"),
         ("assert-set", "deeper", None, None),
     ]  # fmt: skip
+
+
+def test_a_results_file_written_once_more_keeps_tests_and_prompts_for_promptfoo_itself(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """promptfoo's viewer reads its own members, not ours: descriptions, the prompts that were sent. Several
+    files are written at once."""
+    (tmp_path / "suite").mkdir()
+    monkeypatch.chdir(tmp_path / "suite")
+    Path("tui_eval.yaml").write_text("")
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['Say {{q}}', 'Ask {{q}}']\nproviders: [echo]\n"
+        "tests:\n  - {description: greets, vars: {q: hello}, assert: [{type: contains, value: hello}]}\n"
+        "  - {vars: {q: bye}, assert: [{type: contains, value: bye}]}\n"
+    )
+    assert cli("run", ".", "-o", "a.json", "-o", "a.promptfoo.json").code == 0
+    written = _said(Path("a.promptfoo.json"))
+    assert [said[0] for said in written] == ["greets", "greets", None, None]
+    for source in ("a.json", "a.promptfoo.json"):
+        assert cli("export", source, "-o", "b.promptfoo.json", "-o", "b.json").code == 0
+        assert _said(Path("b.promptfoo.json")) == written, source
+        assert len(json.loads(Path("b.json").read_text())["results"]) == 4
+        Path("b.promptfoo.json").unlink()
+
+
+def _said(path: Path) -> list[tuple[str | None, str]]:
+    rows = json.loads(path.read_text())["results"]["results"]
+    return [(row["testCase"].get("description"), row["prompt"]["raw"]) for row in rows]

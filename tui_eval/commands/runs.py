@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tui_eval.case_names import full_name
@@ -187,16 +187,17 @@ def cancel(reference: str) -> int:
     return EXIT_OK
 
 
-def export_run(reference: str, path: Path) -> int:
-    """Write a run to a file; its ending says which kind."""
+def export_run(reference: str, paths: Sequence[Path]) -> int:
+    """Write a run to files; the ending of each says which kind."""
     reader = _reader(reference)
     try:
-        export(reader, path)
+        for path in paths:
+            export(reader, path)
+            say(f"written: {path}")
     except ExportError as error:
         raise CommandError(str(error)) from None
     finally:
         reader.close()
-    say(f"written: {path}")
     return EXIT_OK
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from msgspec import UNSET
@@ -17,6 +18,7 @@ from tui_eval.store.schema import AttemptRow, CaseRow
 
 _FAILURE = {"passed": 0, "failed": 1}
 NO_OUTPUT = "No output"
+_NUMBERED = re.compile(r"Row #\d+")
 
 
 class Table:
@@ -179,14 +181,18 @@ def _result(
 
 def _asked(case: Case, attempt: Attempt) -> str:
     """The prompt as it was sent; of a conversation every message."""
-    if attempt.prompt_sent is not None or case.format == "promptfoo":
-        return attempt.prompt_sent or ""
+    if attempt.prompt_sent is not None:
+        return attempt.prompt_sent
+    if case.format == "promptfoo":  # of a run that was read from a file the transcript alone says it
+        return "\n\n".join(entry.text for entry in attempt.transcript if entry.kind == "user" and entry.text)
     return "\n\n".join(turn.text for turn in case.turns if turn.text)
 
 
 def _test_case(case: Case) -> dict[str, Any]:
-    """The test; of other formats under the case's name."""
-    return test_of(case) if case.format == "promptfoo" else {"description": case.name, **test_of(case)}
+    """The test under the case's name; a row of promptfoo's that is only numbered has none."""
+    if case.format == "promptfoo" and _NUMBERED.fullmatch(case.name):
+        return test_of(case)
+    return {"description": case.name, **test_of(case)}
 
 
 def _provider(case: Case, case_row: CaseRow) -> dict[str, str]:

@@ -250,6 +250,8 @@ def _converted(values: Any, kind: type[T]) -> list[T]:
         needed = {"passed", "expected", "actual", "result", "arguments"}
         checked = {**item, **{key: check(item[key], key) for key, check in _FIGURES.items() if key in item}}
         given = {key: value for key, value in checked.items() if value is not None or key in needed}
+        if kind is Entry:
+            given.setdefault("turn", 1)
         try:
             found.append(msgspec.convert(given, kind, strict=False))
         except msgspec.ValidationError:
@@ -288,7 +290,8 @@ _FIGURES: dict[str, Callable[[Any, str], Any]] = {
     "first_token_ms": figures.amount,
     "duration_ms": figures.amount,
     "usage": _usage_of,
-    "turn": lambda value, _: _place(value) or 1,
+    # A verdict about the whole conversation has none.
+    "turn": lambda value, _: None if value is None else _place(value) or 1,
     "set": lambda value, _: value if value == 0 else _place(value),
     "line": lambda value, _: _place(value),
 }
