@@ -144,7 +144,7 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         outcome = entry["outcome"]
     message = _text(entry.get("message")) or error or ("" if passed else "failed")
     text = _text(details.get("response_text"))
-    transcript = _converted(entry.get("transcript"), Entry)
+    transcript = _converted(entry.get("transcript"), Entry, turn=1)
     if not transcript:
         transcript = _transcript(details, text, error)
     verdicts = _converted(entry.get("assertions"), Verdict)
@@ -243,15 +243,14 @@ def _data(details: dict[str, Any]) -> DataDetails | None:
     )
 
 
-def _converted(values: Any, kind: type[T]) -> list[T]:
-    """Those entries of a list that have the shape; nulls are what is not said."""
+def _converted(values: Any, kind: type[T], **always: Any) -> list[T]:
+    """Those entries of a list that have the shape; nulls are what is not said, `always` what then holds."""
     found: list[T] = []
     for item in _list(values):
         needed = {"passed", "expected", "actual", "result", "arguments"}
         checked = {**item, **{key: check(item[key], key) for key, check in _FIGURES.items() if key in item}}
         given = {key: value for key, value in checked.items() if value is not None or key in needed}
-        if kind is Entry:
-            given.setdefault("turn", 1)
+        given = {**always, **given}
         try:
             found.append(msgspec.convert(given, kind, strict=False))
         except msgspec.ValidationError:
