@@ -1,4 +1,5 @@
-"""Agents that are a Python function of the person's own, in a process of its own.
+"""Agents that are a Python function of the person's own, run in processes beside the engine's; attempts that
+run at the same time have one each, as far as there are (`script_host.Lease`).
 
 The function's parameters decide how it is called: `f(message)` is the StartToAgent guide's contract
 (a case with `messages` is given as one list), `f(message, session)` and generators are called turn by
@@ -24,7 +25,7 @@ from tui_eval.config import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
-from tui_eval.scripting.python_host import Description, PythonHost, ScriptError
+from tui_eval.scripting.python_host import Description, Lease, PythonHost, ScriptError
 
 
 class PythonAgent(Agent):
@@ -75,10 +76,11 @@ class PythonAgent(Agent):
         streams = described.is_async_gen or described.is_generator
         by_turn = len(described.parameters) > 1 or streams
         self.takes_whole_conversation = not by_turn and not self.promptfoo
-        return PythonSession(self, context, streams, len(described.parameters) > 1)
+        lease = self.host.lease(f"{context.case_id} (attempt {context.attempt})")
+        return PythonSession(self, context, lease, streams, len(described.parameters) > 1)
 
     async def close(self) -> None:
-        """Kill the function's process."""
+        """Kill the function's processes."""
         await asyncio.to_thread(self.host.close)
 
 
@@ -86,11 +88,17 @@ class PythonSession(RememberingSession):
     """One conversation; the function is told what was said before in `session["messages"]`."""
 
     def __init__(
-        self, agent: PythonAgent, context: SessionContext, streams: bool, with_session: bool
+        self,
+        agent: PythonAgent,
+        context: SessionContext,
+        lease: Lease,
+        streams: bool,
+        with_session: bool,
     ) -> None:
         super().__init__()
         self.agent = agent
         self.context = context
+        self.lease = lease
         self.streams = streams
         self.with_session = with_session
 
@@ -103,7 +111,8 @@ class PythonSession(RememberingSession):
                 async for event in self._streamed(request, began):
                     yield event
                 return
-            result = await agent.host.call(agent.file, agent.function, self._arguments(request))
+            arguments = self._arguments(request)
+            result = await agent.host.call(agent.file, agent.function, arguments, lease=self.lease)
         except ScriptError as error:
             raise AgentError(f"{agent.shown}: {one_line(str(error))}") from None
         if agent.promptfoo:
@@ -116,6 +125,10 @@ class PythonSession(RememberingSession):
             reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
         self.remember(request, reply)
         yield Finished(reply)
+
+    async def close(self) -> None:
+        """Let another attempt have the process."""
+        self.lease.release()
 
     def _arguments(self, request: Request) -> list[Any]:
         agent = self.agent
@@ -162,7 +175,8 @@ class PythonSession(RememberingSession):
         reply: Reply | None = None
         usage: Usage | None = None
         cost: float | None = None
-        stream = agent.host.stream(agent.file, agent.function, self._arguments(request))
+        arguments = self._arguments(request)
+        stream = agent.host.stream(agent.file, agent.function, arguments, lease=self.lease)
         try:
             async for event in stream:
                 if isinstance(event, Finished):

@@ -17,6 +17,7 @@ import msgspec
 from tui_eval.events import Event, TextDelta
 from tui_eval.scripting.script_host import (
     CallResult,
+    Lease,
     ScriptError,
     ScriptHost,
     ScriptTimeout,
@@ -29,7 +30,7 @@ from tui_eval.scripting.script_host import (
 )
 from tui_eval.scripting.script_process import ScriptProcess
 
-__all__ = ["CallResult", "Description", "PythonHost", "ScriptError", "ScriptTimeout", "printed"]
+__all__ = ["CallResult", "Description", "Lease", "PythonHost", "ScriptError", "ScriptTimeout", "printed"]
 
 _WORKER = str(Path(__file__).with_name("python_worker.py"))
 
@@ -75,6 +76,7 @@ class PythonHost(ScriptHost):
         kwargs: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        lease: Lease | None = None,
     ) -> AsyncIterator[Event]:
         """Call a generator, sync or async, and yield its events as they come; text is a `TextDelta`.
 
@@ -85,7 +87,8 @@ class PythonHost(ScriptHost):
             ScriptTimeout: it did not end in time.
         """
         answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        process, identity = await self._begin(request("stream", file, function, args, kwargs), into(answers))
+        asked = request("stream", file, function, args, kwargs)
+        process, identity = await self._begin(asked, into(answers), lease)
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         try:
             while True:

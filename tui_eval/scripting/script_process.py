@@ -48,62 +48,100 @@ class ScriptProcess:
             )
         self._socket = ours
         self._lock = threading.Lock()
-        self._listeners: dict[int, Listener] = {}
+        self._listeners: dict[int, tuple[Listener, str]] = {}
         self._left: set[int] = set()
+        self._holders: set[object] = set()
+        self._killed_for = ""
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self._next = 0
         self._reaping = threading.Lock()
         self.retired = False
+        """Takes nobody new; who holds it may go on."""
+        self.dead = False
+        """Takes no calls at all."""
         self.ended = False
         self.files: dict[str, list[int]] = {}
         threading.Thread(target=self._write, name="script-host-write", daemon=True).start()
         self._reader = threading.Thread(target=self._read, name="script-host-read", daemon=True)
         self._reader.start()
 
-    def begin(self, request: dict[str, Any], listener: Listener) -> int | None:
-        """Send a request; None where the process takes no more."""
+    @property
+    def held(self) -> int:
+        """How many hold it."""
+        return len(self._holders)
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it has not yet said of a call that was left that it has ended."""
+        return bool(self._left)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody holds it and nothing runs in it."""
+        return not (self._holders or self._listeners or self._left)
+
+    def hold(self, holder: object) -> None:
+        """Keep it for somebody's further calls, also when it is retired."""
+        with self._lock:
+            self._holders.add(holder)
+
+    def drop(self, holder: object) -> None:
+        """Somebody needs it no more."""
+        with self._lock:
+            self._holders.discard(holder)
+            unused = self.retired and self._unused()
+        if unused:  # somebody's event loop may be here
+            threading.Thread(target=self.kill, name="script-host-kill", daemon=True).start()
+
+    def begin(
+        self, request: dict[str, Any], listener: Listener, *, holder: object = None, name: str = ""
+    ) -> int | None:
+        """Send a request; None where the process takes no more. `name` is whose call it is, for others
+        that lose theirs by it."""
         body = json.dumps(request, default=_plain).encode("ascii")
         with self._lock:
-            if self.retired:
+            if self.dead or (self.retired and holder not in self._holders):
                 return None
             self._next += 1
             identity = self._next
-            self._listeners[identity] = listener
+            self._listeners[identity] = listener, name
         self._outgoing.put(b'{"id":%d,%s\n' % (identity, body[1:]))
         return identity
 
     def leave(self, identity: int) -> None:
         """Nobody waits for this call any more: it is cancelled, or its process given up."""
         with self._lock:
-            if self._listeners.pop(identity, None) is None:
+            call = self._listeners.pop(identity, None)
+            if call is None:
                 return
             self._left.add(identity)
         self._outgoing.put(json.dumps({"id": identity, "op": "cancel"}).encode("ascii") + b"\n")
-        timer = threading.Timer(GRACE, self._give_up, (identity, True))
+        timer = threading.Timer(GRACE, self._give_up, (identity, call[1]))
         timer.daemon = True
         timer.start()
 
-    def _give_up(self, identity: int, silent: bool) -> None:
+    def _give_up(self, identity: int, name: str) -> None:
+        """A process that does not even answer is blocked as a whole: its other calls are lost too."""
         with self._lock:
             if identity not in self._left:
                 return
-            self.retired = True
-            unused = not self._listeners
-        # A process that does not even answer is blocked as a whole: its other calls are lost too.
-        if unused or silent:
-            self.kill()
+            self._killed_for = name
+        self.kill()
+
+    def _unused(self) -> bool:
+        return not self._listeners and not self._holders
 
     def retire(self) -> None:
         """Take no more calls; end once those that run are answered."""
         with self._lock:
             self.retired = True
-            unused = not self._listeners
+            unused = self._unused()
         if unused:
             self.kill()
 
     def kill(self) -> None:
         """End the process and all that it started, now."""
-        self.retired = True
+        self.retired = self.dead = True
         self._kill_group()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -140,25 +178,25 @@ class ScriptProcess:
             with self._lock:
                 self._left.discard(identity)
                 self.retired = True
-                unused = not self._listeners
+                unused = self._unused()
             if unused:
                 self.kill()
             return
         if kind == "item":
-            listener = self._listeners.get(identity)
+            call = self._listeners.get(identity)
         else:
             self.files = answer.get("files", self.files)
             with self._lock:
-                listener = self._listeners.pop(identity, None)
+                call = self._listeners.pop(identity, None)
                 self._left.discard(identity)
-        if listener is not None:
-            listener(answer)
-        if self.retired and not self._listeners:
+        if call is not None:
+            call[0](answer)
+        if self.retired and self._unused():
             self.kill()
 
     def _ended(self) -> None:
         with self._lock:
-            self.retired = True
+            self.retired = self.dead = True
             waiting, self._listeners = list(self._listeners.values()), {}
         _wait_unreaped(self._child.pid, 1.0)
         self._kill_group()  # what it started and left behind
@@ -168,8 +206,22 @@ class ScriptProcess:
         self._outgoing.put(None)
         self._socket.close()
         message = f"the {self._language} process ended ({_how(code)})"
-        for listener in waiting:
-            listener({"kind": "error", "message": message, "traceback": "", "stdout": ""})
+        for number, (listener, _) in enumerate(waiting):
+            others = [name for other, (_, name) in enumerate(waiting) if other != number]
+            text = message + self._shared_with(others)
+            listener({"kind": "error", "message": text, "traceback": "", "stdout": ""})
+
+    def _shared_with(self, others: list[str]) -> str:
+        """What is to be said beside a process's end where it need not be the call's own doing."""
+        if self._killed_for:
+            return (
+                f": it was blocked by {self._killed_for}, which was out of time and ran in the same process"
+            )
+        if not others:
+            return ""
+        named = ", ".join(name for name in others[:3] if name) or "others"
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        return f"; it may not be this call's doing: {named}{more} ran in the same process"
 
 
 def _wait_unreaped(pid: int, seconds: float) -> None:

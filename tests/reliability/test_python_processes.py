@@ -1,0 +1,173 @@
+"""A Python agent's processes: what one attempt's code does to its own costs no other attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.agents.helpers import agent, context
+from tests.engine.test_runs import go
+from tests.waiting import until
+from tui_eval.agents import AgentError, Request
+from tui_eval.agents.base import Session
+from tui_eval.events import Finished
+from tui_eval.model import Attempt
+from tui_eval.scripting.script_host import PROCESSES
+
+BOT = """
+import asyncio, os, signal, time
+turns = {}
+
+async def answer(message, session):
+    word = message.split()[0]
+    turns[session["session_id"]] = turns.get(session["session_id"], 0) + 1
+    if word in ("exit", "crash"):
+        yield "bye"
+        await asyncio.sleep(0.5)
+        os._exit(3) if word == "exit" else os.kill(os.getpid(), signal.SIGSEGV)
+    if word == "block":
+        time.sleep(1000)
+    if word == "gate":
+        open("reached", "a").write("x")
+        while not os.path.exists("gate"):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(1 if word == "slow" else 0)
+    yield f"fine {os.getpid()} {turns[session['session_id']]}"
+
+async def edited(message, session):
+    yield f"first {os.getpid()}"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "bot.py").write_text(BOT)
+    return tmp_path
+
+
+async def say(session: Session, turn: int, text: str) -> str:
+    """The answer to one turn."""
+    answer = ""
+    async for event in session.send(Request(turn, text)):
+        if isinstance(event, Finished):
+            answer = event.reply.text
+    return answer
+
+
+async def attempts_of(project: Callable[..., Path], words: list[str], **more) -> dict[str, Attempt]:
+    """What a run of one case a word ends with."""
+    cases = "".join(f"  - {{name: {word}, input: {word} now, timeout_seconds: 60}}\n" for word in words)
+    config = "agents:\n  helper: {type: python, function: 'bot.py:answer'}\n"
+    root = project(suite=f"agent: helper\ntest_cases:\n{cases}", config=config, **{"bot.py": BOT})
+    _, reader = await go(root, trust=True, **more)
+    names = {case.id: case.name for case in reader.cases()}
+    found = {names[row.case_ref]: reader.attempt(row.id) for row in reader.attempts()}
+    return {name: attempt for name, attempt in found.items() if attempt is not None}
+
+
+@pytest.mark.parametrize("fault", ["exit", "crash"])
+async def test_code_that_ends_its_process_costs_no_other_attempt(
+    project: Callable[..., Path], fault: str
+) -> None:
+    neighbours = [f"slow{number}" for number in range(4)]
+    found = await attempts_of(project, [fault, *(f"slow {name}" for name in neighbours)], concurrency=6)
+    assert found[fault].outcome == "error"
+    assert "the Python process ended" in found[fault].message
+    assert "ran in the same process" not in found[fault].message
+    assert {found[f"slow {name}"].outcome for name in neighbours} == {"passed"}
+
+
+async def test_an_async_agent_that_blocks_takes_no_time_of_others(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:answer")
+    blocking, other = await it.open(context(1)), await it.open(context(2))
+    blocked = asyncio.create_task(say(blocking, 1, "gate"))
+    await until((folder / "reached").exists)
+    (folder / "gate").touch()
+    await blocked
+    blocked = asyncio.create_task(say(blocking, 2, "block"))
+    async with asyncio.timeout(60):
+        assert (await say(other, 1, "hello")).startswith("fine")
+        assert not blocked.done()
+    blocked.cancel()
+    await asyncio.gather(blocked, return_exceptions=True)
+    await blocking.close()
+    # Whoever comes next does not get the process that is still blocked.
+    following = await it.open(context(3))
+    async with asyncio.timeout(60):
+        assert (await say(following, 1, "hello")).startswith("fine")
+    await it.close()
+
+
+async def test_a_conversation_stays_in_its_process_and_attempts_share_few(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:answer")
+    sessions = [await it.open(context(number)) for number in range(PROCESSES + 4)]
+    first = [(await say(session, 1, "hello")).split()[1:] for session in sessions]
+    second = [(await say(session, 2, "hello")).split()[1:] for session in reversed(sessions)][::-1]
+    assert [pid for pid, _ in first] == [pid for pid, _ in second]
+    assert {turn for _, turn in second} == {"2"}
+    processes = [pid for pid, _ in first]
+    assert len(set(processes)) == PROCESSES and max(map(processes.count, processes)) == 2
+    for session in sessions:
+        await session.close()
+    again = await it.open(context(99))
+    assert (await say(again, 1, "hello")).split()[1] in processes, "processes are used again"
+    await it.close()
+
+
+async def test_one_after_the_other_uses_one_process(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:answer")
+    used = set()
+    for number in range(5):
+        session = await it.open(context(number))
+        used.add((await say(session, 1, "hello")).split()[1])
+        await session.close()
+    assert len(used) == 1
+    await it.close()
+
+
+async def test_a_process_that_ends_between_two_turns_is_an_error_of_the_next(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:answer")
+    session = await it.open(context())
+    pid = int((await say(session, 1, "hello")).split()[1])
+    os.kill(pid, 9)
+    with pytest.raises(AgentError, match="the Python process"):
+        await say(session, 2, "and then?")
+    with pytest.raises(AgentError, match=r"has ended between two turns; what it kept in memory is lost"):
+        await say(session, 3, "and then?")
+    await session.close()
+    other = await it.open(context(2))
+    assert (await say(other, 1, "hello")).endswith(" 1")
+    await it.close()
+
+
+async def test_an_edit_counts_for_the_next_attempt_not_within_a_conversation(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:edited")
+    session = await it.open(context())
+    before = await say(session, 1, "hello")
+    (folder / "bot.py").write_text(BOT.replace("first", "second"))
+    other = await it.open(context(2))
+    assert (await say(other, 1, "hello")).startswith("second")
+    assert await say(session, 2, "hello") == before
+    await it.close()
+
+
+async def test_where_processes_are_shared_the_error_names_who_else_ran_there(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:answer")
+    holding = [await it.open(context(number)) for number in range(PROCESSES)]
+    for session in holding:
+        await say(session, 1, "hello")
+    late = await it.open(context(77))
+    shared = (await say(late, 1, "hello")).split()[1]
+    pids = [(await say(session, 2, "hello")).split()[1] for session in holding]
+    victim = holding[pids.index(shared)]
+    waiting = asyncio.create_task(say(victim, 3, "gate"))
+    await until((folder / "reached").exists)
+    with pytest.raises(AgentError, match=r"the Python process ended \(exit code 3\)"):
+        await say(late, 2, "exit")
+    with pytest.raises(AgentError, match=r"it may not be this call's doing: s::c \(attempt 77\) ran in"):
+        await waiting
+    await it.close()
