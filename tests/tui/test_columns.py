@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.engine.request import Cell
 from tui_eval.model import Attempt, Case, Turn
@@ -85,3 +87,24 @@ async def test_a_rerun_of_one_case_leaves_the_run_in_front(tmp_path: Path) -> No
         assert app.state.run.info.id == front.info.id
         await pilot.press("L")
         await until(lambda: NAMES[0] in screen_text(app) and NAMES[2] not in screen_text(app), pilot)
+
+
+async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path: Path) -> None:
+    """Else the column that the edited file fails stays green beside the one that it passes."""
+    root = project(tmp_path)
+    folder = asked(root, "good", "sloppy", wrong=("sloppy",))
+    case_id = f"suites/support.yaml::{NAMES[0]}"
+    async with running_app(root, (120, 30)) as (app, pilot):
+        await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
+        app.suites_screen.go_to(CasePointer(case_id))
+        await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
+        await pilot.press("full_stop")
+        await until(lambda: len(app.engine.requests) == 2, pilot)
+        judged = [
+            request.cells[0] for request in app.engine.requests if request.continue_from and request.cells
+        ]
+        assert set(map(msgspec.json.encode, judged)) == {
+            msgspec.json.encode(Cell(case_id, "offline", model)) for model in ("good", "sloppy")
+        }
+        assert {request.linked_to for request in app.engine.requests} == {folder.name}
+        app.engine.live.finish()

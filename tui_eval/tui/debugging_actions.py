@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import RunRequest
+from tui_eval.store import case_state
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
@@ -75,7 +76,11 @@ class DebuggingActions(EditingActions, Following):
             self.judge_again(pointer)
 
     def judge_again(self, pointer: CasePointer, said: str | None = None) -> None:
-        """Judge the case's last recorded answer anew; nothing is sent to the agent."""
+        """Judge the case's last recorded answers anew; nothing is sent to the agent.
+
+        A line that stands for several columns stands for all of them by the file as it is, not for one by the file
+        of now beside others by that of before.
+        """
 
         def take(content: CaseContent) -> None:
             row = content.row
@@ -84,11 +89,32 @@ class DebuggingActions(EditingActions, Following):
                 return
             self.from_recorded(content, None, said)
 
-        self._with_attempt(pointer, take)
+        def take_beside(content: CaseContent) -> None:
+            if content.row is not None and content.row.state == "done":
+                self.from_recorded(content, None, "", aside=True)
 
-    def from_recorded(self, content: CaseContent, turn: int | None, said: str | None = None) -> None:
+        self._with_attempt(pointer, take)
+        for other in self._other_columns(pointer):
+            self._with_attempt(other, take_beside)
+
+    def _other_columns(self, pointer: CasePointer) -> list[CasePointer]:
+        """The further columns of a case, each in its last run; none where one attempt is meant."""
+        item = self.state.by_id.get(pointer.case_id)
+        if item is None or pointer.attempt_ref is not None:
+            return []
+        last = item.last_of(pointer.agent, pointer.model)
+        meant = case_state.column_of(last) if last is not None else None
+        return [
+            CasePointer(pointer.case_id, column.agent, column.model or None, results[0].run_id)
+            for column, results in case_state.by_column(item.history).items()
+            if column != meant
+        ]
+
+    def from_recorded(
+        self, content: CaseContent, turn: int | None, said: str | None = None, *, aside: bool = False
+    ) -> None:
         """Run the case with the recorded turns before `turn` of the attempt that was read; None: judge the
-        recorded answers that count with it again."""
+        recorded answers that count with it again. `aside`: the run in front stays there."""
         row, folder = content.row, content.folder
         if row is None or folder is None or not content.run_id:
             return
@@ -103,7 +129,7 @@ class DebuggingActions(EditingActions, Following):
             said = (
                 "judging the recorded answers again" if turn is None else f"running again from turn {turn} on"
             )
-        self.desk.send(request, show=False, said=said)
+        self.desk.send(request, show=False, said=said, aside=aside)
 
     def _with_attempt(self, pointer: CasePointer, take: Callable[[CaseContent], Any]) -> None:
         """Read the attempt that a pointer means (its last one where it names none) in a thread."""
