@@ -25,6 +25,9 @@ CASE, COLUMN = Asked("s.yaml::one", "s.yaml"), ("helper", "m")
 OWN = Run("r1", ROOT / ".tui-eval/runs/r1")
 NAMED = Run("r2", ROOT / ".tui-eval/runs/r2", {"agents": ["helper", "agent.py:f"], "models": ["m"]})
 TYPED = Run("r2", NAMED.folder, NAMED.options, typed=True)
+JUDGED = Run(
+    "r4", ROOT / ".tui-eval/runs/r4", {"cells": [{"case_id": "s.yaml::one", "agent": "helper", "model": "m"}]}
+)
 GUEST = Run("r3", Path("/elsewhere/r3"), {"agents": ["helper"]})
 BOTH = RunChoice(agents="a, b", models="x", attempts="3", threshold="80%", concurrency="2", max_cost="$1")
 NOTHING = RunChoice()
@@ -57,6 +60,10 @@ OWN_CELL, NAMED_CELL = Cell("s.yaml::one", "helper", "m", True), Cell("s.yaml::o
         (from_recorded(PROJECT, CASE, COLUMN, OWN, 7, 2, None),
          {"attempts": 1, "linked_to": "r1", "first_attempt": 2, "cells": [OWN_CELL],
           "continue_from": Recorded(str(OWN.folder), 7)}),
+        # a judgement of a column that was named is judged again in that column, not in the suite's own
+        (from_recorded(PROJECT, CASE, COLUMN, JUDGED, 7, 1, None),
+         {"attempts": 1, "linked_to": "r4", "cells": [NAMED_CELL],
+          "continue_from": Recorded(str(JUDGED.folder), 7)}),
         (from_recorded(PROJECT, CASE, COLUMN, TYPED, 7, 2, 3),
          {"attempts": 1, "linked_to": "r2", "first_attempt": 2, "cells": [NAMED_CELL],
           "agents": ["helper", "agent.py:f"], "continue_from": Recorded(str(NAMED.folder), 7, 3)}),

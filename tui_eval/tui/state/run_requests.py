@@ -61,7 +61,12 @@ class Run:
     @property
     def named(self) -> bool:
         """Whether its columns were named, rather than the suites' own."""
-        return bool(self.options.get("agents") or self.options.get("models"))
+        cells = (cell for cell in self.options.get("cells") or () if isinstance(cell, dict))
+        return bool(
+            self.options.get("agents")
+            or self.options.get("models")
+            or any(not cell.get("own") for cell in cells)  # a judgement, or a rerun, of what was named
+        )
 
 
 def chosen(project: Project, cases: Sequence[Asked], choice: Choice) -> RunRequest:
