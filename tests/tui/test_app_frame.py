@@ -400,3 +400,53 @@ async def test_keys_typed_ahead_of_a_prompt_are_its_text(tmp_path):
         await until(lambda: app.screen.query(Prompt), pilot)
         await until(lambda: app.screen.query_one(Input).value == "arRX", pilot)
         assert not app.engine.requests and isinstance(app.screen, SuitesScreen)
+
+
+HIDDEN = "touch PWNED-by-the-middle"
+LONG_COMMAND = f"echo hello ; true {'x' * 60} ; {HIDDEN} ; true {'y' * 90}"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (44, 20)])
+async def test_what_is_agreed_to_is_read_whole_and_agreed_to_after_its_last_line(tmp_path, size):
+    """A command's dangerous part in its middle, and things beyond the first page."""
+    agents = f'agents:\n  cmd: {{type: command, command: [sh, -c, "{LONG_COMMAND}"]}}\n' + "".join(
+        f"  more{n}: {{type: command, command: [sh, -c, 'echo {n} {chr(97 + n) * 120} last-{n}']}}\n"
+        for n in range(8)
+    )
+    root = project(
+        tmp_path, {"promptfooconfig.yaml": "prompts: [p]\nproviders: [echo]\n", "tui_eval.yaml": agents}
+    )
+    async with running_app(root, size) as (app, pilot):
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await until(lambda: "more lines (" in screen_text(app), pilot)
+        await pilot.press("y")
+        await until(lambda: "first read on" in screen_text(app), pilot)
+        await pilot.press("o")
+        assert isinstance(app.screen, AskScreen) and not app.state.agreed and not trust_store.agreed(root)
+        shown, seen = "", ""
+        for _ in range(80):
+            text = screen_text(app)
+            assert "always for this folder" in text and "this time" in text, text
+            if text == seen:
+                break
+            seen = text
+            lines = [line.partition("│")[2].rpartition("│")[0].strip() for line in text.splitlines()]
+            shown += "".join(line for line in lines if " more line" not in line).replace(" ", "")
+            await pilot.press("pagedown")
+        for what in (LONG_COMMAND, *(f"last-{n}" for n in range(8))):
+            assert what.replace(" ", "") in shown, (what, shown)
+        await pilot.press("o")
+        await until(lambda: len(app.state.agreed) == 9, pilot)
+
+
+async def test_what_nobody_can_read_is_not_agreed_to(tmp_path):
+    root = project(tmp_path, {"promptfooconfig.yaml": "prompts: [p]\nproviders: [echo]\n"})
+    async with running_app(root) as (app, pilot):
+        app._ask_trust([f"run sh -c '{'x' * 6_000}' (the agent cmd)"])
+        await pilot.pause()
+        assert not isinstance(app.screen, AskScreen)
+        assert any("cannot be agreed to here" in text for _, _, text in app.log_lines)
+        app._ask_trust([f"run sh -c '{'x' * 6_000}' (the agent cmd)", "run check.py"])
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("o")
+        await until(lambda: app.state.agreed == {"run check.py"}, pilot)

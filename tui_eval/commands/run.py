@@ -26,6 +26,7 @@ from tui_eval.commands.output import (
     say,
     terminal_width,
     warn,
+    warn_line,
 )
 from tui_eval.commands.progress import Progress
 from tui_eval.config import ConfigError, kept_by_link, state_dir
@@ -332,7 +333,7 @@ def _list_wants(active: ActiveRun) -> None:
             "them are errors; look at each, then run with --trust:"
         )
         for what in wanted:
-            warn(f"  {what}")
+            warn_line(f"  {what}")
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,9 +188,10 @@ class AppBase(ThriftyApp, inherit_bindings=False):
         on_answer: Callable[[str | None], Any],
         details: Sequence[str] = (),
         items: Sequence[str] = (),
+        after_reading: Collection[str] = (),
     ) -> None:
         """Ask over the screen."""
-        self.push_screen(AskScreen(question, answers, details, items), on_answer)
+        self.push_screen(AskScreen(question, answers, details, items, after_reading), on_answer)
 
     def tell(self, message: Any) -> None:
         """Post a message to the screens in sight."""

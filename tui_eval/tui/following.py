@@ -192,7 +192,8 @@ class Following(SuitesReading):
                     "error", f"{full_name(case.name, case.variant) if case else row.case_ref}: {row.message}"
                 )
                 if row.message.startswith(WANTS_TRUST):
-                    wanted.append(row.message.removeprefix(WANTS_TRUST).split(" (run with")[0])
+                    what, whole, _ = row.message.removeprefix(WANTS_TRUST).rpartition(" (run with")
+                    wanted += [what] if whole else []
         self._refresh_history(sorted({row.case_id for row in run.cases.values()}))
         self._ask_trust(wanted)
 

@@ -21,6 +21,8 @@ from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.suites import SuitesScreen
 from tui_eval.tui.state.edited import Edited, edited, first_error
 
+LONGEST = 5_000
+"""Characters of one thing that a person can read in a question; what is longer is not agreed to there."""
 AfterEdit = Callable[[Edited], None]
 
 
@@ -152,6 +154,17 @@ class SuitesReading(Navigation):
             return
         # Until it is answered it is declined: a second list shows only what this one does not.
         self._trust_declined |= frozenset(fresh)
+        for what in fresh:
+            self.log_line("note", f"needs trust: {clip(what, LONGEST)}")
+        unread = [what for what in fresh if len(what) > LONGEST]
+        fresh = [what for what in fresh if len(what) <= LONGEST]
+        if unread:
+            self.problem(
+                f"{len(unread)} {'thing' if len(unread) == 1 else 'things'} of more than {LONGEST:,} characters "
+                "need trust and cannot be agreed to here; look at the files, then start with --trust (l: log)"
+            )
+        if not fresh:
+            return
 
         def answer(value: str | None) -> None:
             if value not in ("always", "once"):
@@ -165,8 +178,6 @@ class SuitesReading(Navigation):
                     self.problem(f"could not remember it: {error}")
             self.loader.load()
 
-        for what in fresh:
-            self.log_line("note", f"needs trust: {what}")
         self.ask(
             f"Do you trust {self.shown_root} with this?",
             [
@@ -180,6 +191,7 @@ class SuitesReading(Navigation):
                 f"Its suites and configuration want {len(fresh)} {'thing' if len(fresh) == 1 else 'things'}:",
             ],
             fresh,
+            after_reading=("always", "once"),
         )
 
     def _remember(self) -> None:

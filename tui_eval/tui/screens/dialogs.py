@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.cells import chop_cells
 from rich.text import Text
@@ -14,9 +14,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_eval.guard.text import visible
+from tui_eval.tui.widgets.painting import fit
 
-MOST_ITEMS = 12
+MOST_LINES = 12
 """Lines of a list in a question, where there is room."""
+_HANGING = "    "
 
 
 class AskScreen(ModalScreen[str | None]):
@@ -41,9 +43,11 @@ class AskScreen(ModalScreen[str | None]):
         answers: Sequence[tuple[str, str, str]],
         details: Sequence[str] = (),
         items: Sequence[str] = (),
+        after_reading: Collection[str] = (),
     ) -> None:
-        """`answers` are (key, value, words); `items` begin each on a line of its own and are never cut: what is
-        agreed to can be read. Where there is no room for all their lines these are counted, and moved through."""
+        """`answers` are (key, value, words). `items` are shown whole, wrapped; where there is no room for all of
+        their lines these are counted, and moved through. The values of `after_reading` can be answered once the
+        last line has been in sight."""
         super().__init__()
         self._question = question
         self._answers = list(answers)
@@ -51,6 +55,12 @@ class AskScreen(ModalScreen[str | None]):
         self._items = [visible(item, newlines=False) for item in items]
         self._first = 0
         """The first line of the items in sight."""
+        self._page = 1
+        self._lines: tuple[int, list[str]] = (0, [])
+        """The items' lines, and the width that they were wrapped at."""
+        self._after_reading = frozenset(after_reading)
+        self._all_read = False
+        self._told_to_read = False
 
     def compose(self) -> ComposeResult:
         """The question, details, answers."""
@@ -73,29 +83,34 @@ class AskScreen(ModalScreen[str | None]):
         for part in self.query(".items" if self._items else ".details").results(Static):
             others = [other for other in self.query(Static) if other is not part]
             # The classes of the breakpoints may come later than this.
-            width = min(56 if self.size.width < 80 else 70, max(self.size.width - 4, 10))
+            width = min(56 if self.size.width < 80 else 70, max(self.size.width - 6, 10))
             rest = sum(
                 max(1, other.get_content_height(self.query_one(Vertical).size, self.size, width))
                 for other in others
             )
             room = max(1, self.size.height - rest - (2 if self.size.height < 24 else 4))
             if self._items:
-                part.update(Text("\n".join(self._listed(min(room, MOST_ITEMS), width))))
+                part.update(Text("\n".join(self._listed(min(room, MOST_LINES), width))))
             else:
                 part.styles.max_height = room
 
-    def _listed(self, lines: int, width: int) -> list[str]:
-        """The items in so many lines; the last says how many more there are."""
-        wrapped: list[str] = []
-        for item in self._items:
-            first, *rest = chop_cells(item, max(width - 4, 1)) or [""]
-            wrapped += [f"  {first}", *(f"    {part}" for part in rest)]
-        many = len(wrapped) if len(wrapped) <= lines else max(lines - 1, 1)
-        left = len(wrapped) - many
+    def _listed(self, room: int, width: int) -> list[str]:
+        """So many of the items' lines; the last says how many more there are."""
+        if self._lines[0] != width:
+            self._lines = (width, [line for item in self._items for line in _wrapped(item, width)])
+        lines = self._lines[1]
+        self._page = len(lines) if len(lines) <= room else max(room - 1, 1)
+        left = len(lines) - self._page
         self._first = min(max(self._first, 0), left)
-        shown = wrapped[self._first : self._first + many]
-        more = "line" if left == 1 else "lines"
-        return [*shown, f"  and {left:,} more {more} (j k: {self._first:,} above)"] if left else shown
+        below = left - self._first
+        self._all_read = self._all_read or not below
+        shown = lines[self._first : self._first + self._page]
+        if not left:
+            return shown
+        more = f"and {left:,} more {'line' if left == 1 else 'lines'} (j k: {self._first:,} above)"
+        if self._told_to_read and not self._all_read:
+            more = f"first read on: {below:,} more {'line' if below == 1 else 'lines'} (pgdn)"
+        return [*shown, fit(f"  {more}", width)]
 
     def action_leave(self) -> None:
         """No answer."""
@@ -107,12 +122,34 @@ class AskScreen(ModalScreen[str | None]):
             if event.character == key or event.key == key:
                 event.stop()
                 event.prevent_default()
+                if value in self._after_reading and self._items and not self._all_read:
+                    self._told_to_read = True
+                    self.on_resize()
+                    return
                 self.dismiss(value)
                 return
-        step = {"j": 1, "down": 1, "k": -1, "up": -1}.get(event.key, 0)
-        if step and self._items:
-            self._first += step
+        if self._items and (place := self._moved(event.key)) is not None:
+            self._first = place
             self.on_resize()
         if event.key != "escape":
             event.stop()
             event.prevent_default()
+
+    def _moved(self, key: str) -> int | None:
+        """The first line in sight after this key; None where it moves nothing."""
+        if key in ("g", "home"):
+            return 0
+        if key in ("G", "end"):
+            return len(self._lines[1])
+        half = max(self._page // 2, 1)
+        steps = {
+            "j": 1, "down": 1, "k": -1, "up": -1, "ctrl+d": half, "ctrl+u": -half,
+            "pagedown": self._page, "space": self._page, "pageup": -self._page,
+        }  # fmt: skip
+        return self._first + steps[key] if key in steps else None
+
+
+def _wrapped(item: str, width: int) -> list[str]:
+    """An item's lines, those after the first set in; nothing of it is left out."""
+    first, *rest = chop_cells(item, max(width - len(_HANGING), 1)) or [""]
+    return [f"  {first}", *(f"{_HANGING}{line}" for line in rest)]
