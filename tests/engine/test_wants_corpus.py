@@ -254,3 +254,51 @@ async def test_whatever_a_run_refuses_was_foreseen(root: Path, monkeypatch: pyte
     assert seen.whats - set(listed) == set()
     assert len(seen.whats) > 40
     assert asking() - seen.asked - NOT_HERE.keys() == set()
+
+
+NETWORKS = """\
+agents:
+  neuro-san: {type: neuro-san, python: /nowhere/python, manifest: OUTSIDE/m.hocon, tool_path: OUTSIDE/tools, HEADERS}
+judge: {type: neuro-san, python: /elsewhere/python, manifest: OUTSIDE/judge.hocon, tool_path: OUTSIDE/judging}
+"""
+
+
+@pytest.mark.parametrize("headers", ["headers: {x-tok: '${NOBODY_SET_THIS}'}", "network: n"])
+def test_all_that_networks_want_is_listed_at_once(tmp_path: Path, headers: str) -> None:
+    """Python, manifest and tools, of an agent and of a judge: none is asked for after a run has failed."""
+    root = tmp_path / "project"
+    root.mkdir()
+    outside = tmp_path / "outside"
+    (root / "tui_eval.yaml").write_text(NETWORKS.replace("OUTSIDE", str(outside)).replace("HEADERS", headers))
+    (root / "net.hocon").write_text(
+        "agent = n\nconnections = [direct]\ninteractions = [{ text = hi, response { text { keywords = [x] } } }]\n"
+    )
+    wanted = [
+        f"{begin} {what}"
+        for begin, what in (
+            ("run agent networks with", "/nowhere/python (the agent neuro-san)"),
+            ("run agent networks with", "/elsewhere/python (the agent judge)"),
+            *(("read", f"{outside}/{name}") for name in ("m.hocon", "tools", "judge.hocon", "judging")),
+        )
+    ]
+    listed = surveyed(root)
+    assert set(listed) == set(wanted), listed
+    active = prepare(RunRequest(paths=[str(root)], attempts=1))
+    before = wants_of_jobs(active.jobs, active.config, active.environment.trust)
+    assert set(before) == set(wanted), before
+
+
+def test_networks_that_our_own_python_runs_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`direct` needs no Python named where neuro-san is installed beside us."""
+    from tui_eval.agents import neuro_san_library
+
+    monkeypatch.setattr(neuro_san_library.importlib.util, "find_spec", lambda name: object())
+    (tmp_path / "tui_eval.yaml").write_text("")
+    (tmp_path / "net.hocon").write_text("agent = n\nconnections = [http]\ninteractions = [{ text = hi }]\n")
+    assert surveyed(tmp_path) == []
+    (tmp_path / "net.hocon").write_text(
+        "agent = n\nconnections = [http, direct]\ninteractions = [{ text = hi }]\n"
+    )
+    assert surveyed(tmp_path) == [f"run agent networks with {sys.executable} (the agent neuro-san)"]

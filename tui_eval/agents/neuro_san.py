@@ -31,6 +31,11 @@ THINKING = "AGENT_TEST_THINKING_BASIS"
 the filter of an interaction that names none, and the verdict rests on all that it carries."""
 
 
+def networks_code(python: str, agent: str) -> str:
+    """What is agreed to where networks are run as a library, with this Python."""
+    return f"run agent networks with {python} (the agent {agent})"
+
+
 class NeuroSanAgent(Agent):
     """One server, or neuro-san as a library. The network is the case's, else the entry's `network`
     (`agent` is another word for it), else the entry's name."""
@@ -82,7 +87,7 @@ class NeuroSanAgent(Agent):
         options, spec, root = self._options, self.spec, self.services.root
         python = interpreter(options.text("python"), Path(spec.base) if spec.base else root)
         if python is not None and (not spec.typed or options.text("python")):
-            self.services.trust.require(f"run agent networks with {python} (the agent {spec.name})")
+            self.services.trust.require(networks_code(python, spec.name))
         return python
 
     def _installed(self) -> Library | None:

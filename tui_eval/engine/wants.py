@@ -21,7 +21,7 @@ import msgspec
 
 from tui_eval import agents
 from tui_eval.agents.base import Services
-from tui_eval.config import AgentSpec, Config, DatabaseSpec, SuiteRule, database, fill, rule_for
+from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, SuiteRule, database, fill, rule_for
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.paths import confine
@@ -71,6 +71,8 @@ def wants_of_jobs(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str
         cases.setdefault(job.case.suite, []).append(job.case)
         if job.spec is not None:
             specs[id(job.spec)] = job.spec
+            if _directly(job.case):
+                found.networks(job.spec, direct=True)
     settings = {job.case.suite: job.settings for job in jobs}
     for spec in (*specs.values(), *([config.judge] if config.judge else [])):
         found.agent(spec)
@@ -127,6 +129,7 @@ class _Wants:
             return
         self._in_turn(lambda trust: fill(spec, trust))
         self._in_turn(lambda trust: self._made(spec, trust))
+        self.networks(spec)
         options, base = spec.options, Path(spec.base or self.root)
         given = options.get("function") if spec.type == "python" else options.get("command")
         if spec.type == "python" and isinstance(given, str):
@@ -151,13 +154,28 @@ class _Wants:
     def _made(self, spec: AgentSpec, trust: Trust) -> None:
         """An agent as it would be made for a run: what its making asks for. Nothing is sent before it is opened."""
         services = Services(root=self.root, trust=trust)
-        agent = agents.create(fill(spec, trust), services)
-        if spec.type == "neuro-san":
-            from tui_eval.agents.neuro_san import NeuroSanAgent
+        agents.create(fill(spec, trust), services)
 
-            assert isinstance(agent, NeuroSanAgent)
-            if spec.options.get("python"):
-                agent.interpreter()
+    def networks(self, spec: AgentSpec, direct: bool = False) -> None:
+        """The Python that runs agent networks as a library, and the files that it is given: all at once, whatever
+        else the agent lacks. `direct`: a case asks for it, which needs no Python named."""
+        from tui_eval.agents.neuro_san import networks_code
+        from tui_eval.agents.neuro_san_library import interpreter
+
+        if spec.type != "neuro-san" or spec.typed:
+            return
+        with suppress(ConfigError):  # a variable that is not set: what can be known stands there all the same
+            spec = fill(spec, Trust(granted=True))
+        options, base = spec.options, Path(spec.base or self.root)
+        given = options.get("python")
+        if not direct and not given:
+            return
+        if (python := interpreter(given if isinstance(given, str) else None, base)) is None:
+            return
+        self.add(networks_code(python, spec.name))
+        for key in ("manifest", "tool_path"):
+            if isinstance(named := options.get(key), str):
+                self._outside(named, base)
 
     def database(self, spec: DatabaseSpec) -> None:
         """The variables, files and hosts of a database."""
@@ -179,7 +197,7 @@ class _Wants:
         graders: dict[str, Any] = {}
         for case in suite.cases:
             self._case(case, suite, base, seen, graders)
-            kinds.setdefault(f"{case.agent} {_json(case.provider)} {case.format}", case)
+            kinds.setdefault(f"{case.agent} {_json(case.provider)} {case.format} {_directly(case)}", case)
         for grader in graders.values():
             self._grader(grader, base, env)
         if providers:
@@ -360,6 +378,12 @@ class _Wants:
         for job in jobs:
             if job.spec is not None and self.config.agents.get(job.spec.name) is not job.spec:
                 self.agent(job.spec)
+            if job.spec is not None and _directly(job.case):
+                self.networks(job.spec, direct=True)
+
+
+def _directly(case: Case) -> bool:
+    return (case.connection or case.options.get("connection")) == "direct"
 
 
 def _json(value: Any) -> str:
