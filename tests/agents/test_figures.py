@@ -24,6 +24,7 @@ from tui_eval.agents.openai_stream import usage_of
 from tui_eval.agents.prices import cost
 from tui_eval.agents.provider_response import read_response
 from tui_eval.agents.wire import decode
+from tui_eval.engine.otlp.wire import spans_of_json
 from tui_eval.guard.figures import MOST
 from tui_eval.model import Attempt, Usage
 
@@ -34,7 +35,7 @@ HOSTILE = {
 }  # fmt: skip
 PATHS = {
     "openai": "/v1/chat/completions", "anthropic": "/v1/messages", "http": "/chat", "nao": "/api/test/run",
-    "neuro-san": "/api/v1/net/streaming_chat",
+    "neuro-san": "/api/v1/net/streaming_chat", "ollama": "/api/chat",
 }  # fmt: skip
 
 
@@ -45,6 +46,8 @@ def serve(kind: str, body: bytes, stack: ExitStack) -> dict[str, Any]:
         return {"type": kind, "model": "gpt-4.1", "base_url": f"{server.url}/v1", "api_key": "k"}
     server = stack.enter_context(JsonServer(default=lambda _: Planned(raw=body)))
     entry: dict[str, Any] = {"type": kind, "url": server.url}
+    if kind == "ollama":
+        entry = {"type": kind, "model": "m", "base_url": server.url}
     if kind == "anthropic":
         entry = {"type": kind, "model": "claude-sonnet-4", "base_url": server.url, "api_key": "k"}
     return entry | ({"token": "t"} if kind == "nao" else {"network": "net"} if kind == "neuro-san" else {})
@@ -166,3 +169,12 @@ def test_retry_after_is_a_time_or_nothing(text: str) -> None:
 @pytest.mark.parametrize("figure", HOSTILE.values(), ids=HOSTILE)
 def test_json_with_any_number_is_json(figure: str) -> None:
     assert decode(f'{{"a": {figure}, "b": 1}}'.encode())["b"] == 1
+
+
+@pytest.mark.parametrize("figure", HOSTILE.values(), ids=HOSTILE)
+def test_spans_have_times_or_none(figure: str) -> None:
+    span = f'{{"traceId": "{"a" * 32}", "spanId": "{"b" * 16}", "name": "x", "startTimeUnixNano": {figure},'
+    text = f'{span} "endTimeUnixNano": {figure}, "status": {{"code": {figure}}}}}'
+    body = f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{text}]}}]}}]}}'.encode()
+    for _, found in spans_of_json(body):
+        assert fits(None, found.start) and fits(None, found.end)

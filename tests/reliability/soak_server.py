@@ -32,6 +32,13 @@ def body_of(path: str, text: str, figure: str | None) -> tuple[bytes, bytes]:
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": count, "completion_tokens": count, "prompt_tokens_details": {"cached_tokens": count}},
         }  # fmt: skip
+    elif path.endswith("/responses"):
+        said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+        details = {"cached_tokens": count}
+        value = {
+            "status": "completed", "output": [said],
+            "usage": {"input_tokens": count, "output_tokens": count, "input_tokens_details": details},
+        }  # fmt: skip
     elif path.endswith("/messages"):
         value = {
             "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": text}],

@@ -262,3 +262,32 @@ def test_results_of_a_file_with_hostile_figures(
                 body = reader.attempt(one.id)
                 assert body is not None and [verdict.passed for verdict in body.verdicts] == [False]
                 assert body.response_text == "hi" or body.transcript[0].text == "hi"
+
+
+@pytest.mark.parametrize(
+    "value", [2**63 - 1, -(2**63), "'12'", "'many'", "x'00ff'", "9e999", "-9e999", "1.5"]
+)
+def test_rows_that_somebody_else_wrote_are_survived(tmp_path: Path, value: Any) -> None:
+    """A run's folder can come from anywhere, and SQLite keeps any value in any column."""
+    run, references = start(tmp_path)
+    for number, ref in enumerate(references[0], 1):
+        run.done(ref, attempt("suite.yaml::c", number, usage=Usage(3, 4), cost=0.5))
+    run.state("finished", 2000.0)
+    run.close()
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "cost",
+        "duration_ms",
+        "started_at",
+        "tool_calls",
+        "score",
+    )
+    with contextlib.closing(sqlite3.connect(run.folder / "run.db")) as connection:
+        connection.execute(f"UPDATE attempts SET {', '.join(f'{name} = {value}' for name in names)}")
+        connection.commit()
+    index = Index(tmp_path)
+    index.record(run.folder)
+    assert [one.id for one in index.runs()] == [run.info.id]
+    assert index.figures() and index.latest()

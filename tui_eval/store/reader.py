@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tui_eval.guard import private
+from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case
 from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
@@ -138,7 +138,7 @@ class RunReader:
         ]
 
     def _attempt(self, row: tuple[Any, ...]) -> AttemptRow:
-        attempt = AttemptRow(*row)
+        attempt = _figures(AttemptRow(*row))
         if attempt.id in self.lost:
             attempt.state, attempt.outcome, attempt.message = "done", "error", self.lost[attempt.id]
         return attempt
@@ -241,6 +241,19 @@ class RunReader:
     def _one(self, statement: str, values: tuple) -> tuple | None:
         rows = self._all(statement, values)
         return rows[0] if rows else None
+
+
+def _figures(row: AttemptRow) -> AttemptRow:
+    """A run can come from anywhere, and SQLite keeps any value in any column: what is no figure is unknown."""
+    row.score = figures.score(row.score, "score")
+    row.started_at = figures.moment(row.started_at, "start")
+    row.duration_ms = figures.amount(row.duration_ms, "duration")
+    row.input_tokens = figures.count(row.input_tokens, "input tokens")
+    row.output_tokens = figures.count(row.output_tokens, "output tokens")
+    row.cached_tokens = figures.count(row.cached_tokens, "cached tokens")
+    row.cost = figures.amount(row.cost, "cost")
+    row.tool_calls = figures.count(row.tool_calls, "tool calls")
+    return row
 
 
 def _open(path: Path) -> sqlite3.Connection:
