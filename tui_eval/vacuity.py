@@ -37,6 +37,7 @@ _ALWAYS_TRUE = {
     "python": re.compile(r"True|[1-9]\d*|return\s+True"),
 }
 _ANCHORS = re.compile(r"[\^$]|\\[bB]|\(\?")
+_AT_END = re.compile(r"(?<!\\)\$\Z")
 _BY_THRESHOLD = frozenset(("latency", "cost", "perplexity", "perplexity-score"))
 _CSV_THRESHOLD = 0.75
 _LIMITS = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
@@ -225,6 +226,12 @@ def _by_threshold(kind: str, inverse: bool, threshold: float | None) -> str | No
         return "never fails without a threshold" if free else None
     if kind in _SCORED and not inverse and threshold <= 0:
         return f"a threshold of {threshold:g} is reached by every answer"
+    if kind in _SCORED and inverse and threshold > 1:
+        return f"no answer reaches a threshold of {threshold:g}"
+    if kind in ("cost", "latency") and inverse and threshold < 0:
+        return f"no answer stays below {threshold:g}"
+    if kind == "levenshtein" and not inverse and threshold == math.inf:
+        return "a limit without end is never exceeded"
     return None
 
 
@@ -249,9 +256,11 @@ def _any_empty(value: Any) -> str | None:
 
 
 def _least_nothing(value: Any) -> str | None:
-    if not isinstance(value, dict) or value.get("max") is not None:
+    if not isinstance(value, dict) or value.get("max") not in (None, math.inf):
         return None
     least = value.get("min")
+    if least is None and value.get("max") == math.inf:
+        return "a limit without end is never exceeded"
     if isinstance(least, int | float) and not isinstance(least, bool) and least <= 0:
         return f"a least number of {least:g} is always reached"
     return None
@@ -271,10 +280,12 @@ def _every_text(value: Any) -> str | None:
     """Why a pattern is found in every text: it can match nothing at all, anywhere."""
     if not isinstance(value, str) or "{{" in value or value.startswith("file://") or len(value) > 200:
         return None
-    if _ANCHORS.search(value):
+    # What matches nothing at all is found at the beginning or at the end as well, but not at both at once.
+    free = value[1:] if value.startswith("^") else value[:-1] if _AT_END.search(value) else value
+    if _ANCHORS.search(free):
         return None
     try:
-        found = re.compile(value).fullmatch("") is not None
+        found = re.compile(free).fullmatch("") is not None
     except (re.error, RecursionError, OverflowError):
         return None
     return "the pattern is found in every text" if found else None

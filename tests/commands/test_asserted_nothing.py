@@ -48,6 +48,24 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "cost": ({"assert": [{"type": "cost", "threshold": 0.01}]}, "the agent reports no costs"),
     "every pattern": ({"assert": [{"type": "regex", "value": ".*"}]}, "the pattern is found in every text"),
+    "beginning": ({"assert": [{"type": "regex", "value": "^"}]}, "the pattern is found in every text"),
+    "end": ({"assert": [{"type": "regex", "value": "q*$"}]}, "the pattern is found in every text"),
+    "any distance": (
+        {"assert": [{"type": "levenshtein", "value": "q", "threshold": float("inf")}]},
+        "a limit without end is never exceeded",
+    ),
+    "any length": (
+        {"assert": [{"type": "word-count", "value": {"max": float("inf")}}]},
+        "a limit without end is never exceeded",
+    ),
+    "out of reach": (
+        {"assert": [{"type": "not-gleu", "value": "q", "threshold": 1.1}]},
+        "no answer reaches a threshold of 1.1",
+    ),
+    "before the start": (
+        {"assert": [{"type": "not-latency", "threshold": -1}]},
+        "no answer stays below -1",
+    ),
     "no words": ({"assert": [{"type": "word-count", "value": {"min": 0}}]}, "is always reached"),
     "score of 0": (
         {"assert": [{"type": "rouge-n", "value": "a", "threshold": 0}]},
@@ -62,7 +80,9 @@ def test_each_vacuous_form_is_noted_with_its_line_and_counted(cli: Cli, project:
     given, message = FORMS[form]
     lines = ["prompts: ['say {{x}}']", "providers: [echo]", "tests:"]
     lines += [f"- {json.dumps({'vars': {'x': 'zz'}, 'assert': [{'type': 'contains', 'value': 'zz'}]})}"]
-    lines += [f"- {json.dumps({'description': 'idle', 'vars': {'x': 1}, **given})}"]
+    lines += [
+        f"- {json.dumps({'description': 'idle', 'vars': {'x': 1}, **given})}".replace("Infinity", ".inf")
+    ]
     Path("promptfooconfig.yaml").write_text("\n".join(lines) + "\n", "utf-8")
 
     told = cli("check", "promptfooconfig.yaml")
@@ -98,6 +118,7 @@ def test_what_can_fail_is_not_called_vacuous(cli: Cli, project: Path) -> None:
             {"vars": {"x": 1}, "threshold": 0.5, "assert": [{"type": "contains", "value": "say"}]},
             {"vars": {"x": 2}, "threshold": 0, "assert": [{"type": "javascript", "value": "-output.length"}]},
             {"vars": {"x": 3}, "assert": [{"type": "regex", "value": "^say|^$"}]},
+            {"vars": {"x": 3, "y": 1}, "assert": [{"type": "regex", "value": "^(say.*)?$"}]},
             {"vars": {"x": 4}, "assert": [{"type": "contains-all", "value": ["say", ""]}]},
             {"vars": {"x": 5}, "assert": [{"type": "not-contains-any", "value": ["no"]}]},
             {"vars": {"x": 6}, "assert": [{"type": "is-json", "value": {"enum": [{"type": "strng"}]}}]},
