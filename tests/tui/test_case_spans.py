@@ -101,7 +101,7 @@ async def test_without_calls_the_spans_are_shown(tmp_path: Path) -> None:
         tab = screen.tab
         assert isinstance(tab, ToolsTab) and len(tab.table.bars) == 2
         await pilot.press("j")
-        await sees(pilot, "db.statement", "SELECT price", "1.0 s")
+        await sees(pilot, "db.statement", "SELECT price", "1.0s")
 
 
 async def test_spans_join_the_calls_when_times_are_shown(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ CRASH = """
 def broken(self):
     api_key = "sk-planted-secret-value"
     raise RuntimeError("on purpose\\x1b]52;c;x\\x07")
-EvalApp.action_show_log = broken
+EvalApp.action_show_log = lambda self: self.set_interval(0.001, lambda: broken(self))
 """
 REPORTING = "from tests.tui.reporting import report_keys\nreport_keys('keys.reported')"
 PAYLOAD = "\x1b]52;c;aGFjaw==\x07\x9b2J\x1b[2J\x1b]0;title\x07\u202eevil [/red] [bold]x"
