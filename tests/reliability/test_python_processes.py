@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tui_eval.agents import AgentError, Request
 from tui_eval.agents.base import Session
 from tui_eval.events import Finished
 from tui_eval.model import Attempt
+from tui_eval.scripting.python_host import printed
 from tui_eval.scripting.script_host import PROCESSES
 
 BOT = """
@@ -170,4 +172,91 @@ async def test_where_processes_are_shared_the_error_names_who_else_ran_there(fol
         await say(late, 2, "exit")
     with pytest.raises(AgentError, match=r"it may not be this call's doing: s::c \(attempt 77\) ran in"):
         await waiting
+    await it.close()
+
+
+STARTS = """
+import os, re, subprocess, time
+def answer(message):
+    if message == "flood":
+        child = subprocess.Popen("exec yes to the disk", shell=True, start_new_session=True)
+        note(child.pid)
+        while not os.path.exists("gate"):
+            time.sleep(0.01)
+        child.kill()
+        child.wait()
+        print("ended")
+        return "fine"
+    # Out of the group, and its parent gone: only who adopts it can find it.
+    subprocess.run(["setsid", "sh", "-c", "sleep 7778 & echo $! > note.new"])
+    note(int(open("note.new").read()), os.getpid())
+    if message == "exit":
+        os._exit(3)
+    re.match("(a+)+$", "a" * 60 + "b")
+def note(*pids):
+    with open("note.next", "w") as file:
+        file.write(" ".join(map(str, pids)))
+    os.rename("note.next", "note")
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def noted(folder: Path) -> list[int]:
+    return [int(word) for word in (folder / "note").read_text().split()]
+
+
+async def test_what_left_the_group_ends_with_a_process_that_ends_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(STARTS)
+    it = agent("python", tmp_path, function="bot.py:answer")
+    session = await it.open(context())
+    with pytest.raises(AgentError, match=r"the Python process ended \(exit code 3\)"):
+        await say(session, 1, "exit")
+    pids = noted(tmp_path)
+    await until(lambda: not any(alive(pid) for pid in pids), 10)
+    await it.close()
+
+
+async def test_nothing_stays_of_a_killed_engine_while_code_holds_the_interpreter(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(STARTS)
+    engine = (
+        "from pathlib import Path; from tui_eval.scripting.python_host import PythonHost\n"
+        f"PythonHost(Path({str(tmp_path)!r})).call_sync(Path({str(tmp_path / 'bot.py')!r}), 'answer', ['gil'])\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", engine, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    )
+    await until((tmp_path / "note").exists)
+    pids = noted(tmp_path)
+    assert all(alive(pid) for pid in pids)
+    process.kill()
+    await process.wait()
+    await until(lambda: not any(alive(pid) for pid in pids), 20)
+
+
+async def test_a_program_that_floods_its_output_fills_no_disk(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(STARTS)
+    it = agent("python", tmp_path, function="bot.py:answer")
+    session = await it.open(context())
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    asked = asyncio.create_task(say(session, 1, "flood"))
+    printed.reset(token)
+    await until((tmp_path / "note").exists)
+    output = f"/proc/{noted(tmp_path)[0]}/fd/1"
+    before = 0
+    shrinks = 0
+    async with asyncio.timeout(60):
+        while shrinks < 3:  # it is cut again and again
+            size = os.stat(output).st_size
+            shrinks, before = shrinks + (size < before), size
+            await asyncio.sleep(0.01)
+    (tmp_path / "gate").touch()
+    assert await asked == "fine"
+    assert "to the disk" in kept[0] and len(kept[0]) < 1_100_000
     await it.close()

@@ -18,6 +18,7 @@ from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.tools import Toolbox
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.guard.once import Once
+from tui_eval.scripting.script_host import PROCESSES
 
 AT_ONCE = 16
 
@@ -245,7 +246,7 @@ class TestTokens:
 
 
 class TestPrograms:
-    async def test_a_python_agent_is_looked_at_once_and_runs_in_one_process(self, tmp_path: Path) -> None:
+    async def test_a_python_agent_is_looked_at_once_and_runs_in_few_processes(self, tmp_path: Path) -> None:
         started = tmp_path / "started"
         (tmp_path / "mine.py").write_text(
             f"import os\nwith open({str(started)!r}, 'a') as log:\n    log.write(f'{{os.getpid()}}\\n')\n"
@@ -255,7 +256,7 @@ class TestPrograms:
         it = agent("python", tmp_path, function="mine.py:answer")
         got = await asyncio.gather(*(talk(it, f"n{n}", attempt=n) for n in range(AT_ONCE)))
         await it.close()
-        assert len(started.read_text().split()) == 1
+        assert len(started.read_text().split()) <= PROCESSES
         texts = [replies[-1].text.split() for _, replies in got]
         assert [text[0] for text in texts] == [f"n{n}" for n in range(AT_ONCE)]
-        assert len({text[1] for text in texts}) == 1
+        assert len({text[1] for text in texts}) <= PROCESSES

@@ -32,9 +32,9 @@ if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from python_worker_answers import description, encode, kind_of, one_line, traceback_of
-from python_worker_children import adopt, descendants, kill
 from python_worker_modules import Modules
 from python_worker_printing import Descriptors, Printed, Stdout, current
+from python_worker_watcher import watched
 
 STUCK_AFTER = 0.5
 """Seconds after which a cancelled call that has not ended is reported as one that will not."""
@@ -43,8 +43,11 @@ STUCK_AFTER = 0.5
 class Worker:
     """Answers the requests of one host."""
 
-    def __init__(self, connection: socket.socket, folder: Path, root: Path) -> None:
+    def __init__(
+        self, connection: socket.socket, folder: Path, root: Path, descriptors: Descriptors, watched: bool
+    ) -> None:
         self._connection = connection
+        self._watched = watched
         self._folders = (folder, root)
         self._modules = Modules(self._folders)
         self._sending = threading.Lock()
@@ -57,7 +60,7 @@ class Worker:
         self._running: dict[int, Printed] = {}
         self._left: set[int] = set()
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._descriptors = Descriptors()
+        self._descriptors = descriptors
 
     def only_printed(self) -> Printed | None:
         """The printed text of the only call that runs: threads of its own print there."""
@@ -91,8 +94,10 @@ class Worker:
             for line in self._connection.makefile("rb"):
                 self._handle(json.loads(line))
         finally:
-            kill(descendants(os.getpid()))
-            os.killpg(0, signal.SIGKILL)  # the host is gone; so is everything that was started here
+            # The host is gone; so is everything that was started here. A watcher sees to that.
+            if self._watched:
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.killpg(0, signal.SIGKILL)
 
     def _handle(self, request: dict[str, Any]) -> None:
         identity, operation = request["id"], request["op"]
@@ -221,14 +226,15 @@ def main() -> None:
     """Take the socket, make the process look like a script of the person's folder, and work."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
-    adopt()
+    descriptors = Descriptors()
+    has_watcher = watched(connection, descriptors.cut)
     folder, root, packages = map(Path, sys.argv[2:5])
     sys.dont_write_bytecode = True
     sys.path[0] = str(folder)
     sys.path.extend(str(path) for path in (root, packages) if str(path) not in sys.path)
     sys.argv = [str(folder)]
     os.chdir(folder)
-    worker = Worker(connection, folder, root)
+    worker = Worker(connection, folder, root, descriptors, has_watcher)
     sys.stdout = sys.stderr = Stdout(worker.only_printed)  # pyright: ignore[reportAttributeAccessIssue]
     worker.run()
 

@@ -84,6 +84,22 @@ class Descriptors:
         """What was printed since it was last taken."""
         if not os.fstat(self._file).st_size:
             return ""
-        raw = os.pread(self._file, PRINT_LIMIT, 0)
-        os.ftruncate(self._file, 0)
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        try:
+            raw = os.pread(self._file, PRINT_LIMIT, 0)
+            os.ftruncate(self._file, 0)
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
         return raw.decode("utf-8", "replace")
+
+    def cut(self) -> None:
+        """Give back what is beyond the limit: a program can fill the disk before its call has ended. To be
+        called from another process than `take`, from time to time."""
+        if os.fstat(self._file).st_size <= 4 * PRINT_LIMIT:
+            return
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        try:
+            if os.fstat(self._file).st_size > PRINT_LIMIT:
+                os.ftruncate(self._file, PRINT_LIMIT)
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)

@@ -149,10 +149,12 @@ class ScriptProcess:
     def _kill_group(self) -> None:
         with self._reaping:
             if not self.ended:  # until it is reaped, its number cannot be another process's
-                left_the_group = descendants(self._child.pid)
+                for _ in range(20):  # also what was started meanwhile
+                    if not (left_the_group := descendants(self._child.pid)):
+                        break
+                    kill(left_the_group)
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._child.pid, signal.SIGKILL)
-                kill(left_the_group)
 
     def wait(self) -> None:
         """Wait until a killed process is gone."""

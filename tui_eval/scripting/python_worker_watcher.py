@@ -1,0 +1,95 @@
+"""A process above the one in which people's code runs, that outlives it for as long as it takes to end all it started.
+
+People's code may end its process, or hold the interpreter's lock for ever (one regular expression does), and
+what it started may have left the process group: so nothing inside that process can be relied on. The watcher
+runs none of their code. Stands alone, like everything that the child process of `python_worker` imports.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from python_worker_children import adopt, descendants, end_with_parent, kill
+
+_EVERY_MS = 100
+_PATIENCE = 10.0
+"""Seconds for killed processes to be gone; one in the middle of a disk's operation may take longer."""
+
+
+def watched(connection: socket.socket, each: Callable[[], None]) -> bool:
+    """Go on in a child of this process, which stays above it as its watcher and never comes back from here.
+
+    When the other side of `connection` is gone, or the child has ended, the watcher ends all that descends from
+    it, and ends as the child did. `each` is called in it ten times a second.
+
+    Returns whether there is a watcher; without /proc there is no finding descendants.
+    """
+    if not os.path.isdir("/proc/self"):
+        return False
+    adopt()
+    watcher = os.getpid()
+    child = os.fork()
+    if child == 0:
+        end_with_parent(watcher)
+        return True
+    try:
+        _end_as(_watch(child, connection, each))
+    finally:
+        os._exit(1)
+
+
+def _watch(child: int, connection: socket.socket, each: Callable[[], None]) -> int:
+    woken, wake = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    poller = select.poll()
+    poller.register(connection, 0)  # nothing but its end: what is said on it is for the child
+    poller.register(woken, select.POLLIN)
+    status = _reap(child)
+    while status is None:
+        ready = [descriptor for descriptor, _ in poller.poll(_EVERY_MS)]
+        if connection.fileno() in ready:
+            break
+        if woken in ready:
+            os.read(woken, 4096)
+        with suppress(OSError):
+            each()
+        status = _reap(child)
+    deadline = time.monotonic() + _PATIENCE
+    while (found := descendants(os.getpid())) and time.monotonic() < deadline:
+        kill(found)
+        _reap(child)
+        time.sleep(0.001)
+    return status or 0
+
+
+def _reap(child: int) -> int | None:
+    """Take note of what has ended; how the child did, if it is among them."""
+    ended = None
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == child:
+                ended = status
+    return ended
+
+
+def _end_as(status: int) -> None:
+    if os.WIFSIGNALED(status):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        number = os.WTERMSIG(status)
+        with suppress(OSError):  # SIGKILL has no handler to be taken away
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
