@@ -320,3 +320,26 @@ def test_reasons_that_nobody_knows_are_no_failures() -> None:
         assert failure(reason) is None
     assert failure("content-filter", filters_too=False) is None
     assert failure("ERROR", filters_too=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "why"),
+    [
+        (b'{"reply": "I was about to', "application/json", "says that it is JSON and is not"),
+        (b"[" * 100_000, "application/problem+json; charset=utf-8", "says that it is JSON and is not"),
+        (b"", "application/json", "is empty"),
+        (b" \n", "application/json; charset=utf-8", "is empty"),
+    ],
+)
+async def test_an_endpoint_whose_json_breaks_off_has_not_answered(
+    server: Gateway, raw: bytes, kind: str, why: str
+) -> None:
+    server.plan.append(Planned(raw=raw, headers={"Content-Type": kind}))
+    with pytest.raises(AgentError, match=why):
+        await talk(agent("http", url=server.url, retries=0), "hello")
+
+
+async def test_words_are_an_answer_whatever_their_type_says(server: Gateway) -> None:
+    server.plan.append(Planned(raw=b"Pro is 79 euros.", headers={"Content-Type": "application/json"}))
+    _, replies = await talk(agent("http", url=server.url), "hello")
+    assert [reply.text for reply in replies] == ["Pro is 79 euros."]

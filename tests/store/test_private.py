@@ -172,3 +172,13 @@ def test_last_is_the_last_run_whatever_folder_has_that_name(
     recorded(tmp_path / "other").rename(tmp_path / "last")
     monkeypatch.chdir(tmp_path)
     assert Store(tmp_path).find("last") == mine
+
+
+def test_generated_columns_are_refused(tmp_path: Path) -> None:
+    """Each row that is read would be computed, as large as SQLite allows."""
+    path = tmp_path / "run.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE attempts (id INTEGER, large TEXT AS (hex(zeroblob(400000000))))")
+        connection.commit()
+    with pytest.raises(StoreError, match="holds generated columns"):
+        RunReader(tmp_path)

@@ -11,7 +11,6 @@ import codecs
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
@@ -105,7 +104,7 @@ class HttpSession(RememberingSession):
                 parts.append((await call.read()).decode("utf-8", "replace"))
             self._no_page("".join(parts), call.headers.get("content-type", ""))
             yield call.exchanged()
-            events, reply = self._read("".join(parts), request.turn)
+            events, reply = self._read("".join(parts), request.turn, call.headers.get("content-type", ""))
             parts.clear()  # the reply has what is in it
         except AgentError as error:
             if call.unreported and call.status is not None:
@@ -130,11 +129,22 @@ class HttpSession(RememberingSession):
                 f"{self.agent.url} answered with a page instead of JSON or text: {explain(text)}", answer=text
             )
 
-    def _read(self, text: str, turn: int) -> tuple[list[Event], Reply]:
+    def _read(self, text: str, turn: int, kind: str) -> tuple[list[Event], Reply]:
+        """Raises `AgentError` also for what says that it is JSON and is nothing, or breaks off in the middle: it
+        would be judged as the agent's words."""
         agent = self.agent
+        name = kind.partition(";")[0].strip().lower()
+        is_json = name == "application/json" or name.endswith("+json")
+        start = text.lstrip("\ufeff \t\r\n")[:1]
+        if is_json and not start:
+            raise AgentError(f"the answer of {agent.url} is empty")
         value: Any = text
-        with suppress(ValueError):
+        try:
             value = decode(text) if text.strip() else text
+        except ValueError:
+            if is_json and start in '{["':
+                what = f"the answer of {agent.url} says that it is JSON and is not: {one_line(text)}"
+                raise AgentError(what, answer=text) from None
         try:
             return read_reply(value, turn, agent.paths)
         except AgentError as error:

@@ -111,6 +111,13 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
     if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
         raise sqlite3.DatabaseError("it holds views or triggers, which tui-eval does not make")
+    # A generated column is computed for each row that is read, and may be as large as SQLite allows.
+    computed = (
+        "SELECT 1 FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c "
+        "WHERE m.type = 'table' AND c.hidden IN (2, 3) LIMIT 1"
+    )
+    if connection.execute(computed).fetchone():
+        raise sqlite3.DatabaseError("it holds generated columns, which tui-eval does not make")
 
 
 def close_to_others(folder: Path) -> None:
