@@ -3,6 +3,7 @@ touches anything."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
@@ -16,8 +17,11 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import resume
+from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
+from tui_eval.guard import trust_store
 from tui_eval.store.printed_commands import by_typing, resume_command, run_options
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
@@ -170,3 +174,45 @@ def test_words_that_a_shell_would_read_are_quoted() -> None:
     assert run_options({"vars": {"a": "$(b)"}, "attempts": 1, "threshold": 0.5}) == [
         "--threshold", "0.5", "--var", "a=$(b)",
     ]  # fmt: skip
+
+
+def agreed_run(root: Path, agreed: list[str]) -> Path:
+    """A run as the app has it made: with what a person agreed to."""
+    (root / "agent.py").write_text("def answer(message):\n    return 'hi ' + message\n")
+    (root / "tui_eval.yaml").write_text("agents:\n  mine: {type: python, function: 'agent.py:answer'}\n")
+    (root / "suite.yaml").write_text(
+        "agent: mine\ntest_cases:\n  - {name: a, input: b, expected: {should_contain: [never]}}\n"
+    )
+    active = prepare(RunRequest(paths=[str(root / "suite.yaml")], agreed=agreed))
+    asyncio.run(active.execute())
+    return active.writer.folder
+
+
+def test_a_run_with_trust_for_this_time_is_asked_for_again_with_trust(cli: Cli, project: Path) -> None:
+    what = "run agent.py:answer (the agent mine)"
+    folder = agreed_run(project, [what])
+    shown = cli("show", folder.name).out
+    line = next(line.strip() for line in shown.splitlines() if line.strip().startswith("again: "))
+    words = shlex.split(line.removeprefix("again: "))
+    assert words[-1] == "--trust"
+    again = cli(*words[1:], "--display", "json")
+    assert again.code == 1 and json.loads(again.out.splitlines()[0])["outcome"] == "failed"
+    with sqlite3.connect(folder / "run.db") as connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id = 1")
+        connection.execute(
+            "UPDATE meta SET value = json_set(value, '$.state', 'interrupted') WHERE key = 'info'"
+        )
+    told = cli("resume", folder.name)
+    assert told.code == 4 and what in told.err and told.err.strip().endswith(f"resume {folder.name} --trust")
+    with closing(sqlite3.connect(folder / "run.db")) as connection:
+        assert connection.execute("SELECT state FROM attempts").fetchall() == [("waiting",)]
+    assert cli("resume", folder.name, "--trust").code == 1
+
+
+def test_what_is_remembered_needs_no_trust_again(cli: Cli, project: Path) -> None:
+    what = "run agent.py:answer (the agent mine)"
+    trust_store.grant(project, [what])
+    folder = agreed_run(project, [what])
+    line = next(line for line in cli("show", folder.name).out.splitlines() if "again: " in line)
+    assert "--trust" not in line
+    assert cli(*shlex.split(line.partition("again: ")[2])[1:]).code == 1

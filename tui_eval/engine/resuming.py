@@ -18,6 +18,7 @@ from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import NothingToRun, check_judge, mark_failed, recall, typed_options, with_hooks
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command
@@ -63,7 +64,7 @@ def resume(
     request.judge = overrides.judge or request.judge
     # What a run's folder says of trust was not said by the person: it can come from anywhere.
     request.trust = overrides.trust
-    request.agreed = overrides.agreed
+    this_time, request.agreed = request.agreed, overrides.agreed
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
     config.typed = typed_options(request)
@@ -93,6 +94,11 @@ def resume(
         for attempt in (item for item in open_attempts if item.case_ref == ref):
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
+    if this_time and (wanted := wants_of_jobs(jobs, config, trust)):
+        raise SelectionError(
+            f"run {info.id} was started with what was agreed to for that time, and would be without it: "
+            f"{wanted[0]}; go on with: {resume_command(info.id if folder.name == info.id else folder, info.options)}"
+        )
     if request.continue_from is not None:
         place(jobs, request.continue_from, Store(config.root))
     check_judge(request, environment, typed=overrides.judge)

@@ -22,7 +22,7 @@ from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import NothingLeft, choose
 from tui_eval.engine.suite_cache import SuiteCache
-from tui_eval.guard.trust_store import trust_for
+from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -220,12 +220,16 @@ def new_writer(
         StoreError: it cannot be written.
     """
     run_id = new_run_id()
+    # What is remembered needs no `--trust` when the run is asked for again.
+    this_time = sorted(set(request.agreed) - agreed(config.root))
     info = RunInfo(
         id=run_id,
         version=__version__,
         started_at=time.time(),
         paths=[_relative(path, config.root) for path in [*request.paths, *request.configs] or ["."]],
-        options=environment.masker.value(msgspec.to_builtins(request)),
+        options=environment.masker.value(
+            msgspec.to_builtins(msgspec.structs.replace(request, agreed=this_time))
+        ),
         agents=list(dict.fromkeys(job.agent for job in jobs)),
         linked_to=request.linked_to,
         provenance={"description": request.description} if request.description else {},

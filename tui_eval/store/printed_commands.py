@@ -25,7 +25,7 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     judge = options.get("judge")
     if isinstance(judge, str) and by_typing(judge):
         words += ["--judge", judge]
-    return shlex.join([*words, "--trust"] if options.get("trust") is True else words)
+    return shlex.join([*words, "--trust"] if _trusted(options) else words)
 
 
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
@@ -34,7 +34,7 @@ def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     judge = options.get("judge")
     if isinstance(judge, str):
         words += ["--judge", judge]
-    return shlex.join([*words, "--trust"] if options.get("trust") is True else words)
+    return shlex.join([*words, "--trust"] if _trusted(options) else words)
 
 
 def run_options(options: Mapping[str, Any]) -> list[str]:
@@ -51,7 +51,7 @@ def run_options(options: Mapping[str, Any]) -> list[str]:
     given = options.get("vars")
     for name, value in given.items() if isinstance(given, dict) else ():
         words += ["--var", f"{name}={value}"]
-    return [*words, "--trust"] if options.get("trust") is True else words
+    return [*words, "--trust"] if _trusted(options) else words
 
 
 def configs_of(options: Mapping[str, Any]) -> list[str]:
@@ -72,6 +72,11 @@ def by_typing(name: str) -> bool:
     if not colon or not function.isidentifier():
         return False
     return before.endswith(".py") or "." in before
+
+
+def _trusted(options: Mapping[str, Any]) -> bool:
+    """Whether a run had a trust that nobody remembers: all of it, or what was agreed to for that time."""
+    return options.get("trust") is True or bool(_texts(options, "agreed"))
 
 
 def _env_files(options: Mapping[str, Any]) -> list[str]:
