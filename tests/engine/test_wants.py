@@ -58,3 +58,13 @@ def test_agreeing_to_the_code_of_one_folder_never_grants_that_of_another(tmp_pat
     assert len(left) == len(first) and not set(left) & set(first), (first, left)
     if "./" not in code and "provider" not in kind:
         assert (first, left) == ([f"run one/{code}"], [f"run two/{code}"])
+
+
+def test_all_that_a_neuro_san_library_is_given_is_asked_for_at_once(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "tui_eval.yaml").write_text(
+        "agents:\n  neuro-san: {type: neuro-san, python: /nowhere/python, manifest: ../m.hocon, tool_path: /tools}\n"
+    )
+    (root / "a.hocon").write_text('{agent: n, interactions: [{text: hi, response: {text: {keywords: "a"}}}]}')
+    assert {f"read {tmp_path / 'm.hocon'}", "read /tools"} <= set(surveyed(root))
