@@ -10,7 +10,7 @@ import pytest
 from tests.waiting import Clock, until
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.plan import Job
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
@@ -196,8 +196,30 @@ async def test_interrupted_runs_go_on_where_they_were(project) -> None:
     assert await again.execute() == "finished"
     assert done == ["suite.yaml::slow three", "suite.yaml::four"]
     assert [row.outcome for row in RunReader(folder).attempts()] == ["passed"] * 4
+    assert RunReader(folder).info().note == ""  # it was interrupted, and is not
     with pytest.raises(NothingToRun, match="complete"):
         resume(folder)
+
+
+async def test_a_rerun_of_columns_that_was_interrupted_goes_on_in_those_columns(project) -> None:
+    """`R` and `.` name columns by cells; the agent of one need not be the suite's own."""
+    config = "agents:\n  helper: {type: echo}\n  other: {type: scripted, script: agent.script.yaml}\n"
+    root = project(suite=suite_of("one", "slow two"), script=SLOW, config=config)
+    cells = [Cell(f"suite.yaml::{name}", "other") for name in ("one", "slow two")]
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], cells=cells, concurrency=1))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder = active.writer.folder
+    await until(lambda: RunReader(folder).attempts()[1].state == "running")
+    await active.runner.interrupt()
+    assert await running == "interrupted"
+    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
+    asked: list[tuple[str, str]] = []
+    again = await asyncio.to_thread(
+        resume, folder, on_done=lambda job, n, a: asked.append((a.case_id, a.agent))
+    )
+    assert await again.execute() == "finished"
+    assert asked == [("suite.yaml::slow two", "other")]
 
 
 async def test_fail_fast_and_cost_limit_leave_the_rest_unrun(project) -> None:

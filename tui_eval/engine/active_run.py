@@ -80,8 +80,9 @@ class ActiveRun:
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await facts), **self.writer.info.provenance}
-                if self.runner.stopped_because:
-                    self.writer.info.note = self.runner.stopped_because
+                self.writer.info.note = (
+                    self.runner.stopped_because or ""
+                )  # a resumed one was interrupted before
                 if ended:
                     self.writer.info.note = "; ".join(filter(None, [self.writer.info.note, *ended]))
                 self.writer.update_info()
