@@ -141,10 +141,6 @@ class _Wants:
                     words = shlex.split(given)
             if isinstance(words, list) and all(isinstance(word, str) for word in words):
                 self.add(agent_code(shlex.join(words), spec.name, spec.base, self.root))
-        elif spec.type == "neuro-san":
-            for given in (options.get("manifest"), options.get("tool_path")):
-                if isinstance(given, str):
-                    self._outside(given, base)
         tools = options.get("tools")
         for tool in tools if isinstance(tools, list) else ():
             named = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "python" else None
