@@ -114,3 +114,12 @@ def test_a_run_whose_facts_are_damaged_damages_no_other(root: Path) -> None:
         assert "damaged" in said(done)
     assert run(root, "run", "suite.yaml").returncode == 0
     assert "All 1 case passed" in said(run(root, "show"))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_database_that_is_a_pipe_is_said_at_once(root: Path, kind: str) -> None:
+    os.mkfifo(root / "odd")
+    (root / "tui_eval.yaml").write_text(f"databases:\n  shop: {{type: {kind}, path: odd}}\n")
+    (root / "tests").mkdir()
+    (root / "tests" / "one.yaml").write_text("name: one\nprompt: one\nsql: SELECT 1 AS id\n")
+    assert "no ordinary file" in said(run(root, "check", "tests"))

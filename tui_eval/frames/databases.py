@@ -110,6 +110,8 @@ def _existing(database: DatabaseSpec) -> Path:
     path = Path(database.path)
     if not path.exists():
         raise NoDatabase(f"database {database.name!r}: there is no {path}")
+    if not path.is_file() and not path.is_dir():
+        raise NoDatabase(f"database {database.name!r}: {path} is no ordinary file (a pipe or a device)")
     return path
 
 
