@@ -216,3 +216,20 @@ def test_what_is_remembered_needs_no_trust_again(cli: Cli, project: Path) -> Non
     line = next(line for line in cli("show", folder.name).out.splitlines() if "again: " in line)
     assert "--trust" not in line
     assert cli(*shlex.split(line.partition("again: ")[2])[1:]).code == 1
+
+
+def test_judging_again_without_the_trust_that_its_assertions_need_touches_nothing(
+    cli: Cli, project: Path
+) -> None:
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n"
+        "  - {vars: {q: a}, assert: [{type: python, value: 'len(output) > 0'}]}\n"
+    )
+    assert cli("run", "promptfooconfig.yaml", "--trust").code == 0
+    (folder,) = Store(project).run_folders()
+    told = cli("rescore", folder.name)
+    assert told.code == 4 and "run inline Python of promptfooconfig.yaml" in told.err
+    assert list(Store(project).run_folders()) == [folder]
+    again = shlex.split(told.err.strip().splitlines()[-1].rpartition("then: ")[2])
+    assert again == ["tui-eval", "rescore", folder.name, "--trust"]
+    assert cli(*again[1:]).code == 0

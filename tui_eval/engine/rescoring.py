@@ -17,9 +17,12 @@ from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.engine.resuming import root_of
 from tui_eval.engine.runs import NothingToRun, check_judge, new_writer
+from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.wants import wants_of_judging
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem
+from tui_eval.store.printed_commands import rescore_command
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import RunInfo
 
@@ -56,6 +59,12 @@ def rescore(
         own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
         jobs = plan([today.get(one.case.case_id, one.case)], config, own, dict, settings)
         judged.append(judged_by(jobs, one, info.id))
+    if wanted := wants_of_judging([one.job for one in judged], config, trust):
+        again = rescore_command(
+            info.id if folder.name == info.id else folder, {**msgspec.to_builtins(request), "trust": True}
+        )
+        more = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
+        raise SelectionError(f"judging again needs trust: {wanted[0]}{more}; look at it, then: {again}")
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
     jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)

@@ -86,6 +86,17 @@ def wants_of_jobs(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str
     return [what for what in found.all if what not in trust.agreed]
 
 
+def wants_of_judging(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str]:
+    """As `wants`, for recorded answers that are judged again: their assertions' code, and the databases of these. No
+    agent is asked."""
+    if trust.granted:
+        return []
+    found = _Wants(config, Trust())
+    for job in jobs:
+        found.judging(job.case)
+    return [what for what in found.all if what not in trust.agreed]
+
+
 def _asks_a_database(case: Case) -> bool:
     asserted = (*case.assertions, *(one for turn in case.turns for one in turn.assertions))
     return bool(case.database) or any(one.type == "sql" for one in asserted)
@@ -222,6 +233,14 @@ class _Wants:
                 graders[_json(one.provider)] = one.provider
             self._assertion(one, case, base, first)
         self._traces(case, suite)
+
+    def judging(self, case: Case) -> None:
+        """What judging an answer of this case wants."""
+        base = (self.root / case.suite).parent
+        for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
+            self._assertion(one, case, base, first=True)
+        if _asks_a_database(case):
+            self._in_turn(lambda trust: database(self.config, case.database, trust))
 
     def _traces(self, case: Case, suite: Suite) -> None:
         if not isinstance(suite.settings.get("tracing"), dict):
