@@ -113,7 +113,7 @@ async def test_a_cancelled_answer_ends_its_process(folder: Path) -> None:
     session = await it.open(context(network="net", connection="direct"))
     stream = session.send(Request(1, "sleep"))
     assert isinstance(await anext(stream), Note)
-    process = next(iter(it._library._current.values()))  # type: ignore[attr-defined]
+    (process,) = next(iter(it._library._current.values()))  # type: ignore[attr-defined]
     await stream.aclose()  # type: ignore[attr-defined]
     await asyncio.to_thread(process.wait)
     _, replies = await talk(it, "again", network="net", connection="direct")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,14 +131,14 @@ def test_version_and_help(cli: Cli) -> None:
 @pytest.fixture
 def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files called secret.* cannot be read, also by root, who may run these tests."""
-    read = Path.read_bytes
+    opened = os.open
 
-    def refuse(path: Path) -> bytes:
-        if path.stem == "secret":
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if isinstance(path, str | Path) and Path(path).stem == "secret":
             raise PermissionError(13, "Permission denied")
-        return read(path)
+        return opened(path, *arguments, **options)
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
 
 
 @pytest.mark.usefixtures("unreadable")

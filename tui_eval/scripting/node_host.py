@@ -18,6 +18,7 @@ from typing import Any
 
 from tui_eval.scripting.script_host import (
     CallResult,
+    Lease,
     ScriptError,
     ScriptHost,
     ScriptTimeout,
@@ -69,6 +70,7 @@ class NodeHost(ScriptHost):
         kwargs: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        lease: Lease | None = None,
         cwd: Path | None = None,
         lenient: bool = False,
     ) -> CallResult:
@@ -77,6 +79,7 @@ class NodeHost(ScriptHost):
         Args:
             args: JSON-able values.
             timeout: Seconds.
+            lease: Not kept: calls of node go to the process of their folder.
             lenient: where there is no such export, call the default one.
 
         Raises:
