@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval import constant_scripts
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 
 NOTHING = "nothing is asserted: it passes whatever is answered"
@@ -32,10 +33,8 @@ _SCRIPTED = frozenset(("javascript", "python", "ruby", "webhook", "similar", "si
 _ALL_OF = frozenset(("contains-all", "icontains-all"))
 _ANY_OF = frozenset(("contains-any", "icontains-any"))
 _AT_LEAST = frozenset(("word-count", "trajectory:step-count", "trajectory:tool-used"))
-_ALWAYS_TRUE = {
-    "javascript": re.compile(r"true|[1-9]\d*|\s*return\s+true\s*;?\s*"),
-    "python": re.compile(r"True|[1-9]\d*|return\s+True"),
-}
+_CODE = frozenset(("javascript", "python", "ruby"))
+_NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}")
 _ANCHORS = re.compile(r"[\^$]|\\[bB]|\(\?")
 _AT_END = re.compile(r"(?<!\\)\$\Z")
 _BY_THRESHOLD = frozenset(("latency", "cost", "perplexity", "perplexity-score"))
@@ -73,14 +72,14 @@ def idle_parts(case: Case) -> list[Idle]:
         found.append(Idle(0, "threshold", message, "give a threshold above 0, or none"))
     given = assertions_of(case)
     for place, assertion in enumerate(given):
-        why = _why_set(place, given) if assertion.type == _ASSERT_SET else _why(assertion)
+        why = _why_set(place, given) if assertion.type == _ASSERT_SET else _why(assertion, case)
         if why:
             found.append(Idle(assertion.line, assertion.type, *why))
         elif misread := _misread(assertion):
             found.append(Idle(assertion.line, assertion.type, *misread))
     if _free(case):
         found += [
-            Idle(one.line, one.type, *_NO_COST) for one in given if one.type == "cost" and not _why(one)
+            Idle(one.line, one.type, *_NO_COST) for one in given if one.type == "cost" and not _why(one, case)
         ]
     rtol = (case.comparison or {}).get("rtol")
     if case.format == "nao" and isinstance(rtol, int | float) and rtol >= 1:
@@ -130,7 +129,7 @@ def _live(case: Case) -> list[str]:
         for one in given
         if one.type != _ASSERT_SET
         and one.set not in idle_sets
-        and not _why(one)
+        and not _why(one, case)
         and not (free and one.type == "cost")
     ]
     if not live and _sums_up(case) and (case.threshold or 0) > 0 and not any(map(_counts, given)):
@@ -172,6 +171,10 @@ def _unreported(verdict: Verdict, attempt: Attempt) -> bool:
         return verdict.actual == 0 and _nothing_used(attempt)
     if kind == "guardrails":
         return verdict.passed is True and not verdict.actual
+    if kind == "not-finish-reason":
+        return verdict.passed is True and not verdict.actual
+    if kind in _ANY_OF:
+        return verdict.passed is True and _any_empty(verdict.expected) is not None
     if kind in _LIMITS:
         usage = attempt.usage
         return verdict.actual == 0 and (usage is None or getattr(usage, _LIMITS[kind]) is None)
@@ -202,22 +205,43 @@ def _why_set(place: int, given: Sequence[Assertion]) -> tuple[str, str] | None:
     return None
 
 
-def _why(assertion: Assertion) -> tuple[str, str] | None:
-    """Why an assertion holds for every answer, and the cure; None where it can fail."""
+def _why(assertion: Assertion, case: Case) -> tuple[str, str] | None:
+    """Why an assertion of a case holds for every answer, and the cure; None where it can fail."""
     if assertion.weight == 0:
         return "a weight of 0 never fails", "give a weight above 0, or none; the score alone is kept"
     kind, inverse = assertion.type, False
     if kind.startswith("not-"):
         kind, inverse = kind[4:], True
-    value = assertion.value
+    value = _filled(assertion.value, case.vars) if _sums_up(case) else assertion.value
+    if kind == "equals" and inverse and value is UNSET and _sums_up(case):
+        return "without a value only the answer 'undefined' fails", "say what the answer must not be"
     check = _INVERTED.get(kind) if inverse else _PLAIN.get(kind)
     message = check(value) if check is not None else None
+    if kind in _CODE:
+        message = _constant(kind, value, assertion.threshold, inverse)
     if message is None:
         message = _by_threshold(kind, inverse, assertion.threshold)
     limit = assertion.threshold if kind in ("cost", "latency") else value
     if kind in _BOUNDED and not inverse and isinstance(limit, float) and limit == math.inf:
         message = "a limit without end is never exceeded"
     return None if message is None else (message, "say what the answer must hold")
+
+
+def _filled(value: Any, variables: Mapping[str, Any]) -> Any:
+    """A value with the texts of a case's variables where nothing but their names stands in brackets; what any other
+    template makes is only known when it is judged."""
+    if isinstance(value, str) and "{{" in value:
+        given = {name: variables.get(name) for name in _NAMED.findall(value)}
+        if all(_is_plain(one) for one in given.values()):
+            return _NAMED.sub(lambda found: str(given[found[1]]).removesuffix("\n"), value)
+    if isinstance(value, list) and any(isinstance(one, str) and "{{" in one for one in value):
+        return [_filled(one, variables) for one in value]
+    return value
+
+
+def _is_plain(given: Any) -> bool:
+    """Whether a variable is a text that stands for itself."""
+    return isinstance(given, str) and not given.startswith("file://") and not ("{{" in given or "{%" in given)
 
 
 def _by_threshold(kind: str, inverse: bool, threshold: float | None) -> str | None:
@@ -291,13 +315,16 @@ def _every_text(value: Any) -> str | None:
     return "the pattern is found in every text" if found else None
 
 
-def _constant(kind: str) -> Any:
-    def check(value: Any) -> str | None:
-        if isinstance(value, str) and _ALWAYS_TRUE[kind].fullmatch(value.strip()):
-            return "is true whatever is answered"
+def _constant(kind: str, value: Any, threshold: float | None, inverse: bool) -> str | None:
+    """Why code passes without a look at the answer."""
+    given = constant_scripts.constant(kind, value) if isinstance(value, str) else None
+    if given is None or not constant_scripts.passes(given, threshold, inverse):
         return None
-
-    return check
+    if given is (not inverse):
+        return f"is {str(given).lower()} whatever is answered"
+    shown = str(given).lower() if isinstance(given, bool) else f"{given:g}"
+    limit = "" if threshold is None or isinstance(given, bool) else f", with a threshold of {threshold:g}"
+    return f"gives {shown} whatever is answered{limit}: it always passes"
 
 
 def _wide(value: Any) -> str | None:
@@ -331,8 +358,6 @@ _PLAIN: dict[str, Any] = {
     **dict.fromkeys(_AT_LEAST, _least_nothing),
     "trace-span-count": _any_count,
     "regex": _every_text,
-    "javascript": _constant("javascript"),
-    "python": _constant("python"),
     "trace-error-spans": _wide,
     "should_contain": _empty_text,
     "keywords": _empty_text,

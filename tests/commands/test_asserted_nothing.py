@@ -72,6 +72,27 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
         "a threshold of 0 is reached by every answer",
     ),
     "true": ({"assert": [{"type": "javascript", "value": "true"}]}, "is true whatever is answered"),
+    "zero from zero on": (
+        {"assert": [{"type": "javascript", "value": "0", "threshold": 0}]},
+        "gives 0 whatever is answered, with a threshold of 0",
+    ),
+    "never, turned around": (
+        {"assert": [{"type": "not-javascript", "value": "false"}]},
+        "is false whatever is answered",
+    ),
+    "lines that end in true": (
+        {
+            "assert": [
+                {"type": "javascript", "value": "// later\nconst open = output.trim();\nreturn true;\n"}
+            ]
+        },
+        "is true whatever is answered",
+    ),
+    "not nothing": ({"assert": [{"type": "not-equals"}]}, "without a value only the answer 'undefined'"),
+    "any of an empty variable": (
+        {"vars": {"x": 1, "y": ""}, "assert": [{"type": "icontains-any", "value": ["q", "{{ y }}"]}]},
+        "holds an empty one",
+    ),
 }
 
 
@@ -213,3 +234,43 @@ def test_alike_notes_are_counted_once(cli: Cli, project: Path) -> None:
     assert sum(NOTHING in line for line in lines) == 21
     assert lines[-2].endswith("(note): 10 more places")
     assert lines[-1] == "1 file, 30 cases: 0 errors, 1 note"
+
+
+def test_what_the_agent_never_reports_is_noted_and_counted(cli: Cli, project: Path) -> None:
+    asserted = {
+        "guarded": {"type": "guardrails"},
+        "ended": {"type": "not-finish-reason", "value": "length"},
+        "says": {"type": "contains", "value": "say"},
+    }
+    tests = [{"description": name, "vars": {"x": name}, "assert": [one]} for name, one in asserted.items()]
+    suite = {"prompts": ["say {{x}}"], "providers": ["echo"], "tests": tests}
+    Path("promptfooconfig.yaml").write_text(json.dumps(suite), "utf-8")
+    told = cli("check", "promptfooconfig.yaml").out
+    assert "guardrails: never fails here: the agent echo reports no guardrails" in told
+    assert "not-finish-reason: never fails here: the agent echo reports no finish reason" in told
+    assert told.rstrip().endswith("1 file, 3 cases: 0 errors, 2 notes")
+    ran = cli("run", "promptfooconfig.yaml")
+    assert ran.out.rstrip().endswith("All 3 cases passed (2 asserted nothing)")
+    suite["providers"] = ["openai:gpt-4.1"]
+    Path("promptfooconfig.yaml").write_text(json.dumps(suite), "utf-8")
+    assert "never fails here" not in cli("check", "promptfooconfig.yaml").out
+
+
+def test_a_value_that_turns_out_empty_when_it_is_judged_asserted_nothing(cli: Cli, project: Path) -> None:
+    suite = {
+        "prompts": ["say {{x}}"],
+        "providers": ["echo"],
+        "tests": [
+            {
+                "vars": {"x": "a"},
+                "assert": [{"type": "contains-any", "value": ["{{ x | replace('a', '') }}"]}],
+            },
+            {
+                "vars": {"x": "b"},
+                "assert": [{"type": "contains-any", "value": ["{{ x | replace('a', '') }}"]}],
+            },
+        ],
+    }
+    Path("promptfooconfig.yaml").write_text(json.dumps(suite), "utf-8")
+    ran = cli("run", "promptfooconfig.yaml")
+    assert ran.out.rstrip().endswith("All 2 cases passed (1 asserted nothing)")

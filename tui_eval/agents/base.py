@@ -37,6 +37,9 @@ class Capabilities:
 
     `calls_in_metadata`: calls of tools are told by a reply's `metadata.toolCalls` alone (promptfoo's own
     providers), so that one without it says nothing of them.
+
+    `guardrails`, `finish_reason`: whether it may say what a filter blocked, and why the model stopped. What asks for
+    the absence of these passes where nothing is said, which `check` notes.
     """
 
     tokens: bool = False
@@ -45,6 +48,8 @@ class Capabilities:
     sly_data: bool = False
     structure: bool = False
     calls_in_metadata: bool = False
+    guardrails: bool = True
+    finish_reason: bool = True
 
 
 @dataclass(slots=True)

@@ -31,7 +31,15 @@ class CommandAgent(Agent):
     """One command line, without a shell. With `promptfoo: true` it is called as promptfoo's `exec:`
     does: prompt, options and context as arguments."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+    capabilities = Capabilities(
+        tokens=True,
+        tools=True,
+        metadata=True,
+        sly_data=True,
+        structure=True,
+        guardrails=False,
+        finish_reason=False,
+    )
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

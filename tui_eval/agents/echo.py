@@ -16,7 +16,15 @@ from tui_eval.model import Reply, Usage
 class EchoAgent(Agent):
     """Costs nothing, takes no time."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, calls_in_metadata=True)
+    capabilities = Capabilities(
+        tokens=True,
+        tools=True,
+        metadata=True,
+        sly_data=True,
+        calls_in_metadata=True,
+        guardrails=False,
+        finish_reason=False,
+    )
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

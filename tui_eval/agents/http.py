@@ -34,7 +34,15 @@ _PATH = re.compile(r"(?:json|data)(?:\.[A-Za-z_$][\w$]*|\[\d+\]|\?\.[A-Za-z_$][\
 class HttpAgent(Agent):
     """One endpoint (promptfoo's HTTP provider is `promptfoo_http`)."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+    capabilities = Capabilities(
+        tokens=True,
+        tools=True,
+        metadata=True,
+        sly_data=True,
+        structure=True,
+        guardrails=False,
+        finish_reason=False,
+    )
     keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
@@ -60,7 +68,11 @@ class HttpAgent(Agent):
         # A mapped answer reports what is mapped; the guide's metadata holds the counts too.
         told = "metadata" in named
         return Capabilities(
-            tokens=told or "usage" in named, tools=told or "tool_calls" in named, metadata=told
+            tokens=told or "usage" in named,
+            tools=told or "tool_calls" in named,
+            metadata=told,
+            guardrails=False,
+            finish_reason=False,
         )
 
     async def open(self, context: SessionContext) -> Session:

@@ -33,7 +33,7 @@ EARLIER = 20_000
 class NaoAgent(Agent):
     """One backend and who signs in to it."""
 
-    capabilities = Capabilities(tokens=True, tools=True)
+    capabilities = Capabilities(tokens=True, tools=True, guardrails=False)
     keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
@@ -55,7 +55,7 @@ class NaoAgent(Agent):
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:
-        return Capabilities(tokens=not spec.live, tools=True)
+        return Capabilities(tokens=not spec.live, tools=True, guardrails=False)
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:
         """Sign in, in a browser where there is nothing else to sign in with."""

@@ -40,7 +40,9 @@ class NeuroSanAgent(Agent):
     """One server, or neuro-san as a library. The network is the case's, else the entry's `network`
     (`agent` is another word for it), else the entry's name."""
 
-    capabilities = Capabilities(tokens=True, tools=True, sly_data=True, structure=True)
+    capabilities = Capabilities(
+        tokens=True, tools=True, sly_data=True, structure=True, guardrails=False, finish_reason=False
+    )
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

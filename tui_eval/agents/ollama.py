@@ -29,7 +29,7 @@ class OllamaAgent(Agent):
     """One model; `parameters` are Ollama's options (`temperature`, `num_ctx`) and promptfoo's `tools`, `think` and
     `passthrough`. With `completion` the prompt goes to it as it is, without a chat around it."""
 
-    capabilities = Capabilities(tokens=True, tools=True)
+    capabilities = Capabilities(tokens=True, tools=True, guardrails=False, finish_reason=False)
     keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:

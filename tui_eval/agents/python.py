@@ -51,7 +51,8 @@ class PythonAgent(Agent):
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:
-        return dataclasses.replace(cls.capabilities, calls_in_metadata=spec.options.get("promptfoo") is True)
+        own = spec.options.get("promptfoo") is True
+        return dataclasses.replace(cls.capabilities, calls_in_metadata=own, guardrails=own, finish_reason=own)
 
     @property
     def shown(self) -> str:

@@ -46,7 +46,9 @@ _TICK = 0.03
 class ScriptedAgent(Agent):
     """Plays a script. Reports everything that any agent can."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+    capabilities = Capabilities(
+        tokens=True, tools=True, metadata=True, sly_data=True, structure=True, guardrails=False
+    )
     scripted = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:

@@ -12,7 +12,15 @@ from tui_eval.model import Reply, Usage
 class SilentAgent(Agent):
     """Can report everything, and has nothing to report."""
 
-    capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+    capabilities = Capabilities(
+        tokens=True,
+        tools=True,
+        metadata=True,
+        sly_data=True,
+        structure=True,
+        guardrails=False,
+        finish_reason=False,
+    )
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; there is nothing to connect to."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_eval import config as configuration
-from tui_eval.agents import AgentError
+from tui_eval.agents import AgentError, agent_class
 from tui_eval.config import AgentSpec, Config, ConfigError
 from tui_eval.engine import graders
 from tui_eval.engine.plan import Job, plan
@@ -37,7 +37,12 @@ def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Pro
         jobs = plan(cases, config, RunRequest(paths=[]), dict, settings) if cases else []
     except ConfigError as error:
         return [Problem(config.file.name if config.file else "", 0, "", str(error))]
-    found = [*_agents(jobs, config, trust), *_judges(jobs, config, trust), *_names(loaded)]
+    found = [
+        *_agents(jobs, config, trust),
+        *_judges(jobs, config, trust),
+        *_unreported(jobs),
+        *_names(loaded),
+    ]
     if not any(one.type == "sql" for case in cases for one in case.assertions):
         found += _databases(config)  # else it is said of the queries
     return [*found, *(_scripts(loaded, config) if trust.granted else ())]
@@ -143,6 +148,32 @@ def _databases(config: Config) -> Iterator[Problem]:
             place = own if config.nao is None or spec.name not in config.nao.databases else "nao_config.yaml"
             message = f"there is no {spec.path}: expected SQL cannot be tried here"
             yield Problem(place, spec.line, f"databases.{spec.name}", message, "mend its path", level="note")
+
+
+_OF_REPORTS = {
+    "guardrails": ("guardrails", "guardrails"),
+    "not-finish-reason": ("finish_reason", "finish reason"),
+}
+"""What passes where the agent says nothing of it: the capability, and its name in words."""
+
+
+def _unreported(jobs: Sequence[Job]) -> Iterator[Problem]:
+    """A note for each assertion that passes because its agent never reports what it looks at."""
+    for job in jobs:
+        if job.spec is None or job.case.provider_output not in (None, ""):
+            continue
+        for one in assertions_of(job.case):
+            if one.type not in _OF_REPORTS or one.weight == 0:
+                continue
+            capability, words = _OF_REPORTS[one.type]
+            try:
+                told = getattr(agent_class(job.spec.type).reported(job.spec), capability)
+            except (AgentError, ConfigError):
+                continue  # said of the agent
+            if not told:
+                place = (job.case.file or job.case.suite, one.line or job.case.line, one.type)
+                message = f"never fails here: the agent {job.spec.name} reports no {words}"
+                yield Problem(*place, message, "ask an agent that reports it, or leave it out", level="note")
 
 
 def _names(loaded: Sequence[Suite]) -> Iterator[Problem]:

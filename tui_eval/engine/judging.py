@@ -32,7 +32,7 @@ EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
 
 def reports_of(flags: Capabilities) -> Reports:
     """What an agent can report, as the assertions want to know it."""
-    return Reports(**dataclasses.asdict(flags))
+    return Reports(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Reports)})
 
 
 async def judged(
