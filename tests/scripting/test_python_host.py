@@ -280,7 +280,9 @@ async def test_close_ends_everything(tmp_path: Path, script: Write) -> None:
     waiting = asyncio.create_task(host.call(file, "wait"))
     await asyncio.sleep(0)
     host.close()
-    await until(lambda: not alive(pid))  # it is its watcher's child: whoever takes it in may be late to reap it
+    await until(
+        lambda: not alive(pid)
+    )  # it is its watcher's child: whoever takes it in may be late to reap it
     with pytest.raises(ScriptError):
         await waiting
     with pytest.raises(ScriptError, match="closed"):
