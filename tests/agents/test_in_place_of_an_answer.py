@@ -12,7 +12,7 @@ from aiohttp import web
 from tests.agents.helpers import agent, talk
 from tests.servers.base import Planned, Server
 from tui_eval.agents import AgentError, http_call
-from tui_eval.agents.finish_reasons import failure
+from tui_eval.agents.finish_reasons import failure, silence
 from tui_eval.agents.nao_reply import in_place_of_an_answer
 from tui_eval.model import Reply
 
@@ -343,3 +343,141 @@ async def test_words_are_an_answer_whatever_their_type_says(server: Gateway) -> 
     server.plan.append(Planned(raw=b"Pro is 79 euros.", headers={"Content-Type": "application/json"}))
     _, replies = await talk(agent("http", url=server.url), "hello")
     assert [reply.text for reply in replies] == ["Pro is 79 euros."]
+
+
+SILENT: dict[str, tuple[str, Planned, str]] = {
+    "null": ("openai", whole(choice(None, "stop")), "without text (finish reason stop)"),
+    "no room": ("openai", whole(choice("", "length")), "without text (finish reason length)"),
+    "blanks": ("openai", whole(choice(" \n", None)), "without text (no finish reason)"),
+    "a silent stream": ("openai", streamed(delta(""), delta(None, "length")), "(finish reason length)"),
+    "thoughts alone": (
+        "openai", streamed({"choices": [{"delta": {"reasoning": "hm"}}]}, delta(None, "length")), "without text",
+    ),
+    "a response of thoughts": (
+        "openai-responses",
+        whole({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
+               "output": [{"type": "reasoning", "summary": [{"text": "hm"}]}]}),
+        "without text (finish reason max_output_tokens)",
+    ),
+    "an empty response": (
+        "openai-responses",
+        whole({"status": "completed", "output": [{"type": "message", "content": []}]}),
+        "without text (finish reason completed)",
+    ),
+    "no blocks": ("anthropic", whole({"content": [], "stop_reason": "end_turn"}), "(finish reason end_turn)"),
+    "thinking alone": (
+        "anthropic", whole({"content": [{"type": "thinking", "thinking": "hm"}], "stop_reason": "max_tokens"}),
+        "without text (finish reason max_tokens)",
+    ),
+    "ollama": (
+        "ollama", Planned(raw=b'{"message": {"content": ""}, "done": true, "done_reason": "length"}\n'),
+        "without text (finish reason length)",
+    ),
+    "no content": ("http", Planned(status=204), r"is empty (HTTP 204)"),
+    "no body": ("http", Planned(), "is empty"),
+    "null of an endpoint": ("http", whole(None), "the answer is null"),
+    "an error in a stream": ("http", streamed({"error": OVERLOADED}), "upstream overloaded"),
+    "an event called error": ("http", streamed("event: error\ndata: it is gone"), "it is gone"),
+    "an error at the end of a stream": (
+        "http", streamed({"delta": "half"}, {"error": {"message": "it broke"}}), "it broke",
+    ),
+    "a stream of nothing": ("http", streamed(), "stream of events is empty"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", SILENT)
+async def test_who_says_nothing_has_not_answered(server: Gateway, form: str) -> None:
+    kind, planned, said = SILENT[form]
+    with pytest.raises(AgentError) as caught:
+        await asked(server, kind, planned)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+async def test_null_where_the_reply_should_be_is_an_error(server: Gateway) -> None:
+    with pytest.raises(AgentError, match=r"null at json\.said"):
+        await asked(server, "http", whole({"said": None}), reply="json.said")
+
+
+async def test_a_stream_of_an_endpoint_is_text_as_ever(server: Gateway) -> None:
+    for part in (
+        "data: hello",
+        {"reply": "hello", "error": None},
+        {"reply": "hello", "error": "one tool was slow"},
+    ):
+        assert "hello" in (await asked(server, "http", streamed(part))).text
+
+
+CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+async def test_whoever_calls_a_tool_or_refuses_need_not_speak(server: Gateway) -> None:
+    for message in (
+        {"tool_calls": [CALLED]},
+        {"function_call": {"name": "f", "arguments": "{}"}},
+        {"refusal": "no"},
+    ):
+        body = {"choices": [{"message": {"content": None, **message}, "finish_reason": "stop"}]}
+        await asked(server, "openai", whole(body))
+    use = {"type": "tool_use", "id": "1", "name": "f", "input": {}}
+    await asked(server, "anthropic", whole({"content": [use], "stop_reason": "tool_use"}))
+    call = {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "1"}
+    await asked(server, "openai-responses", whole({"status": "completed", "output": [call]}))
+
+
+def test_after_tools_a_model_may_end_of_itself_without_a_word() -> None:
+    assert silence("", "end_turn", called=True) is None and silence("", None, called=True) is None
+    assert silence("", "length", called=True) == "answered without text (finish reason length)"
+    assert silence("", "stop", called=False) and silence("x", "length", called=False) is None
+
+
+async def test_in_a_promptfoo_test_null_is_no_output_and_an_empty_text_a_text(server: Gateway) -> None:
+    """As in promptfoo: the row has no output, or one that is judged."""
+    for promptfoo in (True, False):
+        given = {"test": True, "promptfoo": promptfoo}
+        null = await asked(server, "openai", whole(choice(None, "stop")), **given)
+        empty = await asked(server, "openai", whole(choice("", "stop")), **given)
+        assert null.text_missing and not empty.text_missing and (null.text, empty.text) == ("", "")
+    blocks = whole({"content": [], "stop_reason": "end_turn"})
+    assert not (await asked(server, "anthropic", blocks, test=True)).text_missing
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": "", "finishReason": "length"}, "without text (finish reason length)"),
+        ({"text": None}, "without text (no finish reason)"),
+        ({"text": "", "toolCalls": [{"toolName": "sql"}], "finishReason": "length"}, "without text"),
+        ({"text": "", "toolCalls": [{"toolName": "sql"}], "finishReason": "stop"}, None),
+        ({"text": "", "verification": {"data": [{"n": 1}]}, "finishReason": "stop"}, None),
+    ],
+)
+async def test_nao_without_text(server: Gateway, body: dict[str, Any], said: str | None) -> None:
+    it = agent("nao", url=server.url, token="known-before", retries=0)
+    server.plan.append(whole(body))
+    try:
+        _, replies = await talk(it, "x")
+    except AgentError as error:
+        assert said is not None and said in str(error)
+    else:
+        assert said is None and replies[0].text == ""
+    await it.close()
+
+
+async def test_an_agent_network_that_says_nothing(server: Gateway) -> None:
+    def line(**message: Any) -> Planned:
+        said = {"type": "AGENT_FRAMEWORK", "chat_context": {"chat_histories": []}, **message}
+        return Planned(raw=json.dumps({"response": said}).encode() + b"\n")
+
+    it = agent("neuro-san", url=server.url, network="net", retries=0)
+    server.plan += [
+        line(text=" "),
+        line(text="", structure={"n": 1}),
+        line(text="", sly_data={"n": 1}),
+        line(text=""),
+    ]
+    with pytest.raises(AgentError, match="answer is empty"):
+        await talk(it, "x")
+    for _ in range(2):
+        assert (await talk(it, "x"))[1][0].text == ""
+    assert (await talk(it, "x", reference=True))[1][0].text == ""
+    await it.close()

@@ -123,6 +123,7 @@ class AnthropicSession(Session):
         carried: dict[str, Any] | None = None
         keeps_filtered = agent.promptfoo or self.tested
         answer = Answer(keeps_filtered)
+        called = False
         for step in range(agent.max_steps):
             answer = Answer(keeps_filtered) if step else answer
             body = encode(self._body(request))
@@ -142,6 +143,11 @@ class AnthropicSession(Session):
             else:
                 self.messages.append({"role": "assistant", "content": answer.blocks or text})
                 calls, ours = answer.calls, bool(agent.toolbox.tools) and bool(answer.calls)
+            if not (keeps_filtered or answer.acted) and (
+                why := finish_reasons.silence(text, answer.stop_reason, called=called)
+            ):
+                raise AgentError(f"{agent.url} {why}")
+            called = called or bool(calls)
             results: list[dict[str, Any]] = []
             for block in calls:
                 call_id, name, arguments = block["id"], block["name"], block["input"]

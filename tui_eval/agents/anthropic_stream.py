@@ -16,6 +16,7 @@ from tui_eval.model import Usage
 if TYPE_CHECKING:
     from tui_eval.agents.http_call import Call
 
+_SAID = ("text", "thinking", "redacted_thinking")
 _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
@@ -46,6 +47,11 @@ class Answer:
     def calls(self) -> list[dict[str, Any]]:
         """The tool_use blocks."""
         return [block for block in self.blocks if block.get("type") == "tool_use"]
+
+    @property
+    def acted(self) -> bool:
+        """Whether there is anything beside text and thoughts: calls of tools, also of the provider's own."""
+        return any(block.get("type") not in _SAID for block in self.blocks)
 
     @property
     def usage(self) -> Usage | None:

@@ -1,4 +1,5 @@
-"""Why an answer ended, where it says that there is none: the server broke it off, or a filter took it away.
+"""Why an answer ended, where it says that there is none: the server broke it off, a filter took it away, or
+nothing was said.
 
 Chat completions know `stop`, `length`, `tool_calls` and `content_filter`; servers and gateways have more, under
 names of their own. What is not known here is no failure: new reasons are judged as answers.
@@ -24,6 +25,7 @@ _FILTERED = frozenset(
         "content_filtered", "guardrail_intervened",  # Bedrock
     )
 )  # fmt: skip
+_OF_ITSELF = frozenset(("stop", "end_turn", "stop_sequence", "completed", "eos"))
 
 
 def is_broken_off(reason: str | None) -> bool:
@@ -46,6 +48,15 @@ def failure(reason: str | None, *, filters_too: bool = True) -> str | None:
             f"did not let the answer through: its content filter stopped it (finish reason {_shown(reason)})"
         )
     return None
+
+
+def silence(text: str, reason: str | None, *, called: bool) -> str | None:
+    """Why an answer without text is none, in words that follow the name of who answered; None: it is one. A model
+    that `called` tools in its turn may end it without a word, as long as it ended of itself."""
+    if text.strip() or (called and (reason is None or _plain(reason) in _OF_ITSELF)):
+        return None
+    why = _shown(reason)
+    return f"answered without text ({f'finish reason {why}' if why else 'no finish reason'})"
 
 
 def _plain(reason: str | None) -> str:

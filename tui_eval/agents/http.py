@@ -13,9 +13,11 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tui_eval.agents import http_events
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.command import turn_body
 from tui_eval.agents.http_answers import explain
+from tui_eval.agents.http_call import Call
 from tui_eval.agents.http_client import HttpClient
 from tui_eval.agents.json_reply import Paths, read_reply
 from tui_eval.agents.options import Options
@@ -114,7 +116,7 @@ class HttpSession(RememberingSession):
                         yield TextDelta(piece)
             else:
                 parts.append((await call.read()).decode("utf-8", "replace"))
-            self._no_page("".join(parts), call.headers.get("content-type", ""))
+            await self._no_answer(call, "".join(parts))
             yield call.exchanged()
             events, reply = self._read("".join(parts), request.turn, call.headers.get("content-type", ""))
             parts.clear()  # the reply has what is in it
@@ -132,8 +134,15 @@ class HttpSession(RememberingSession):
         self.remember(request, reply)
         yield Finished(reply)
 
-    def _no_page(self, text: str, kind: str) -> None:
-        """Raises `AgentError` where a page stands in the place of an answer: a gateway's, or one to sign in."""
+    async def _no_answer(self, call: Call, text: str) -> None:
+        """Raises `AgentError` where nothing was answered, or where a page (a gateway's, or one to sign in) or a
+        stream that tells of an error stands in the place of an answer."""
+        kind = call.headers.get("content-type", "")
+        if not text.lstrip("\ufeff \t\r\n"):
+            status = "" if call.status == 200 else f" (HTTP {call.status})"
+            raise AgentError(f"the answer of {self.agent.url} is empty{status}")
+        if kind.startswith("text/event-stream") and (why := await http_events.failure_in(text.encode())):
+            raise AgentError(f"no answer from {self.agent.url}: {why}", answer=text)
         if kind.startswith("text/html") and text.lstrip()[:14].lower().startswith(
             ("<!doctype html", "<html")
         ):
@@ -142,14 +151,12 @@ class HttpSession(RememberingSession):
             )
 
     def _read(self, text: str, turn: int, kind: str) -> tuple[list[Event], Reply]:
-        """Raises `AgentError` also for what says that it is JSON and is nothing, or breaks off in the middle: it
-        would be judged as the agent's words."""
+        """Raises `AgentError` also for what says that it is JSON and breaks off in the middle: it would be judged as
+        the agent's words."""
         agent = self.agent
         name = kind.partition(";")[0].strip().lower()
         is_json = name == "application/json" or name.endswith("+json")
         start = text.lstrip("\ufeff \t\r\n")[:1]
-        if is_json and not start:
-            raise AgentError(f"the answer of {agent.url} is empty")
         value: Any = text
         try:
             value = decode(text) if text.strip() else text

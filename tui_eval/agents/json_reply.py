@@ -56,6 +56,8 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
     if (found is MISSING or found in (None, "")) and isinstance(value, dict) and value.get("error"):
         raise AgentError(one_line(text_of(_message(value["error"]))))
+    if found is None:
+        raise AgentError(f"the answer is null{f' at {paths.reply}' if paths.reply else ''}")
     if found is MISSING:
         where = paths.reply or f"any of {', '.join(TEXT_KEYS)}"
         raise AgentError(f"the answer has no {where}: {one_line(text_of(value), 200)}")

@@ -170,6 +170,8 @@ class LiteLLMSession(Session):
                     break
                 await share.turn()
             completion.check(who)
+            if not self.tested:
+                completion.check_said(who)
         except AgentError as error:
             error.answer = error.answer or completion.text
             raise
@@ -201,6 +203,8 @@ class LiteLLMSession(Session):
         elif finish_reasons.is_filtered(reply.finish_reason):
             reply.text = reply.text or promptfoo_outputs.FILTERED
             reply.guardrails = {"flagged": True}
+        elif self.tested and not (completion.wrote or reply.text):
+            reply.text_missing = True  # promptfoo's "No output"
         if completion.usage is not None:
             yield UsageReport(completion.usage, reply.cost)
         yield Finished(reply)

@@ -88,6 +88,9 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
     reply.latency_ms = figures.amount(body.get("durationMs"), "duration")
     if body.get("verification"):
         _verified(reply, body["verification"])
+    acted = bool(body.get("toolCalls")) or reply.verified
+    if why := finish_reasons.silence(reply.text, reply.finish_reason, called=acted):
+        raise AgentError(f"nao {why}")
     return events, reply
 
 
@@ -119,6 +122,7 @@ class Stream:
         self.finish_reason: str | None = None
         self._parts: list[str] = []
         self._names: dict[str, str] = {}
+        self._acted = False
         self._ended = False
 
     @property
@@ -173,6 +177,8 @@ class Stream:
         check(self.text, self.finish_reason)
         if self.finish_reason is None and not self._parts:
             raise AgentError("nao's answer ended without an answer: nothing was said, and nothing finished")
+        if why := finish_reasons.silence(self.text, self.finish_reason, called=self._acted):
+            raise AgentError(f"nao {why}")
 
     def reply(self) -> Reply:
         """What was answered."""
@@ -182,6 +188,7 @@ class Stream:
         call_id = text_of(value.get("toolCallId"))
         name = text_of(value.get("toolName")) or self._names.get(call_id, "")
         self._names[call_id] = name
+        self._acted = True
         if kind == "tool-input-start":
             return [ToolCallStarted(call_id, name)]
         if kind == "tool-input-available":

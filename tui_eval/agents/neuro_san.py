@@ -167,6 +167,9 @@ class NeuroSanSession(Session):
         failure = reader.failure
         if failure is None and not reader.answered and request.text is not None:
             failure = "the agent gave no answer"
+        # To its driver an empty text is an answer, which every assertion of what is not in it lets pass.
+        if failure is None and not reference and request.text is not None and reader.empty:
+            failure = "the agent's answer is empty"
         if failure is not None:
             if not reference:
                 raise AgentError(f"{self.network}: {failure}", answer=reader.said)

@@ -119,6 +119,11 @@ class Reader:
         return name_of(origin) if isinstance(origin, list) and len(origin) == 1 else ""
 
     @property
+    def empty(self) -> bool:
+        """Whether what was answered is no more than blanks: neither words nor a structure nor private data."""
+        return not (text_of(self.text).strip() or self.structure is not None or self.sly_data)
+
+    @property
     def said(self) -> str:
         """The answer, else what the front man had said last before the stream ended."""
         return text_of(self._shown if self.text is None else self.text)

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tui_eval.agents import finish_reasons
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.http_answers import explain
 from tui_eval.agents.http_client import HttpClient
@@ -62,7 +63,9 @@ class OllamaAgent(Agent):
         model = context.model or self.model
         if not model:
             raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
-        return OllamaSession(self, plain_name(model, "ollama"), context.model_headers)
+        return OllamaSession(
+            self, plain_name(model, "ollama"), context.model_headers, tested=context.test is not None
+        )
 
     async def close(self) -> None:
         """Close connections."""
@@ -70,10 +73,11 @@ class OllamaAgent(Agent):
 
 
 class OllamaSession(Session):
-    """The messages so far; each turn adds to them."""
+    """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run."""
 
-    def __init__(self, agent: OllamaAgent, model: str, headers: dict[str, str]) -> None:
+    def __init__(self, agent: OllamaAgent, model: str, headers: dict[str, str], tested: bool = False) -> None:
         self.agent = agent
+        self.tested = tested
         self.model = model
         self.headers = headers
         self.messages: list[Any] = []
@@ -98,7 +102,7 @@ class OllamaSession(Session):
         parts: list[str] = []
         calls: list[dict[str, Any]] = []
         usage: Usage | None = None
-        done = False
+        done, reason = False, None
         try:
             async for event in call.open():
                 yield event
@@ -113,7 +117,7 @@ class OllamaSession(Session):
                     yield TextDelta(text)
                 calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
                 if piece.get("done"):
-                    done = True
+                    done, reason = True, text_of(piece.get("done_reason")) or None
                     usage = Usage(
                         figures.count(piece.get("prompt_eval_count"), "input tokens"),
                         figures.count(piece.get("eval_count"), "output tokens"),
@@ -128,6 +132,8 @@ class OllamaSession(Session):
                 yield call.exchanged()
             await call.close()
         text = "".join(parts)
+        if not (self.tested or calls) and (why := finish_reasons.silence(text, reason, called=False)):
+            raise AgentError(f"{agent.url} {why}")
         self.messages.append(
             {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
         )

@@ -198,6 +198,7 @@ class OpenAISession(Session):
         total = Usage()
         carried: dict[str, Any] | None = None
         completion = self._completion(request)
+        called = False
         for step in range(agent.max_steps):
             if step:
                 completion = self._completion(request)
@@ -219,6 +220,9 @@ class OpenAISession(Session):
             cost = prices.cost_of(completion.model, self.model, total, agent.services.prices)
             yield UsageReport(total, cost)
             self.messages.append(completion.message())
+            if not completion.keeps_filtered:
+                completion.check_said(agent.url, called)
+            called = called or bool(completion.calls)
             ours = bool(agent.toolbox.tools) and bool(completion.calls)
             for tool_call in completion.calls:
                 yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
@@ -252,11 +256,13 @@ class OpenAISession(Session):
                 reply.guardrails = {"flagged": True}
             if agent.promptfoo:
                 self._as_promptfoo(reply, completion)
-                called = [(call.name, call.raw) for call in completion.calls]
+                asked_for = [(call.name, call.raw) for call in completion.calls]
                 if completion.old_call:
-                    called = [(completion.old_call["name"], completion.old_call["arguments"])]
-                if (answer := await agent.callbacks.output(called)) is not None:
+                    asked_for = [(completion.old_call["name"], completion.old_call["arguments"])]
+                if (answer := await agent.callbacks.output(asked_for)) is not None:
                     reply.text, reply.output = answer, None
+            if self.tested and not completion.wrote and not reply.text and reply.output is None:
+                reply.text_missing = True  # promptfoo's "No output"
             yield Finished(reply)
             return
         raise AgentError(

@@ -100,6 +100,12 @@ class ResponsesSession(Session):
         events, text = _read(answer["output"], answered)
         refusal = next(filter(None, map(_refusal, answer["output"])), None)
         text = refusal or text
+        kinds = [text_of(item.get("type")) for item in answer["output"] if isinstance(item, dict)]
+        acted = any(kind.endswith("_call") for kind in kinds)
+        # Thoughts alone are no answer, though promptfoo's text has them in it.
+        said = "" if not refusal and set(kinds) <= {"reasoning"} else text
+        if filters_too and (why := finish_reasons.silence(said, _reason(answer), called=acted)):
+            raise AgentError(f"{agent.base_url}/responses {why}")
         for event in events:
             yield event
         self.messages.append({"role": "assistant", "content": text})

@@ -107,6 +107,8 @@ class Completion:
         self.log_probs: list[float] | None = None
         self.refused = False
         self._places: dict[int, CompletedCall] = {}
+        self.wrote = False
+        """Whether there is a text, be it empty: not so where the content is null."""
         self._done = False
         self._answered = False
 
@@ -125,6 +127,14 @@ class Completion:
                 for call in self.calls
             ]
         return message
+
+    def check_said(self, who: str, called: bool = False) -> None:
+        """Raises `AgentError` where neither a text came nor a call of a tool. `called`: earlier in this turn tools
+        were."""
+        if not (self.calls or self.old_call) and (
+            why := finish_reasons.silence(self.text, self.finish_reason, called=called)
+        ):
+            raise AgentError(f"{who} {why}", answer=self.text)
 
     async def take(self, call: Call) -> AsyncIterator[list[Event]]:
         """Read an opened call to its end; yields the events of each piece that arrives.
@@ -185,6 +195,7 @@ class Completion:
             self.thoughts.append(thought)
             events.append(ReasoningDelta(thought))
         content = delta.content
+        self.wrote = self.wrote or content is not None
         text = (content if isinstance(content, str) else _content(content)) if content else ""
         if delta.refusal:
             self.refused = True

@@ -48,7 +48,8 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
     if isinstance(value.get("guardrails"), dict):
         reply.guardrails = value["guardrails"]
     if isinstance(value.get("logProbs"), list):
-        reply.log_probs = [float(item) for item in value["logProbs"] if figures.is_finite(item)]
+        reply.log_probs = value["logProbs"]
+    figures.reply(reply)
     events = tool_events((reply.metadata or {}).get("toolCalls"), turn)
     if reply.text:
         events.append(TextDelta(reply.text))

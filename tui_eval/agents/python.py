@@ -157,13 +157,18 @@ class PythonSession(RememberingSession):
 
     def _read(self, value: Any, turn: int) -> tuple[list[Event], Reply]:
         shown = self.agent.shown
-        if isinstance(value, list) and len(value) == 2 and isinstance(value[1], dict):
+        if (
+            isinstance(value, list)
+            and len(value) == 2
+            and isinstance(value[1], dict)
+            and value[0] is not None
+        ):
             text, metadata = value
             reply = Reply(turn=turn, text=text_of(text), metadata=metadata, usage=usage_from(metadata))
             if not isinstance(text, str):
                 reply.output = text
             return ([TextDelta(reply.text)] if reply.text else []), reply
-        if value is None:
+        if value is None or (isinstance(value, list) and len(value) == 2 and value[0] is None):
             raise AgentError(f"{shown} returned nothing; it must return text or (text, metadata)")
         try:
             return read_reply(value, turn, Paths())
