@@ -92,6 +92,18 @@ def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     return found
 
 
+def _shard(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    from tui_eval.engine.selection import SelectionError
+    from tui_eval.engine.shards import read_shard
+
+    try:
+        return str(read_shard(value))
+    except SelectionError as error:
+        raise click.UsageError(str(error)) from None
+
+
 def _promptfoo_options(function: Any) -> Any:
     """Options of `promptfoo eval` by their long names."""
     options = [
@@ -184,6 +196,12 @@ def run_options(function: Any) -> Any:
             help="the first N cases (promptfoo: tests)",
         ),
         _promptfoo_options,
+        click.option(
+            "--shard",
+            callback=_shard,
+            metavar="K/N",
+            help="the Kth of N parts of the cases, by their ids; put together by `tui-eval merge`",
+        ),
         click.option("--failed", is_flag=True, help="what did not pass last time"),
         click.option(
             "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"

@@ -24,13 +24,14 @@ class Progress:
         self.done = 0
         self._begun = time.monotonic()
 
-    def start(self, total: int, agents: list[str], scripted: bool, run_id: str) -> None:
-        """Say what begins."""
+    def start(self, total: int, agents: list[str], scripted: bool, run_id: str, part: str = "") -> None:
+        """Say what begins; `part` is the shard that it is."""
         self.total = total
         if self.display == "plain":
             note = " (scripted: no model is asked)" if scripted else ""
             kept = f", run {run_id}" if run_id else ""
-            warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{kept}")
+            part = f", {part}" if part else ""
+            warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{part}{kept}")
 
     def expect(self, jobs: Sequence[Job]) -> None:
         """The cases that will run, in order."""

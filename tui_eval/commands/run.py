@@ -46,6 +46,7 @@ from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import CaseRow, RunInfo
+from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 
@@ -174,7 +175,9 @@ def _execute(
         active.environment.tell = warn
     active.writer.tell(warn)
     info = active.writer.info
-    progress.start(len(active.tickets), info.agents, info.scripted, info.id if keep else "")
+    progress.start(
+        len(active.tickets), info.agents, info.scripted, info.id if keep else "", shard_words(info.provenance)
+    )
     progress.expect(active.jobs)
     # What was read lives as long as the run: looking it over again and again costs a twentieth of the CPU.
     gc.freeze()

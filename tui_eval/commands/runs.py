@@ -30,6 +30,7 @@ from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import CaseRow
+from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import summarise_run
 from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 
@@ -45,7 +46,8 @@ def show(reference: str, case_name: str | None) -> int:
         summaries = summarise_run(cases, attempts)
         if case_name is None:
             info = with_reader.info()
-            say(f"run {info.id}: {info.state}, {', '.join(info.agents)}")
+            part = shard_words(info.provenance)
+            say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
             say(table.table(cases, attempts, summaries, terminal_width()))
             if text := failures_of(with_reader, _project_of(with_reader.folder)):
                 say(f"\n{text}")

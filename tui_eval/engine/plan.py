@@ -100,7 +100,7 @@ def plan(
         assert cells is not None
         cells.setdefault(cell.case_id, []).append(cell)
     if typed and cells is None:
-        selected = _without_provider_twins(selected)
+        selected = without_provider_twins(selected)
     jobs: list[Job] = []
     resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
     for case in selected:
@@ -332,7 +332,7 @@ def _models(case: Case, spec: AgentSpec | None, config: Config) -> list[str | No
     return [case.model]
 
 
-def _without_provider_twins(cases: Sequence[Case]) -> list[Case]:
+def without_provider_twins(cases: Sequence[Case]) -> list[Case]:
     """With `--agent`, cases that differ in promptfoo's provider only are one case."""
     seen: set[bytes] = set()
     kept: list[Case] = []

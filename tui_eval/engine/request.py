@@ -39,7 +39,8 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `rescores`
     is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
-    `delay` is in seconds. `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one.
+    `delay` is in seconds. `shard` is the part of the cases that
+    this run takes (`engine.shards`). `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one.
     """
 
     paths: list[str] = []
@@ -69,6 +70,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     prompt_prefix: str | None = None
     prompt_suffix: str | None = None
     description: str = ""
+    shard: str | None = None
     timeout: float | None = None
     trust: bool = False
     agreed: list[str] = []

@@ -85,10 +85,15 @@ def in_conversation(case: Case) -> bool:
     return _RESERVED in text or made
 
 
-def _conversation_key(case: Case) -> tuple[str, str, str]:
+def conversation_id(case: Case) -> str:
+    """The conversation of a row with one agent and prompt, as promptfoo tells them apart: 1 is not "1", an empty
+    id is one, null is none."""
     given = case.metadata.get("conversationId")
-    # As promptfoo tells them apart: 1 is not "1", an empty id is one, null is none.
-    return case.agent or "", case.prompt or "", "" if given is None else json_text(given)
+    return "" if given is None else json_text(given)
+
+
+def _conversation_key(case: Case) -> tuple[str, str, str]:
+    return case.agent or "", case.prompt or "", conversation_id(case)
 
 
 class Memory:

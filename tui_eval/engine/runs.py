@@ -18,16 +18,19 @@ from tui_eval.engine.candidates import candidates
 from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.judging_again import Judged, answers_beside, folder_of, judged_by, planned
-from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import NothingLeft, choose
+from tui_eval.engine.selection import NothingLeft, SelectionError, choose
+from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem
+from tui_eval.store import shards
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError, new_run_id
 from tui_eval.store.schema import RunInfo
+from tui_eval.store.shards import PlannedShard
 from tui_eval.store.writer import RunWriter
 from tui_eval.suites.promptfoo.combined import chosen
 
@@ -58,6 +61,7 @@ def prepare(
         SelectionError, ConfigError, StoreError: one clear line each.
     """
     request = _as_before(request)
+    shard = _shard(request)
     paths = paths_of(request)
     if config is None:
         config = load(paths, request.config_file)
@@ -76,13 +80,20 @@ def prepare(
     settings = {suite.path: suite.settings for suite in loaded}
     latest = functools.cache(Index(config.root).latest)
     environment = Environment(config, trust)
+    planned_shard: PlannedShard | None = None
+    whole: list[list[Any]] = []
     try:
+        if shard is not None:
+            cases, planned_shard, whole = _part(choose(cases, request, latest), request, shard)
+            planned_shard.asked = environment.masker.value(asked_of(request))
+        elif any("extensions" in own for own in settings.values()):
+            cases = choose(cases, request, latest)
         if any("extensions" in own for own in settings.values()):
-            cases, settings = with_hooks(choose(cases, request, latest), settings, environment)
+            cases, settings = with_hooks(cases, settings, environment)
             jobs = plan(cases, config, request, latest, settings, chosen=True)
             mark_failed(jobs, environment)
         else:
-            jobs = plan(cases, config, request, latest, settings)
+            jobs = plan(cases, config, request, latest, settings, chosen=shard is not None)
     except NothingLeft as error:
         raise NothingToRun(str(error)) from None
     if not jobs:
@@ -98,6 +109,10 @@ def prepare(
     linked = request.linked_to
     earlier = recall(environment, config, linked, jobs) if linked is not None else []
     writer = new_writer(store or Store(config.root), config, request, jobs, environment)
+    if planned_shard is not None:
+        writer.info.provenance[shards.KEY] = msgspec.to_builtins(planned_shard)
+        writer.update_info()
+        writer.whole_plan(whole)
     references: list[list[int]] | None = None
     if judged:
         jobs, references = planned(writer, environment, judged)
@@ -107,6 +122,50 @@ def prepare(
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def _shard(request: RunRequest) -> Shard | None:
+    """The part of the cases that is asked for.
+
+    Raises:
+        SelectionError: it cannot be read, or every part would be of another whole.
+    """
+    if request.shard is None:
+        return None
+    if request.filter_sample is not None and request.filter_sample_seed is None:
+        raise SelectionError(
+            "--shard with --filter-sample: each shard would draw other cases; give --filter-sample-seed, the same to all"
+        )
+    return read_shard(request.shard)
+
+
+def _part(
+    cases: list[Case], request: RunRequest, shard: Shard
+) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
+    """The shard's part of the chosen cases, with what its run remembers of the whole.
+
+    Raises:
+        NothingLeft: there is none.
+    """
+    if request.agents and request.cells is None:
+        cases = without_provider_twins(cases)
+    own, planned, whole = taken(cases, shard)
+    if cases and not own:
+        raise NothingLeft(
+            f"shard {shard} holds none of the {len(cases):,} cases: there is nothing to run in it"
+        )
+    return own, planned, whole
+
+
+_ASKED = (
+    "agents", "models", "attempts", "threshold", "timeout", "judge", "compat", "vars", "prompt_prefix",
+    "prompt_suffix",
+)  # fmt: skip
+
+
+def asked_of(request: RunRequest) -> dict[str, Any]:
+    """The options of a request that say of whom its cases are asked, how, and how often."""
+    return {name: value for name in _ASKED if (value := getattr(request, name)) not in (None, "", [], {})}
 
 
 def typed_options(request: RunRequest) -> dict[str, Any]:

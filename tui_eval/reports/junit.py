@@ -11,6 +11,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow
+from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 COUNTS = ("tests", "failures", "errors", "skipped")
@@ -26,8 +27,9 @@ def write(reader: RunReader, path: Path) -> None:
     for row in attempts:
         if row.outcome not in (None, "passed"):
             bad.setdefault(row.case_ref, row)
-    root = ElementTree.Element("testsuites", name="tui-eval")
-    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(reader.info().started_at))
+    info = reader.info()
+    root = ElementTree.Element("testsuites", name=f"tui-eval {shard_words(info.provenance)}".strip())
+    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(info.started_at))
     suites: dict[str, ElementTree.Element] = {}
     counts: dict[str, dict[str, int]] = {}
     seconds: dict[str, float] = {}

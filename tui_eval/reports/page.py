@@ -15,6 +15,7 @@ from tui_eval.reports.page_text import safe
 from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
+from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 WHOLE = 5_000
@@ -98,6 +99,7 @@ def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[A
         ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
                                               dollars(sum(costs)) if costs else "") if part)),
         ("Run", f"{info.id}, {info.state}, {when}{took}"),
+        ("Part", shard_words(info.provenance)),
         ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),
         ("Command", str(info.provenance.get("command") or "")),
         ("Commit", commit),

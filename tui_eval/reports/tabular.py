@@ -14,6 +14,7 @@ from tui_eval.reports import results
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import CaseRow
+from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 COLUMNS = (
@@ -69,7 +70,12 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     passed = [item for item in summaries if item.outcome == "passed"]
     bad = [item for item in summaries if item.outcome != "passed"]
     lines = [f"## {len(passed):,} of {len(summaries):,} cases passed", ""]
-    lines += [f"Run `{info.id}` with {_text(', '.join(info.agents))}, {info.state}. {_totals(summaries)}", ""]
+    part = shard_words(info.provenance)
+    part = f", {part}" if part else ""
+    lines += [
+        f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(summaries)}",
+        "",
+    ]
     if bad:
         lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
         lines += [

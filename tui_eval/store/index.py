@@ -21,6 +21,7 @@ from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import DATABASE, Store, StoreError, is_alive
 from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, CaseRow, RunInfo, RunSummary
+from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 _VERSION = 2
@@ -424,6 +425,7 @@ def _values(
 
 
 def what(info: RunInfo, cases: int) -> str:
-    """A run in a few words: its paths and how many cases."""
+    """A run in a few words: its paths, how many cases, and which shard it is."""
     places = ", ".join(info.paths[:3]) + (" …" if len(info.paths) > 3 else "")
-    return f"{places or '.'} ({cases} case{'' if cases == 1 else 's'})"
+    part = shard_words(info.provenance)
+    return f"{places or '.'} ({cases} case{'' if cases == 1 else 's'}{', ' if part else ''}{part})"

@@ -197,6 +197,13 @@ class RunReader:
         for ref, body in self._all(statement, tuple(refs)):
             yield ref, self._unpack(body, kind)
 
+    def whole_plan(self) -> tuple[list[str], list[int]]:
+        """The ids and shards of all cases of the whole that this run is a part of; empty where that is not known."""
+        row = self._one("SELECT value FROM meta WHERE key = 'plan'", ())
+        if row is None or not isinstance(row[0], bytes):
+            return [], []
+        return self._unpack(row[0], tuple[list[str], list[int]])
+
     def assessment(self) -> Assessment:
         """How the run's attempts failed: as it was assessed with a judge, else grouped now."""
         row = self._one("SELECT value FROM meta WHERE key = 'assessment'", ())

@@ -225,6 +225,13 @@ class RunWriter:
         info = msgspec.structs.replace(self.info)
         self._thread.add(lambda connection: _write_info(connection, info))
 
+    def whole_plan(self, cases: list[list[Any]]) -> None:
+        """Keep the ids and shards of all cases of the whole that this run is a part of."""
+        body = pack(cases)
+        self._thread.add(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO meta VALUES ('plan', ?)", (body,))
+        )
+
     def assessment(self, assessment: Assessment) -> None:
         """Keep how the run's attempts failed, named by a judge."""
         text = encode_json(assessment).decode()

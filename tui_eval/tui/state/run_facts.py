@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rich.cells import cell_len, set_cell_size
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.store.shards import shard_words
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.state import figures
 from tui_eval.tui.state.figures import Symbols
@@ -107,6 +108,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
         parts.append((style, f"{symbols.dot}{text}"))
         room -= wide
 
+    if part := shard_words(info.provenance):
+        add("text", part)
     if run.trouble and run.active:
         add("warn", _waiting(run.trouble), 9)
     if info.note:

@@ -1,0 +1,108 @@
+"""`--shard 3/20`: which part of the cases a run takes, so that twenty machines share them without asking one
+another. Where a case goes depends on its id alone: neither on its place nor on the other cases."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tui_eval.engine.rows import conversation_id, in_conversation
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Case
+from tui_eval.store.shards import PlannedShard
+from tui_eval.suites import identity
+
+MOST = 10_000
+"""Shards of one run."""
+_SHARD = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
+_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
+
+
+class Shard(NamedTuple):
+    """Part `number` of `of`, counted from 1."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def read_shard(text: str) -> Shard:
+    """A shard as a person writes it.
+
+    Raises:
+        SelectionError: it is none.
+    """
+    found = _SHARD.fullmatch(text)
+    shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+    if not 1 <= shard.number <= shard.of <= MOST:
+        raise SelectionError(
+            f"--shard {text}: expected K/N, the Kth of N parts, K from 1 to N (at most {MOST:,}), for example 3/20"
+        )
+    return shard
+
+
+def shard_key(case: Case) -> str:
+    """What of a case decides on its shard: its id without its column (promptfoo's provider and prompt, neuro-san's
+    connection), so that columns that are compared stay together. Repeated cases stay with the first of them."""
+    name = _REPEATED.sub("", case.case_id)
+    if case.format == "promptfoo":
+        return _without_column(name, case.column or case.agent or "agent", case.prompt)
+    if case.connection is not None:
+        return name.removesuffix(identity.suffix({"connection": case.connection}))
+    return name
+
+
+def _without_column(case_id: str, provider: str, prompt: str | None) -> str:
+    """A promptfoo case's id without the provider and what follows it: the prompt's label, or what stands for it."""
+    bare, whole = identity.ending(provider, None), identity.ending(provider, prompt)
+    for ending in (whole, bare):
+        if case_id.endswith(ending):
+            return case_id.removesuffix(ending)
+    return case_id.rpartition(f"{bare}::")[0] or case_id
+
+
+def shard_of(key: str, count: int) -> int:
+    """The number, from 1, of the shard of `count` to which a key belongs."""
+    return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8]) % count + 1
+
+
+def assigned(cases: Sequence[Case], count: int) -> list[int]:
+    """The shard of each case. Rows of promptfoo that hand on to later rows are asked where those are: those of one
+    conversation together, and all of a suite that stores outputs."""
+    stored = {case.suite for case in cases if case.options.get("storeOutputAs")}
+    talking = {case.suite for case in cases if in_conversation(case)}
+    known: dict[str, int] = {}
+    found: list[int] = []
+    for case in cases:
+        if case.suite in stored:
+            key = case.suite
+        elif case.suite in talking:
+            key = f"{case.suite}\n{conversation_id(case)}"
+        else:
+            key = shard_key(case)
+        if key not in known:
+            known[key] = shard_of(key, count)
+        found.append(known[key])
+    return found
+
+
+def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
+    """The shard's cases, in their order; what its run remembers of the whole; and the id and shard of every case,
+    by which those that are missing later are named."""
+    numbers = assigned(cases, shard.of)
+    own = [case for case, number in zip(cases, numbers, strict=True) if number == shard.number]
+    counted = Counter(numbers)
+    planned = PlannedShard(
+        number=shard.number,
+        of=shard.of,
+        cases=len(cases),
+        content=identity.digest([(case.case_id, case.content_hash) for case in cases], 16),
+        sizes=[counted[number] for number in range(1, shard.of + 1)],
+        places=[place for place, number in enumerate(numbers) if number == shard.number],
+    )
+    return own, planned, [[case.case_id for case in cases], numbers]

@@ -1,0 +1,52 @@
+"""What the run of a shard remembers of the whole that it is a part of (`--shard 3/20`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tui_eval.store.schema import RunInfo
+
+KEY = "shard"
+"""Under which it stands in a run's provenance."""
+
+
+class PlannedShard(msgspec.Struct, omit_defaults=True):
+    """Part `number` of `of`, from 1. The whole has `cases` cases, whose ids and content `content` is a hash of;
+    `sizes` of them are in each part, and those of this one stand at `places`, from 0, of the whole. `asked` are the
+    options that say of whom and how often."""
+
+    number: int
+    of: int
+    cases: int = 0
+    content: str = ""
+    sizes: list[int] = []
+    places: list[int] = []
+    asked: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """As a person writes it."""
+        return f"{self.number}/{self.of}"
+
+
+def shard_of(info: RunInfo) -> PlannedShard | None:
+    """The shard that a run is; None where it is none, or what it says of it makes no sense."""
+    try:
+        shard = msgspec.convert(info.provenance.get(KEY), PlannedShard)
+    except msgspec.ValidationError:
+        return None
+    sound = 1 <= shard.number <= shard.of == len(shard.sizes) and sum(shard.sizes) == shard.cases
+    sound = sound and len(shard.places) == len(set(shard.places)) == shard.sizes[shard.number - 1]
+    return shard if sound and all(0 <= place < shard.cases for place in shard.places) else None
+
+
+def shard_words(provenance: Mapping[str, Any]) -> str:
+    """`shard 3/20` of a run that is one; empty for any other."""
+    given = provenance.get(KEY)
+    if not isinstance(given, dict):
+        return ""
+    number, of = given.get("number"), given.get("of")
+    return f"shard {number}/{of}" if isinstance(number, int) and isinstance(of, int) else ""
