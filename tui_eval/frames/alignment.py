@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import polars as pl
@@ -11,67 +12,160 @@ from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairs import Pair, pair_same
 
 _MANY_ROWS = 200_000
+_CLEARLY = 0.25
+"""By what share of the expected rows more than a smaller key a larger one must find its rows."""
+_ENOUGH = 0.5
+"""Of the expected rows, what a key must find; one that finds fewer is looked for without regard to how texts
+are written."""
 
 
-def find_key(pairs: list[Pair], key: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The columns that align rows: those asked for, else the smallest set unique on both sides, of
-    those the one that most rows share. Empty: there is none."""
-    if key and all(any(one.name == name for one in pairs) for name in key):
-        return key
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What aligns rows: the pairs of its columns (none: content does), `loose` where their texts are compared
+    without case, blanks, accents and zeros that do not count."""
+
+    pairs: tuple[Pair, ...] = ()
+    loose: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(one.name for one in self.pairs)
+
+    def repeats(self) -> int:
+        """How many rows of the answer have a key that stands above them already."""
+        if not self.pairs:
+            return 0
+        hashes = row_hashes(list(self.pairs), values=True)[1]
+        return len(hashes) - hashes.n_unique()
+
+
+def find_key(pairs: list[Pair], key: tuple[str, ...] | None) -> Key:
+    """The columns that align rows: those asked for; else the smallest set that is unique in *expected*, of
+    those the one whose values the answer has most of, however often it repeats them; else none."""
+    by_name = {one.name: one for one in pairs}
+    if key and all(name in by_name for name in key):
+        return Key(tuple(by_name[name] for name in key))
     usable = [one for one in pairs if not one.tolerant and one.expected.kind != "null"]
     if not usable or not len(usable[0].e_key) or not len(usable[0].a_key):
-        return ()
-    many = max(len(usable[0].e_key), len(usable[0].a_key)) > _MANY_ROWS
-    singles = usable[: 10 if many else 40]
-    best: tuple[int, tuple[str, ...]] = (0, ())
-    for one in singles:
-        if _unique(one.e_key) and _unique(one.a_key):
-            shared = int(one.e_key.is_in(one.a_key.implode()).sum() or 0)
-            if shared > best[0]:
-                best = (shared, (one.name,))
-    if best[1]:
-        return best[1]
+        return Key()
+    share, found = _best(usable)
+    if share < _ENOUGH:
+        texts = [loosened(one) if one.e_key.dtype == pl.String else one for one in usable]
+        loose_share, loose = _best(texts)
+        if loose_share >= _ENOUGH and loose_share > share:
+            return Key(loose, loose=True)
+    return Key(found)
+
+
+def _best(usable: list[Pair]) -> tuple[float, tuple[Pair, ...]]:
+    """The share of expected rows that are found, and the key that finds them."""
+    length = len(usable[0].e_key)
+    many = max(length, len(usable[0].a_key)) > _MANY_ROWS
+    best: tuple[float, tuple[Pair, ...]] = (0.0, ())
+    for one in usable[: 10 if many else 40]:
+        if _unique(one.e_key):
+            share = int(one.e_key.is_in(one.a_key.implode()).sum() or 0) / length
+            if share > best[0]:
+                best = (share, (one,))
     for size in (2, 3):
+        if best[0] + _CLEARLY > 1:
+            break
+        least = best[0] + _CLEARLY if best[1] else 0.0
         for chosen in combinations(usable[: 4 if many else 8], size):
+            if any(one.e_key.null_count() for one in chosen):
+                continue
             e_hash, a_hash = row_hashes(list(chosen), values=True)
-            if _unique(e_hash) and _unique(a_hash):
-                shared = int(e_hash.is_in(a_hash.implode()).sum() or 0)
-                if shared > best[0]:
-                    best = (shared, tuple(one.name for one in chosen))
-        if best[1]:
-            return best[1]
-    return ()
+            if _unique(e_hash):
+                share = int(e_hash.is_in(a_hash.implode()).sum() or 0) / length
+                if share > best[0] and share >= least:
+                    best = (share, chosen)
+    return best
+
+
+def loosened(one: Pair) -> Pair:
+    """A pair of texts that are the same where they differ only in case, blanks, accents, or zeros before and
+    after a number."""
+    return replace(one, e_key=loose_texts(one.e_key), a_key=loose_texts(one.a_key))
+
+
+def loose_texts(texts: pl.Series) -> pl.Series:
+    """Texts without what people overlook: case, blanks, accents, zeros that do not change a number."""
+    text = pl.col("t").str.normalize("NFKD").str.replace_all(r"\p{M}", "").str.to_lowercase()
+    text = text.str.replace_all(r"[\s\u{200b}]+", "")
+    text = text.str.replace(r"^(-?)0+(\d)", "${1}${2}").str.replace(r"^(-?\d+)\.0+$", "${1}")
+    text = text.str.replace(r"^(-?\d+\.\d*[1-9])0+$", "${1}")
+    return pl.DataFrame({"t": texts}).select(text).to_series()
 
 
 def _unique(series: pl.Series) -> bool:
     return series.null_count() == 0 and series.n_unique() == len(series)
 
 
-def align_rows(
-    pairs: list[Pair], key: tuple[str, ...], lengths: tuple[int, int]
-) -> tuple[pl.Series, pl.Series]:
+def align_rows(pairs: list[Pair], key: Key, lengths: tuple[int, int]) -> tuple[pl.Series, pl.Series]:
     """Row numbers of the expected and the actual side, in display order; null where a row has no
-    partner. Expected rows come in their own order, extra rows after them."""
+    partner. Expected rows come in their own order, below each the rows of the answer that repeat its key,
+    other extra rows after all of them."""
     if not pairs:
         return _side_by_side(*lengths)
-    keyed = [one for one in pairs if one.name in key]
-    if key and unique_rows(keyed):
-        return _joined(*row_hashes(keyed, values=True))
+    keyed = list(key.pairs)
+    if keyed:
+        e_hash, a_hash = row_hashes(keyed, values=True)
+        if e_hash.n_unique() == len(e_hash):
+            if a_hash.n_unique() == len(a_hash):
+                return _joined(e_hash, a_hash)
+            return _with_repeats(pairs, e_hash, a_hash)
     both = pl.DataFrame(dict(zip("ea", _joined(*row_hashes(pairs, values=True)), strict=True)))
     same = both.filter(pl.col("e").is_not_null() & pl.col("a").is_not_null())
     e_left = both.filter(pl.col("a").is_null()).get_column("e")
     a_left = both.filter(pl.col("e").is_null()).get_column("a")
-    if key:  # of the rows that share a key, equal ones belong together first
+    if keyed:  # of the rows that share a key, equal ones belong together first
         e_hash, a_hash = row_hashes(keyed, values=True)
         e_at, a_at = _joined(e_hash.gather(e_left), a_hash.gather(a_left))
         rest = pl.DataFrame({"e": e_left.gather(e_at), "a": a_left.gather(a_at)})
     else:
-        alike = _alike(pairs, e_left, a_left)
+        as_many = lengths[0] == lengths[1]
+        alike = _alike(pairs, e_left, a_left, 1 if as_many else (len(pairs) + 1) // 2)
         e_left = e_left.filter(~e_left.is_in(alike.get_column("e").implode()))
         a_left = a_left.filter(~a_left.is_in(alike.get_column("a").implode()))
-        rest = pl.concat([alike, _by_content(pairs, e_left, a_left)])
+        # where rows are missing, one that has nothing in common with another stays apart from it
+        rest = pl.concat([alike, _by_content(pairs, e_left, a_left) if as_many else _apart(e_left, a_left)])
     table = pl.concat([same, rest]).sort("e", "a", nulls_last=True)
     return table.get_column("e"), table.get_column("a")
+
+
+def _with_repeats(pairs: list[Pair], e_hash: pl.Series, a_hash: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Rows by a key that is unique in expected: of those that repeat it, the one with the most cells in common
+    is its row, the others stand below it."""
+    expected = pl.DataFrame({"hash": e_hash}).with_row_index("e")
+    actual = pl.DataFrame({"hash": a_hash}).with_row_index("a")
+    table = actual.join(expected, on="hash", how="left")
+    found = table.filter(pl.col("e").is_not_null())
+    e, a = found.get_column("e"), found.get_column("a")
+    score = pl.sum_horizontal(pair_same(one, e, a).cast(pl.UInt16) for one in pairs)
+    found = found.with_columns(pl.select(score.alias("score")).to_series())
+    found = found.sort("e", "score", "a", descending=[False, True, False])
+    first = pl.int_range(pl.len()).over("e") == 0
+    found = found.select(
+        pl.when(first).then(pl.col("e")).alias("e"), "a", pl.col("e").alias("at"), (~first).alias("below")
+    )
+    missing = expected.join(actual, on="hash", how="anti").select(
+        "e",
+        pl.lit(None, dtype=actual.schema["a"]).alias("a"),
+        pl.col("e").alias("at"),
+        pl.lit(False).alias("below"),
+    )
+    extra = table.filter(pl.col("e").is_null()).select(
+        "e", "a", pl.col("e").alias("at"), pl.lit(True).alias("below")
+    )
+    whole = pl.concat([found, missing, extra]).sort("at", "below", "a", nulls_last=True)
+    return whole.get_column("e"), whole.get_column("a")
+
+
+def _apart(e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
+    e = e_left.extend_constant(None, len(a_left))
+    a = pl.concat([pl.Series([None] * len(e_left), dtype=a_left.dtype), a_left])
+    return pl.DataFrame({"e": e, "a": a})
 
 
 def unique_rows(pairs: list[Pair]) -> bool:
@@ -85,17 +179,21 @@ _MOST_ALIKE = 4_000_000
 """Cells that are compared at most to find which rows are alike."""
 
 
-def _alike(pairs: list[Pair], e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
-    """Of rows without an equal one, those with the most cells in common, best first; rows that have none in
-    common, and those of frames too large for it, stay apart."""
+def _alike(pairs: list[Pair], e_left: pl.Series, a_left: pl.Series, least: int) -> pl.DataFrame:
+    """Of rows without an equal one, those with the most cells in common, best first; rows that have fewer than
+    `least` in common stay apart. Of frames too large for that, those that differ in one column alone."""
     size = len(e_left) * len(a_left)
+    if size > 0 and len(pairs) > 1 and size * len(pairs) > _MOST_ALIKE:
+        return _all_but_one(pairs, e_left, a_left)
     found: tuple[list[int], list[int]] = ([], [])
-    if size > 0 and len(pairs) > 1 and size * len(pairs) <= _MOST_ALIKE:
+    if size > 0 and len(pairs) > 1:
         table = pl.DataFrame({"e": e_left}).join(pl.DataFrame({"a": a_left}), how="cross")
         e, a = table.get_column("e"), table.get_column("a")
         score = pl.sum_horizontal(pair_same(one, e, a).cast(pl.UInt16) for one in pairs)
         table = table.select("e", "a", pl.select(score.alias("score")).to_series())
-        table = table.filter(pl.col("score") > 0).sort("score", "e", "a", descending=[True, False, False])
+        table = table.filter(pl.col("score") >= least).sort(
+            "score", "e", "a", descending=[True, False, False]
+        )
         e_taken: set[int] = set()
         a_taken: set[int] = set()
         for e_row, a_row, _ in table.iter_rows():
@@ -105,6 +203,20 @@ def _alike(pairs: list[Pair], e_left: pl.Series, a_left: pl.Series) -> pl.DataFr
                 found[0].append(e_row)
                 found[1].append(a_row)
     return pl.DataFrame(dict(zip("ea", found, strict=True)), schema={"e": e_left.dtype, "a": a_left.dtype})
+
+
+def _all_but_one(pairs: list[Pair], e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
+    """Rows that are the same in all columns but one, the n-th such row with the n-th."""
+    made: list[pl.DataFrame] = [pl.DataFrame({"e": e_left.clear(), "a": a_left.clear()})]
+    for one in pairs:
+        others = [other for other in pairs if other is not one]
+        e_hash, a_hash = row_hashes(others, values=True)
+        e_at, a_at = _joined(e_hash.gather(e_left), a_hash.gather(a_left))
+        same = pl.DataFrame({"e": e_left.gather(e_at), "a": a_left.gather(a_at)}).drop_nulls()
+        made.append(same)
+        e_left = e_left.filter(~e_left.is_in(same.get_column("e").implode()))
+        a_left = a_left.filter(~a_left.is_in(same.get_column("a").implode()))
+    return pl.concat(made)
 
 
 _MOST_SORTED = 200_000

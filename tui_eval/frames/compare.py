@@ -156,7 +156,9 @@ def _near_miss(pairs: list[Pair], difference: Difference | None) -> bool:
     if not any(one.whole and not one.tolerant for one in pairs):
         return False
     loosened = [within_nao(one) for one in pairs]
-    if difference is not None and difference.key:  # the key says which rows belong together
+    if (
+        difference is not None and difference.key and not difference.key_repeats
+    ):  # the key says which rows belong together
         return difference.same_under(loosened)
     return match_rows(loosened) is not None
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tui_eval.frames.alignment import align_rows, find_key, moved_rows, unique_rows
+from tui_eval.frames.alignment import Key, align_rows, find_key, moved_rows, unique_rows
 from tui_eval.frames.cells import Cell, Cells, Row, Status, cell_text, compared
 from tui_eval.frames.columns import Column, column, column_names, from_cells
+from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import Pair, pair_same
 from tui_eval.frames.settings import ComparisonSettings
@@ -50,13 +52,13 @@ class Difference:
         self._aligned: tuple[pl.Series, pl.Series] | None = None
         self._flags: pl.DataFrame | None = None
         self._different: pl.Series | None = None
-        self._key: tuple[str, ...] = ()
+        self._key = Key()
 
     @property
     def key(self) -> tuple[str, ...]:
         """The columns that aligned the rows; empty: by content."""
         self._align()
-        return self._key
+        return self._key.names
 
     @property
     def key_given(self) -> bool:
@@ -67,6 +69,41 @@ class Difference:
     def key_unique(self) -> bool:
         """Whether no two rows of a side share the key's values."""
         return unique_rows([self._pairs[name] for name in self.key])
+
+    @cached_property
+    def key_unique_in_expected(self) -> bool:
+        """Whether no two expected rows share the key's values."""
+        self._align()
+        if not self._key.pairs:
+            return False
+        hashes = row_hashes(list(self._key.pairs), values=True)[0]
+        return hashes.n_unique() == len(hashes)
+
+    @cached_property
+    def key_repeats(self) -> int:
+        """How many rows of the answer have a key that another row of it has already."""
+        self._align()
+        return self._key.repeats()
+
+    @property
+    def key_loose(self) -> bool:
+        """Whether the key's texts were compared without case, blanks, accents and zeros that do not count."""
+        self._align()
+        return self._key.loose
+
+    @cached_property
+    def repeats(self) -> pl.Series:
+        """The numbers of the extra rows that repeat a key which stands above them, ascending."""
+        e_rows, a_rows = self._align()
+        if not self.key_repeats:
+            return pl.Series([], dtype=pl.UInt32)
+        hashes = row_hashes(list(self._key.pairs), values=True)[1]
+        table = pl.DataFrame({"e": e_rows, "hash": hashes.gather(a_rows.cast(pl.UInt32))}).with_row_index(
+            "at"
+        )
+        table = table.filter(pl.col("hash").is_not_null())
+        first = pl.int_range(pl.len()).over("hash") == 0
+        return table.filter(~first & pl.col("e").is_null()).get_column("at")
 
     def __len__(self) -> int:
         return len(self._align()[0])
@@ -272,7 +309,7 @@ class Difference:
         if found.status == "missing":
             return [f"missing row {_one(found.expected_index)}: {_values(cells, 'expected')}"]
         named = ", ".join(
-            f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self._key and c.same
+            f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self.key and c.same
         )
         place = f"row {_one(found.expected_index)}" + (f" ({named})" if named else "")
         return [

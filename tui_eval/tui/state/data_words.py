@@ -96,6 +96,10 @@ def _key(view: DataView) -> str:
     if not view.key:
         return "no key: aligned by content"
     how = "given" if view.key_given else "found"
+    repeats = view.difference.key_repeats
+    if repeats and view.difference.key_unique_in_expected:
+        times = "once" if repeats == 1 else f"{repeats:,} times"
+        return f"key: {_names(view.key)} ({how}), unique in expected, repeats {times}"
     return f"key: {_names(view.key)} ({how}{'' if view.key_unique else ', not unique'})"
 
 
