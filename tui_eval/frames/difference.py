@@ -308,9 +308,7 @@ class Difference:
             return [f"extra row {_one(found.actual_index)}: {_values(cells, 'actual')}"]
         if found.status == "missing":
             return [f"missing row {_one(found.expected_index)}: {_values(cells, 'expected')}"]
-        named = ", ".join(
-            f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self.key and c.same
-        )
+        named = ", ".join(f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self.key and c.same)
         place = f"row {_one(found.expected_index)}" + (f" ({named})" if named else "")
         return [
             f"{place}: {cell.column}: expected {_clip(cell.expected)}, actual {_clip(cell.actual)}"
