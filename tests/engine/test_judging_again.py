@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -16,12 +18,14 @@ from tui_eval.engine.rescoring import rescore
 from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
+from tui_eval.reports.export import export
+from tui_eval.reports.table import table
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
 from tui_eval.store.schema import AttemptRow
-from tui_eval.store.summary import CaseSummary
+from tui_eval.store.summary import CaseSummary, summarise_run
 from tui_eval.store.usual import past_tokens
 from tui_eval.tui.case_past import load_past
 from tui_eval.tui.runs_loader import load_facts
@@ -83,7 +87,7 @@ async def test_every_attempt_is_judged_and_each_answer_counts_once(project, agai
     (root / "suite.yaml").write_text(FAILS)
     judged = await once_more(2)
     assert [(row.attempt, row.outcome, row.judges, row.cost) for row in rows_of(judged)] == [
-        (number, "failed", f"{first.name}/{number}", 0.0) for number in (1, 2, 3)
+        (number, "failed", f"{first.name}/{number}", None) for number in (1, 2, 3)
     ]
     assert facts(state(root, first)) == ("failed", 0, 3, False, 360, 0.03)
     (root / "suite.yaml").write_text(PASSES)
@@ -103,7 +107,7 @@ async def test_a_judgement_adds_nothing_to_what_runs_and_cases_took(project) -> 
     again = [await judge(root, first), await rescored(first)]
     known = Index(root).figures()
     assert known[first.name][1] == 240 and [known[one.name] for one in again] == [(None, None)] * 2
-    assert [item.cost for item in Index(root).runs() if item.id != first.name] == [0.0, 0.0]
+    assert [item.cost for item in Index(root).runs() if item.id != first.name] == [None, None]
     (case_id,) = {item.case_id for item in Index(root).history("suite.yaml::one")}
     history = Index(root).history(case_id)
     assert sorted((item.tokens or 0, item.cost or 0) for item in history) == [(0, 0), (0, 0), (240, 0.02)]
@@ -117,6 +121,37 @@ async def test_a_judgement_adds_nothing_to_what_runs_and_cases_took(project) -> 
     assert [(len(one.durations), one.tokens) for one in facts_of] == [(2, [120.0, 120.0]), (0, []), (0, [])]
     # What the answer took stays with it: budgets are judged by it.
     assert [one.usage and one.usage.output_tokens for one in attempts_of(again[0])] == [20, 20]
+
+
+@pytest.mark.parametrize("cost", ["", ", cost: 0.01"])
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_reports_of_a_judgement_name_no_tokens_and_no_cost(
+    project, tmp_path: Path, again: str, cost: str
+) -> None:
+    """Neither the answer's once more, nor 0 where nobody knows it."""
+    root = project(suite=FAILS, script=SCRIPT.replace(", cost: 0.01", cost))
+    first = await run(root, attempts=2)
+    folder = await judge(root, first) if again == "judge" else await rescored(first)
+    text: dict[str, str] = {}
+    with closing(RunReader(folder)) as reader:
+        for ending in ("json", "jsonl", "csv", "html", "md", "promptfoo.json"):
+            export(reader, tmp_path / f"r.{ending}")
+            text[ending] = (tmp_path / f"r.{ending}").read_text()
+        cases, attempts = reader.cases(), reader.attempts()
+        console = table(cases, attempts, summarise_run(cases, attempts))
+    for row in csv.DictReader(text["csv"].splitlines()):
+        assert (row["tokens"], row["cost"]) == ("", "")
+    found = json.loads(text["json"])
+    assert [(one["tokens"], one["cost"]) for one in found["results"]] == [(None, None)] * 2
+    assert not found["summary"]["total_tokens"] and not found["summary"]["total_cost"]
+    stats = json.loads(text["promptfoo.json"])["results"]["stats"]
+    assert stats["tokenUsage"]["total"] == 0 == stats["tokenUsage"]["numRequests"]
+    for name in ("html", "md"):
+        assert "$0.0" not in text[name] and " tokens" not in text[name], name
+    assert "240" not in console and "0.0000" not in console and "0.02" not in console
+    # The run that asked has them, and the answer itself what is known of it.
+    assert Index(root).figures()[first.name][1] == 240
+    assert [one.cost for one in attempts_of(folder)] == [0.01 if cost else None] * 2
 
 
 async def test_a_mended_file_makes_all_of_them_pass(project) -> None:

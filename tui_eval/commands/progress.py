@@ -60,6 +60,6 @@ class Progress:
             line = {
                 "case_id": attempt.case_id, "attempt": number, "agent": attempt.agent, "model": attempt.model,
                 "outcome": attempt.outcome, "message": attempt.message, "score": attempt.score,
-                "duration_ms": attempt.duration_ms, "cost": attempt.cost,
+                "duration_ms": attempt.duration_ms, "cost": None if job.judges_only else attempt.cost,
             }  # fmt: skip
             say(json.dumps(storable(line), default=str))

@@ -96,10 +96,8 @@ async def execute(
     attempt.duration_ms = round(duration, 1)
     if by_hand.stopped:
         attempt.outcome = "cancelled"  # by a person: no fault of the agent's
-    if job.judges_only:
-        attempt.cost = 0.0  # it was paid for when it was asked
-        if judgement is not None and job.recorded is not None:
-            attempt.duration_ms = job.recorded.duration_ms  # how long the answer took, not its judging
+    if job.judges_only and judgement is not None and job.recorded is not None:
+        attempt.duration_ms = job.recorded.duration_ms  # how long the answer took, not its judging
     if judgement is not None and run.conversation is not None:
         environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:

@@ -180,8 +180,9 @@ class Runner:
             self._ended(ticket, attempt, packed)
 
     def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
-        self._cost += attempt.cost or 0.0
-        if attempt.usage is not None and self._schedule is not None:
+        judged = ticket.job.judges_only  # what the answer took was spent when it was asked for
+        self._cost += 0.0 if judged else attempt.cost or 0.0
+        if not judged and attempt.usage is not None and self._schedule is not None:
             used = (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)
             self._schedule.spent(ticket, used)
         if not self._columns.waits(ticket):

@@ -149,7 +149,10 @@ def _result(
     reply = attempt.replies[-1] if attempt.replies else None
     # An answer without an output fails and is nobody's fault.
     nothing = reply is not None and reply.text_missing and attempt.outcome == "failed"
-    usage = tokens(attempt.usage, len(attempt.replies))
+    # A judgement of a recorded answer took nothing: that is with the run that asked for it.
+    usage, cost = tokens(attempt.usage, len(attempt.replies)), attempt.cost or 0
+    if row.judges:
+        usage, cost = tokens(None, 0), 0
     latency = round((reply.latency_ms if reply else None) or attempt.duration_ms or 0)
     result: dict[str, Any] = {
         "id": f"{row.id}",
@@ -161,14 +164,14 @@ def _result(
         # Of its own come first; the others are those that a hook or a prompt function added.
         "vars": {**attempt.vars, **case.vars},
         "testCase": _test_case(case),
-        "response": _response(attempt, reply, usage, latency, nothing),
+        "response": _response(attempt, reply, usage, cost, latency, nothing),
         "gradingResult": None,
         "success": passed,
         "score": attempt.score or 0.0,
         "namedScores": attempt.named_scores,
         "failureReason": 0 if nothing else _FAILURE.get(attempt.outcome, 2),
         "latencyMs": latency,
-        "cost": attempt.cost or 0,
+        "cost": cost,
         "tokenUsage": usage,
         "metadata": {**case.metadata, **((reply.metadata if reply else None) or {})},
     }
@@ -204,7 +207,7 @@ def _provider(case: Case, case_row: CaseRow) -> dict[str, str]:
 
 
 def _response(
-    attempt: Attempt, reply: Reply | None, usage: dict[str, int], latency: int, nothing: bool
+    attempt: Attempt, reply: Reply | None, usage: dict[str, int], cost: float, latency: int, nothing: bool
 ) -> dict[str, Any] | None:
     if reply is None and not attempt.response_text:
         return None
@@ -212,7 +215,7 @@ def _response(
     response: dict[str, Any] = {
         "output": None if nothing else output,
         "cached": False,
-        "cost": attempt.cost or 0,
+        "cost": cost,
         "tokenUsage": usage,
         "latencyMs": latency,
         "metadata": (reply.metadata if reply else None) or {},

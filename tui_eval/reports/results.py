@@ -113,7 +113,8 @@ def rows_with_attempt(reader: RunReader) -> Iterator[tuple[int, Attempt, dict[st
 
 def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> dict[str, Any]:
     """One entry of `results[]`."""
-    usage = attempt.usage
+    # A judgement of a recorded answer took none: those of the answer stand in the run that asked for it.
+    usage, cost = (None, None) if row.judges else (attempt.usage, attempt.cost)
     data = attempt.data
     details: dict[str, Any] = {
         "response_text": attempt.response_text,
@@ -137,7 +138,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: CaseRow, case: Case) -> 
         "passed": attempt.outcome == "passed",
         "message": attempt.message,
         "tokens": tokens,
-        "cost": attempt.cost,
+        "cost": cost,
         "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms),
         "tool_call_count": attempt.tool_call_count,
         "error": attempt.error,

@@ -24,7 +24,7 @@ from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, CaseRow, RunIn
 from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
-_VERSION = 2
+_VERSION = 3
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _TABLES = """

@@ -260,6 +260,8 @@ def _figures(row: AttemptRow) -> AttemptRow:
     row.cached_tokens = figures.count(row.cached_tokens, "cached tokens")
     row.cost = figures.amount(row.cost, "cost")
     row.tool_calls = figures.count(row.tool_calls, "tool calls")
+    if row.judges:  # the agent was asked, and paid, for the answer where that was recorded
+        row.input_tokens = row.output_tokens = row.cached_tokens = row.cost = None
     return row
 
 
