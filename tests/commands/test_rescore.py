@@ -10,6 +10,7 @@ from tui_eval.assertions.evidence import Judgement
 from tui_eval.engine.masked import keep_masked
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Reply, Verdict
+from tui_eval.store.runs import RunLock, Store
 
 
 def test_todays_assertions_judge_yesterdays_answers(cli: Cli, project: Path) -> None:
@@ -43,6 +44,36 @@ def test_nothing_recorded_is_said(cli: Cli, project: Path) -> None:
     assert cli("run", ".").code == 1
     told = cli("rescore")
     assert told.code == 5 and "no recorded answers" in told.err
+
+
+def test_a_run_that_is_being_executed_is_not_judged_by_halves(cli: Cli, project: Path) -> None:
+    assert cli("run", ".").code == 1
+    folder = Store(project).find("last")
+    lock = RunLock(folder)
+    try:
+        for name in ("last", folder.name):
+            told = cli("rescore", name)
+            assert told.code == 5 and told.out == "" and len(told.err.strip().splitlines()) == 1
+            assert f"run {folder.name} goes on" in told.err and "when it has ended" in told.err
+        assert len(cli("runs", "--json").json) == 1
+    finally:
+        lock.release()
+    assert cli("rescore", "last").code == 1
+
+
+def test_what_of_a_run_never_ran_is_said_where_it_is_judged_again(cli: Cli, project: Path) -> None:
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        + "".join(
+            f"  - {{name: n{n}, input: hi, expected: {{should_contain: [never]}}}}\n" for n in range(3)
+        ),
+        "utf-8",
+    )
+    assert cli("run", ".", "--fail-fast", "-j", "1").code == 1
+    again = cli("rescore", "last", "-o", "r.json", "-o", "r.html", "-o", "r.md")
+    assert "2 attempts of it were never run, and have none" in again.out
+    for name in ("r.json", "r.html", "r.md"):
+        assert "never run, and have none" in (project / name).read_text(), name
 
 
 def test_masked_text_keeps_the_verdict_of_then() -> None:

@@ -20,6 +20,7 @@ from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
 from tui_eval.reports.export import export
 from tui_eval.reports.table import table
+from tui_eval.store import case_state
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
@@ -432,3 +433,43 @@ async def test_answers_are_judged_again_though_their_agent_could_not_be_asked_no
     assert [(row.outcome, row.message) for row in rows_of(await rescored(first))] == [("passed", "passed")]
     (root / "suite.yaml").write_text(suite.replace("[hi]", "[never]"))
     assert [row.outcome for row in rows_of(await rescored(first))] == ["failed"]
+
+
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_a_judgement_adds_no_bar_to_the_sparkline(project, again: str) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root, attempts=2)
+    second = await run(root, attempts=2)
+
+    def bars() -> list[float]:
+        ((*results,),) = Index(root).latest().values()
+        return [one.passed / one.attempts for one in case_state.over_runs(results)]
+
+    assert bars() == [1.0, 1.0]
+    for text, newest in ((FAILS, 0.0), (PASSES, 1.0), (FAILS, 0.0)):
+        (root / "suite.yaml").write_text(text)
+        await (judge(root, second) if again == "judge" else rescored(second))
+        assert bars() == [1.0, newest]
+    # A judgement of one before it stands there; one that was replaced takes no place among those that are kept.
+    await (judge(root, first) if again == "judge" else rescored(first))
+    assert bars() == [0.0, 0.0]
+    ((*kept,),) = Index(root).latest().values()
+    assert len(kept) == 4
+
+
+async def test_attempts_that_are_being_made_beside_it_are_waited_for(project) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    active = prepare(RunRequest(paths=[str(root)], attempts=2))
+    assert active.writer is not None
+    folder = active.writer.folder
+    with pytest.raises(SelectionError, match="has not ended"):
+        await judge(root, folder)
+    first, second = (row.id for row in rows_of(folder))
+    active.writer.done(first, Attempt("suite.yaml::one", 1, "passed", agent="helper"))
+    active.writer.flush()
+    with pytest.raises(SelectionError, match=f"run {folder.name} goes on with this case"):
+        await judge(root, folder, first)
+    await active.execute()
+    assert [row.judges for row in rows_of(await judge(root, folder, first))] == [
+        f"{folder.name}/{number}" for number in (first, second)
+    ]

@@ -6,6 +6,7 @@ import sqlite3
 from itertools import permutations
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tui_eval.model import Attempt, Case, Turn
@@ -160,3 +161,25 @@ def test_an_index_of_an_earlier_version_is_made_anew(tmp_path: Path) -> None:
             "CREATE TABLE runs (id TEXT); CREATE TABLE results (run_id TEXT); PRAGMA user_version = 1"
         )
     assert states(tmp_path) == {"sloppy": "failed", "good": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("history", "bars"),
+    [
+        ([("r1", "", 1)], [1.0]),
+        ([("j", "r1", 0), ("r1", "", 1)], [0.0]),
+        ([("j2", "r1", 1), ("j1", "r1", 0), ("r1", "", 1)], [1.0]),
+        ([("r2", "", 1), ("j", "r1", 0), ("r1", "", 1)], [0.0, 1.0]),
+        ([("j", "r1", 0), ("r2", "", 1), ("r1", "", 1)], [0.0, 1.0]),
+        ([("j2", "r0", 1), ("j1", "r0", 0), ("r1", "", 1)], [1.0, 1.0]),
+    ],
+    ids=["none", "once", "twice", "before a run", "of an older run", "of a run that is gone"],
+)
+def test_judging_again_replaces_a_bar_and_adds_none(
+    history: list[tuple[str, str, int]], bars: list[float]
+) -> None:
+    results = [
+        msgspec.structs.replace(result(1, "a", "passed" if passed else "failed"), run_id=run, judges=of)
+        for run, of, passed in history
+    ]
+    assert [one.passed / one.attempts for one in case_state.over_runs(results)] == bars

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.engine.request import Cell
@@ -14,6 +15,7 @@ from tui_eval.store.runs import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.edited import Edited
 from tui_eval.tui.state.entries import suite_entries
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
@@ -107,4 +109,33 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
             msgspec.json.encode(Cell(case_id, "offline", model)) for model in ("good", "sloppy")
         }
         assert {request.linked_to for request in app.engine.requests} == {folder.name}
+        app.engine.live.finish()
+
+
+@pytest.mark.parametrize("place", ["a line of Suites", "the Case screen"])
+async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path: Path, place: str) -> None:
+    """All columns where a line stands for them, the shown one where one is shown."""
+    root = project(tmp_path)
+    asked(root, "good", "sloppy", wrong=("sloppy",))
+    case_id = f"suites/support.yaml::{NAMES[0]}"
+    async with running_app(root, (120, 30)) as (app, pilot):
+        await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
+        app.suites_screen.go_to(CasePointer(case_id))
+        await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
+        models = ["good", "sloppy"]
+        if place == "the Case screen":
+            await pilot.press("enter")
+            await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+            models = ["sloppy"]
+        await pilot.press("W")
+        app._again(app._watched, Edited())
+        await until(lambda: len(app.engine.requests) == len(models), pilot)
+        await pilot.pause()
+        assert sorted(cell.model for one in app.engine.requests for cell in one.cells) == models
+        app.engine.requests.clear()
+        await pilot.press("W")
+        assert app.watch_mode == "rerun"
+        app._again(app._watched, Edited())
+        await until(lambda: app.engine.requests, pilot)
+        assert sorted(cell.model for cell in app.engine.requests[0].cells) == models
         app.engine.live.finish()

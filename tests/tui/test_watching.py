@@ -89,7 +89,7 @@ async def test_every_way_to_save_is_seen_in_both_modes(tmp_path: Path, save) -> 
         await watching(app, pilot, "judge")
         save(tmp_path / "suite.yaml", SUITE.replace("nothing", "hello"))
         row = await after(app, pilot, first)
-        assert (row.outcome, row.cost) == ("passed", 0.0)
+        assert (row.outcome, row.cost) == ("passed", None)
         assert "running, 1 attempt" not in screen_text(app)
         await watching(app, pilot, "rerun")
         second = app.state.run.info.id

@@ -266,7 +266,8 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
     if active.request.assess:
         say(f"\n{failure_modes.text(reader.assessment())}")
     stopped = active.runner.stopped_because
-    say(f"\n{table.totals(summaries, attempts, f'stopped: {stopped}' if stopped else '')}")
+    notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note]))
+    say(f"\n{table.totals(summaries, attempts, notes)}")
     return summaries
 
 

@@ -58,6 +58,8 @@ class ActiveRun:
         arrange(jobs, request.delay, request.concurrency)
         self.runner = Runner(jobs, environment, limits, writer, on_start, on_done)
         self.tickets: list[Ticket] = []
+        self.note = ""
+        """What is said of the run besides why it was stopped."""
 
     @property
     def run_id(self) -> str:
@@ -80,11 +82,9 @@ class ActiveRun:
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await facts), **self.writer.info.provenance}
-                self.writer.info.note = (
-                    self.runner.stopped_because or ""
-                )  # a resumed one was interrupted before
-                if ended:
-                    self.writer.info.note = "; ".join(filter(None, [self.writer.info.note, *ended]))
+                # Why it was stopped is known anew: a resumed one was interrupted before.
+                notes = [self.runner.stopped_because or "", self.note, *ended]
+                self.writer.info.note = "; ".join(filter(None, notes))
                 self.writer.update_info()
                 writer, root = self.writer, self.config.root
                 await asyncio.to_thread(writer.close)

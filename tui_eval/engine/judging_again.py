@@ -75,13 +75,23 @@ def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[Answered]]
     return info, found if any(one.attempt.replies for case in found for one in case.answers) else []
 
 
+def never_ran(folder: Path) -> int:
+    """How many attempts of a run ended without being run to their end.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with closing(RunReader(folder)) as reader:
+        return sum(row.state != "done" or row.outcome == "cancelled" for row in reader.attempts())
+
+
 def answers_beside(store: Store, recorded: Recorded) -> Answered:
     """The attempts of a case that count together with a recorded one (`store.linked.generations`), of its run
     and of those linked to it, as `answers_of_run` has them.
 
     Raises:
         StoreError: there is no such run, or it cannot be read.
-        SelectionError: the attempt has not ended, or none of them is a result.
+        SelectionError: the attempt has not ended, one beside it is being made, or none of them is a result.
     """
     folder = folder_of(store, recorded.run)
     with closing(RunReader(folder)) as reader:
@@ -98,6 +108,12 @@ def answers_beside(store: Store, recorded: Recorded) -> Answered:
         (group for group in generations(runs) if any(one.answer == name for one in group)),
         [Placed(folder.name, row)],
     )
+    for one in together:
+        going_on = one.run_id in sources and sources[one.run_id][1].state in ("running", "paused")
+        if going_on and one.row.state != "done":
+            raise SelectionError(
+                f"run {one.run_id} goes on with this case: judge it again when all of its attempts have ended"
+            )
     sources.setdefault(folder.name, (folder, info))
     answers = _answers(store, [(*sources[one.run_id], one.row) for one in together])
     if not answers:

@@ -12,7 +12,7 @@ from tui_eval import suites
 from tui_eval.config import Config, find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
-from tui_eval.engine.judging_again import Judged, answers_of_run, judged_by, planned
+from tui_eval.engine.judging_again import Judged, answers_of_run, judged_by, never_ran, planned
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.engine.resuming import root_of
@@ -23,7 +23,7 @@ from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem
 from tui_eval.store.printed_commands import rescore_command
-from tui_eval.store.runs import Store
+from tui_eval.store.runs import Store, is_alive
 from tui_eval.store.schema import RunInfo
 
 
@@ -38,10 +38,14 @@ def rescore(
     longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust.
 
     Raises:
-        NothingToRun: the run has no answers.
+        NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole.
         SelectionError, ConfigError, StoreError: one clear line each.
     """
     root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
+    if is_alive(folder):
+        raise NothingToRun(
+            f"run {folder.name} goes on: judge it again when it has ended, or name an earlier run (tui-eval runs)"
+        )
     info, recorded = answers_of_run(Store(root), folder)
     if not recorded:
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
@@ -69,6 +73,9 @@ def rescore(
     jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.tickets(references)
+    if left := never_ran(folder):
+        what = "attempt of it was" if left == 1 else "attempts of it were"
+        active.note = f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
     writer.flush()
     return active
 

@@ -76,6 +76,7 @@ def write_markdown(reader: RunReader, path: Path) -> None:
         f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(summaries)}",
         "",
     ]
+    lines += [f"{_text(info.note)}.", ""] if info.note else []
     if bad:
         lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
         lines += [

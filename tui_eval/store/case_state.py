@@ -54,6 +54,21 @@ def by_column(history: Sequence[CaseHistory]) -> dict[Column, list[CaseHistory]]
     }
 
 
+def over_runs(results: Sequence[CaseHistory]) -> list[CaseHistory]:
+    """What a column's results (newest first) come to run by run, oldest first: a judgement stands where the run
+    stands whose answers it judges, in place of what was said of them before."""
+    judgements: dict[str, CaseHistory] = {}
+    for result in results:
+        if result.judges and result.outcome != "cancelled":
+            judgements.setdefault(result.judges, result)
+    asked = {result.run_id for result in results if not result.judges}
+    return [
+        judgements.get(result.run_id, result)
+        for result in reversed(results)
+        if not result.judges or (result.judges not in asked and judgements.get(result.judges) is result)
+    ]
+
+
 def is_own(results: Iterable[CaseHistory]) -> bool:
     """Whether a column is the suite's own: never named by who asked."""
     return all(result.asked != "named" for result in results)

@@ -36,13 +36,13 @@ CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
     tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
-    own_attempts INTEGER NOT NULL, asked TEXT NOT NULL);
+    own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, judges TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message, own_attempts, asked"
+    " content_hash, message, own_attempts, asked, judges"
 )
 
 
@@ -123,10 +123,12 @@ class Index:
 
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
         """The last results of each case (at most 12 of each of its columns), newest first, by case id. What a
-        person changed on its way (`skipped`) is none; `store.case_state` says what they come to."""
+        person changed on its way (`skipped`) is none, nor is a judgement that a newer one has replaced;
+        `store.case_state` says what they come to."""
         wanted = None if case_ids is None else set(case_ids)
         found: dict[str, list[CaseHistory]] = {}
         counted: Counter[tuple[str, str, str | None]] = Counter()
+        judged: set[tuple[str, str, str | None, str]] = set()
         with self._open() as connection:
             if connection is None:
                 return {}
@@ -139,6 +141,10 @@ class Index:
                 if wanted is not None and case_id not in wanted:
                     continue
                 column = row[1:4]
+                if row[-1]:
+                    if (*column, row[-1]) in judged:
+                        continue
+                    judged.add((*column, row[-1]))
                 if counted[column] < _KEPT_PER_COLUMN:
                     counted[column] += 1
                     found.setdefault(case_id, []).append(CaseHistory(*row))
@@ -333,7 +339,7 @@ def _write(
 ) -> None:
     _forget(connection, run_id)
     connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 13)})", run)
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 15)})", results)
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 16)})", results)
     connection.execute("COMMIT")
 
 
@@ -397,7 +403,11 @@ def _values(
         if row.cost is not None:
             cost = figures.total_amount([cost, row.cost], "cost")
     summaries = summarise_run(cases, attempts)
-    judged = {row.case_ref for row in attempts if row.judges}  # what an answer took is in its own run
+    # What an answer took is in its own run.
+    judged: dict[int, str] = {}
+    for row in attempts:
+        if row.judges:
+            judged[row.case_ref] = max(judged.get(row.case_ref, ""), row.judges.rpartition("/")[0])
     asked = _asked(info)
     # A run that was ended before it had asked all columns of a case says nothing of which these are.
     open_cases = {item.case_id for item in summaries if item.outcome is None} if asked == "own" else set()
@@ -414,6 +424,7 @@ def _values(
                 finished.get(case.id, info.started_at), None if case.id in judged else own.duration_ms,
                 None if case.id in judged else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, "again" if own.case_id in open_cases else asked,
+                judged.get(case.id, ""),
             )
         )  # fmt: skip
     run = (

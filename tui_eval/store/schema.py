@@ -147,7 +147,8 @@ class CaseHistory(msgspec.Struct):
     lists. A run that adds attempts to another, or judges some again, has what both come to (`passed` of
     `attempts`); `tokens` and `cost` are of the run's own attempts, of which there are `own_attempts`. `asked`
     says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
-    before, asked `again`."""
+    before, asked `again`. `judges` is the run whose recorded answers it judges again (of several the newest);
+    empty where the agent was asked."""
 
     run_id: str
     case_id: str
@@ -164,6 +165,7 @@ class CaseHistory(msgspec.Struct):
     message: str
     own_attempts: int = 0
     asked: Asked = "own"
+    judges: str = ""
 
 
 class RunSummary(msgspec.Struct):

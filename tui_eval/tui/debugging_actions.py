@@ -75,11 +75,11 @@ class DebuggingActions(EditingActions, Following):
         else:
             self.judge_again(pointer)
 
-    def judge_again(self, pointer: CasePointer, said: str | None = None) -> None:
+    def judge_again(self, pointer: CasePointer, said: str | None = None, *, one_column: bool = False) -> None:
         """Judge the case's last recorded answers anew; nothing is sent to the agent.
 
         A line that stands for several columns stands for all of them by the file as it is, not for one by the file
-        of now beside others by that of before.
+        of now beside others by that of before; `one_column`: the one that is pointed at alone is meant.
         """
 
         def take(content: CaseContent) -> None:
@@ -94,7 +94,7 @@ class DebuggingActions(EditingActions, Following):
                 self.from_recorded(content, None, "", aside=True)
 
         self._with_attempt(pointer, take)
-        for other in self._other_columns(pointer):
+        for other in () if one_column else self._other_columns(pointer):
             self._with_attempt(other, take_beside)
 
     def _other_columns(self, pointer: CasePointer) -> list[CasePointer]:

@@ -21,6 +21,8 @@ class WatchActions(DebuggingActions):
     """`judge`, `rerun` or empty."""
     _watcher: Watcher | None = None
     _watched: CasePointer | None = None
+    _one_column = False
+    """Whether it is watched for the column that was shown alone, as on the Case screen; a line stands for all."""
     _imports = Imports()
 
     def action_watch(self) -> None:
@@ -34,6 +36,8 @@ class WatchActions(DebuggingActions):
         if self._watcher is not None:
             self._watcher.stop()
             self._watcher = None
+        if self._watched is None:
+            self._one_column = getattr(self.screen, "shows_one_column", False)
         self._watched = pointer if self.watch_mode else None
         if not self.watch_mode:
             self.say("watching no more")
@@ -125,10 +129,13 @@ class WatchActions(DebuggingActions):
                 self.say(f"{pointer.case_id.partition('::')[2]} is not in its file: nothing to watch it for")
             return
         if self.watch_mode == "judge":
-            self.judge_again(pointer, "")
+            self.judge_again(pointer, "", one_column=self._one_column)
             return
         made = self._request(pointer)
         if made is not None:
+            if made[0].cells and not self._one_column:
+                others = map(self.desk.cell, self._other_columns(pointer))
+                made[0].cells = [*made[0].cells, *(cell for cell in others if cell is not None)]
             self.desk.send(made[0], show=False, said="")
 
     def _rows_of(self, pointer: CasePointer) -> list[Any]:

@@ -8,8 +8,12 @@ from tui_eval.tui.screens.case_parts import CasePart
 class CaseAgain(CasePart, inherit_bindings=False):
     """Asks the engine for an attempt that takes a recorded one, or the beginning of it, as its own."""
 
+    shows_one_column = True
+    """What keys do here they do for the column that is shown, whatever others the case has."""
+
     def action_judge_again(self) -> None:
-        """Judge the recorded answer by the case as it is now; nothing is sent to the agent."""
+        """Judge the recorded answers of the column that is shown, those of all its attempts, by the case as it is
+        now; nothing is sent to the agent."""
         self._record(None)
 
     def action_from_turn(self) -> None:

@@ -92,7 +92,7 @@ def _of_past(entry: Entry, results: Sequence[CaseHistory]) -> Entry:
     entry.ratio = (last.passed, last.attempts)
     entry.trend = tuple(
         old.passed / old.attempts if old.attempts else 0.0
-        for old in reversed(results)
+        for old in case_state.over_runs(results)
         if old.outcome != "cancelled"
     )
     entry.finished_at = last.finished_at
