@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -215,3 +216,39 @@ def test_rows_in_another_order_match_exactly_also_where_neighbours_are_within_th
     rows = [{"f": 1.0, "g": None}, {"f": 1.000005, "g": None}]
     assert compare(rows[::-1], rows).message == "match"
     assert compare([rows[0], rows[0]], rows).message == "match (approximate)"
+
+
+NAN = float("nan")
+DAY, NOON = datetime.date(2024, 1, 5), datetime.datetime(2024, 1, 5, 12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "actual", "passes"),
+    [
+        (pl.String, ["a", None], ["a", NAN], True),
+        (pl.String, ["a", None], [NAN, "a"], True),
+        (pl.String, ["a", "b"], ["a", NAN], False),
+        (pl.String, ["a", "nan"], ["a", NAN], False),
+        (pl.String, [None, None], [NAN, NAN], True),
+        (pl.String, [None, "a"], [NAN, NAN], False),
+        (pl.Date, [DAY, None], ["2024-01-05", NAN], True),
+        (pl.Date, [None, None], [NAN, NAN], True),
+        (pl.Datetime, [NOON, None], ["2024-01-05T12:00:00", NAN], True),
+        (pl.Boolean, [True, None], [True, NAN], True),
+        (pl.Boolean, [None, None], [NAN, None], True),
+        (pl.Boolean, [True, False], [True, NAN], False),
+        (pl.Float64, [1.5, None], [1.5, NAN], True),
+        (pl.Float64, [NAN, NAN], [None, NAN], True),
+        (pl.Int64, [1, None], [1, NAN], True),
+        (pl.Int64, [1, None], ["1", NAN], True),
+        (pl.Int64, [1, None], ["1", Decimal("sNaN")], True),
+        (pl.Int64, [1, 2], ["1", NAN], False),
+        (pl.String, ["a", None], ["a", Decimal("NaN")], True),
+    ],
+)
+def test_nan_is_null_in_columns_of_every_kind(
+    kind: Any, expected: list[Any], actual: list[Any], passes: bool
+) -> None:
+    frame = pl.DataFrame({"x": pl.Series(expected, dtype=kind)})
+    assert compare(rows(*actual), frame).passed is passes
+    assert compare(rows(*actual), rows(*frame["x"])).passed is passes

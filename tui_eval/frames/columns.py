@@ -144,10 +144,19 @@ def from_series(series: pl.Series, type_name: str = "") -> Column:
     return whole
 
 
+_NUMERIC = {int, float, Decimal, type(None)}
+
+
 def from_cells(cells: list[Any]) -> Column:
     """Read a column of JSON values (Decimal, dates and times of Python too)."""
     count = len(cells)
     types = set(map(type, cells))
+    if (float in types or Decimal in types) and (
+        types - _NUMERIC or all(cell is None or _is_nan(cell) for cell in cells)
+    ):
+        # As in columns of numbers: NaN is no value. It says nothing of what kind of column it stands in.
+        cells = [None if _is_nan(cell) else cell for cell in cells]
+        types = set(map(type, cells))
     types.discard(type(None))
     if not types:
         return Column("null", count, raw=cells)
@@ -173,6 +182,10 @@ def from_cells(cells: list[Any]) -> Column:
         texts = [None if cell is None else canonical(cell) for cell in cells]
         return Column("nested", count, text_series(texts), raw=cells)
     return Column("mixed", count, raw=cells)
+
+
+def _is_nan(cell: Any) -> bool:
+    return (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, Decimal) and cell.is_nan())
 
 
 def text_series(texts: list[str | None]) -> pl.Series:
