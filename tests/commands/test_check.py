@@ -97,17 +97,41 @@ def test_a_query_that_cannot_execute_is_an_error_before_anything_is_paid(cli: Cl
     )
 
 
-def test_a_database_that_is_not_here_is_one_note(cli: Cli, shop: Path) -> None:
+def test_a_database_file_that_is_not_there_is_one_error_for_all_that_need_it(cli: Cli, shop: Path) -> None:
     (shop / "nao_config.yaml").write_text(
         "project_name: shop\ndatabases:\n  - {name: shop, type: duckdb, path: elsewhere.duckdb}\n", "utf-8"
     )
     queries = len(list((shop / "tests").glob("*.yml")))
     told = cli("check", ".")
-    notes = [line for line in told.out.splitlines() if "cannot be tried here" in line]
-    assert told.code == 0 and len(notes) == 1, told.out
-    assert (f"(and that of {queries - 1} more)" in notes[0]) == (queries > 1) and "elsewhere.duckdb" in notes[
-        0
-    ]
+    errors = [line for line in told.out.splitlines() if "cannot be executed" in line]
+    assert told.code == 4 and len(errors) == 1 and " 1 error, " in told.out, told.out
+    assert (f"(and that of {queries - 1} more)" in errors[0]) == (queries > 1)
+    assert "there is no " in errors[0] and "elsewhere.duckdb" in errors[0]
+    assert errors[0].endswith("; make it, or mend databases.shop in nao_config.yaml:3"), errors[0]
+    (shop / "elsewhere.duckdb").write_text("a,b\n", "utf-8")
+    told = cli("check", ".")
+    assert told.code == 4 and "cannot be executed: database 'shop': " in told.out, told.out
+
+
+COMMENTED = {
+    "a line": ("-- how many\nSELECT no, oops FROM (SELECT 1 AS no)", 2, 12),
+    "the same text": ("-- SELECT no, oops FROM x\nSELECT no, oops FROM x", 2, 22),
+    "a block": ("/* how\n many */\nSELECT 1,\n oops", 4, 2),
+    "several": ("\n-- one\n\n/* two */ -- three\nWITH q AS (SELECT 1 AS a) SELECT z FROM q", 5, 34),
+    "behind": ("SELECT 1 -- one\n, oops", 2, 3),
+    "not parsed": ("-- one\n/* two */\nSELECT a FRM t WHERE", 3, 14),
+}
+
+
+@pytest.mark.parametrize("where", COMMENTED)
+def test_comments_before_a_query_leave_the_place_of_its_fault(cli: Cli, shop: Path, where: str) -> None:
+    sql, row, column = COMMENTED[where]
+    block = "".join(f"  {line}".rstrip() + "\n" for line in sql.splitlines())
+    (shop / "tests" / "noted.yml").write_text(f"name: noted\nprompt: p\nsql: |2\n{block}", "utf-8")
+    told = cli("check", "tests/noted.yml")
+    first = told.out.splitlines()[0]
+    assert first.startswith(f"tests/noted.yml:{3 + row}: sql: does not execute: "), told.out
+    assert f"(line {row}, column {column} of the query)" in first, told.out
 
 
 @pytest.mark.parametrize(
@@ -259,7 +283,7 @@ def test_alone_where_the_tables_of_all_cannot_be_loaded_together(cli: Cli, shop:
     ]
 
 
-def test_a_view_without_end_is_a_fault_that_check_ends_with(
+def test_a_view_without_end_is_a_note_as_a_slow_query_is_that_check_ends_with(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sqlite3
@@ -279,7 +303,7 @@ def test_a_view_without_end_is_a_fault_that_check_ends_with(
         (tmp_path / "tests" / f"{name}.yaml").write_text(f"name: {name}\nprompt: p\nsql: {sql}\n", "utf-8")
     monkeypatch.setattr(expected_sql, "SECONDS", 0.5)
     done = cli("check", str(tmp_path))
-    assert done.code == 4
+    assert done.code == 0 and "was not tried to its end: the query took longer than 0.5 s" in done.out
     told = [line for line in (done.out + done.err).splitlines() if "took longer than" in line]
     assert len(told) == 1 and "tests/bad.yaml:" in told[0] and "0.5 s" in told[0], done
 

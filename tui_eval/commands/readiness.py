@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tui_eval import config as configuration
 from tui_eval.agents import AgentError, agent_class
-from tui_eval.config import AgentSpec, Config, ConfigError
+from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec
 from tui_eval.engine import graders
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
@@ -144,8 +144,7 @@ def _databases(config: Config) -> Iterator[Problem]:
     for spec in config.databases.values():
         local = spec.type in ("duckdb", "sqlite", "files") and spec.path and "${" not in spec.path
         if local and spec.path != ":memory:" and not (config.root / spec.path).exists():
-            own = config.file.name if config.file else "nao_config.yaml"
-            place = own if config.nao is None or spec.name not in config.nao.databases else "nao_config.yaml"
+            place = declared_in(spec, config)
             message = f"there is no {spec.path}: expected SQL cannot be tried here"
             yield Problem(place, spec.line, f"databases.{spec.name}", message, "mend its path", level="note")
 
@@ -155,6 +154,13 @@ _OF_REPORTS = {
     "not-finish-reason": ("finish_reason", "finish reason"),
 }
 """What passes where the agent says nothing of it: the capability, and its name in words."""
+
+
+def declared_in(spec: DatabaseSpec, config: Config) -> str:
+    """The file that a database is configured in."""
+    if config.nao is not None and spec.name in config.nao.databases:
+        return "nao_config.yaml"
+    return config.file.name if config.file else "nao_config.yaml"
 
 
 def _unreported(jobs: Sequence[Job]) -> Iterator[Problem]:

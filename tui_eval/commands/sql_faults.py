@@ -9,6 +9,9 @@ from pathlib import Path
 
 _PLACE = re.compile(r"^LINE (\d+): (.*)$")
 _ELIDED = "..."
+_BEFORE = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+"""White space and comments before a statement."""
+_UNPARSED = "Parser Error"
 _CHANGING = re.compile(
     r"\blimit\b|\bcurrent_(date|time|timestamp)\b|\blocaltime|\b(now|today|random|get_current_timestamp)\s*\(",
     re.IGNORECASE,
@@ -34,7 +37,8 @@ def place_in_query(detail: str, sql: str) -> tuple[int, int] | None:
     DuckDB writes `LINE 2: …` and a caret below; a long line is cut (`...`) around the place.
     """
     lines, query = detail.splitlines(), sql.splitlines()
-    leading = next((number for number, text in enumerate(query) if text.strip()), 0)
+    before = _BEFORE.match(sql)
+    leading = sql.count("\n", 0, before.end()) if before else 0
     for line, caret in pairwise(lines):
         found = _PLACE.match(line)
         if found is None or not caret.strip() or caret.strip(" ^"):
@@ -43,8 +47,9 @@ def place_in_query(detail: str, sql: str) -> tuple[int, int] | None:
         elided = found[2].startswith(_ELIDED)
         piece = found[2].removeprefix(_ELIDED).removesuffix(_ELIDED) if elided else found[2]
         piece = piece.removesuffix(_ELIDED)
-        # Lines before the statement are counted where it could not be parsed, else not.
-        for row in (int(found[1]), int(found[1]) + leading):
+        # Lines before the statement, comments too, are counted where it could not be parsed, else not.
+        shifts = (0, leading) if detail.lstrip().startswith(_UNPARSED) else (leading, 0)
+        for row in (int(found[1]) + shift for shift in shifts):
             start = query[row - 1].find(piece) if row <= len(query) else -1
             if start >= 0 and column >= 0:
                 return row, start + column - (len(_ELIDED) if elided else 0) + 1

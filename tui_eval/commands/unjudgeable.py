@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from tui_eval.commands import expected_sql
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
+from tui_eval.commands.readiness import declared_in
 from tui_eval.commands.sql_faults import changing, line_in_file, place_in_query, shown
 from tui_eval.config import Config, ConfigError
 from tui_eval.guard.spelling import close_to
@@ -45,8 +46,8 @@ _WITH_SCHEMA = ("is-json", "contains-json")
 def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) -> list[Problem]:
     """An error for each assertion that will fail or err whatever the agent answers.
 
-    A database that is not there is one note for all that need it: the machine that checks need not be the
-    one that runs.
+    A database file that is not there is one error for all that need it; a server that cannot be reached, a variable
+    that is not set or trust that is not given one note: the machine that checks need not be the one that runs.
     """
     cases = [case for suite in loaded if suite.format == "nao" for case in suite.cases]
     code = _promptfoo(suite for suite in loaded if suite.format == "promptfoo")
@@ -54,10 +55,10 @@ def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) 
 
 
 def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> Iterable[Problem]:
-    from tui_eval.frames.databases import NoDatabase
+    from tui_eval.frames.databases import BadDatabase, NoDatabase
     from tui_eval.frames.sql import SqlError
 
-    untried: dict[str, list[Case]] = {}
+    untried: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         wanted = sql_of(case)
         if wanted is not None and isinstance(wanted.value, str):
@@ -70,17 +71,29 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
         try:
             result = expected.rows_of(case)
         except (NoDatabase, ConfigError, NeedsTrust, OSError) as problem:
-            untried.setdefault(str(problem), []).append(case)
+            where = _configured(case, expected, config) if isinstance(problem, BadDatabase) else ""
+            untried.setdefault((str(problem), where), []).append(case)
         except SqlError as problem:
             yield _faulty(case, problem, config)
         else:
             if result is not None:
                 yield from _keys(case, result.columns, config)
-    for reason, waiting in untried.items():
+    for (reason, where), waiting in untried.items():
         more = f" (and that of {len(waiting) - 1} more)" if len(waiting) > 1 else ""
-        yield _problem(
-            waiting[0], sql_of(waiting[0]), f"its query{more} cannot be tried here: {reason}", level="note"
-        )
+        first, asserted = waiting[0], sql_of(waiting[0])
+        if where:
+            cure = f"make it, or mend {where}"
+            yield _problem(first, asserted, f"its query{more} cannot be executed: {reason}", cure)
+        else:
+            message = f"its query{more} cannot be tried here: {reason}"
+            yield _problem(first, asserted, message, level="note")
+
+
+def _configured(case: Case, expected: ExpectedSql, config: Config) -> str:
+    """Where the database of a test is configured: key, file and line."""
+    named = expected.name_of(case)
+    spec = config.databases.get(named or "") or next(iter(config.databases.values()))
+    return f"databases.{spec.name} in {declared_in(spec, config)}" + (f":{spec.line}" if spec.line else "")
 
 
 def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | None:
@@ -101,16 +114,16 @@ def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | No
 
 def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
     """A query that does not execute, shown where it is faulty."""
+    from tui_eval.frames.databases import TooLate
+
     wanted = sql_of(case)
     found = _problem(case, wanted, f"does not execute: {problem}", "mend the query")
     sql = wanted.value if wanted is not None and isinstance(wanted.value, str) else ""
     place = place_in_query(problem.detail, sql)
     found = msgspec.structs.replace(found, picture=shown(problem.detail))
     if place is None:
-        given = f"{expected_sql.SECONDS:g} s"
-        # PostgreSQL ends a query by itself, and says so in its own words.
-        if str(problem) == f"the query took longer than {given}" or "statement timeout" in str(problem):
-            cure = f"check gives one query {given}; a run gives it more"
+        if isinstance(problem, TooLate):
+            cure = f"check gives one query {expected_sql.SECONDS:g} s; a run gives it more"
             return msgspec.structs.replace(
                 found, message=f"was not tried to its end: {problem}", cure=cure, level="note"
             )

@@ -55,8 +55,12 @@ class NoDatabase(SqlError):
     """The database could not be opened or holds nothing; one clear line that names it."""
 
 
+class BadDatabase(NoDatabase):
+    """What the configuration names is not there, or is no database; another one than what cannot be reached now."""
+
+
 class TooLate(SqlError):
-    """The time was up before the tables were loaded."""
+    """The time was up: while the tables were loaded, or while the query ran."""
 
 
 def one_line(problem: BaseException | str) -> str:
@@ -106,12 +110,12 @@ def opened(
 
 def _existing(database: DatabaseSpec) -> Path:
     if not database.path:
-        raise NoDatabase(f"database {database.name!r} has no path")
+        raise BadDatabase(f"database {database.name!r} has no path")
     path = Path(database.path)
     if not path.exists():
-        raise NoDatabase(f"database {database.name!r}: there is no {path}")
+        raise BadDatabase(f"database {database.name!r}: there is no {path}")
     if not path.is_file() and not path.is_dir():
-        raise NoDatabase(f"database {database.name!r}: {path} is no ordinary file (a pipe or a device)")
+        raise BadDatabase(f"database {database.name!r}: {path} is no ordinary file (a pipe or a device)")
     return path
 
 
@@ -136,7 +140,7 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
             except duckdb.Error as problem:
                 busy = "lock" in str(problem).lower() or "different configuration" in str(problem).lower()
                 if not busy:
-                    raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
+                    raise BadDatabase(f"database {database.name!r}: {one_line(problem)}") from None
                 if attempt + 1 < _LOCK_TRIES:
                     time.sleep(_LOCK_PAUSE)
         if connection is None:
@@ -247,7 +251,7 @@ def _load_files(
             if needed:
                 raise SqlError(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
     if not loaded:
-        raise NoDatabase(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
+        raise BadDatabase(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
 
 
 def _load_sqlite(
@@ -286,7 +290,8 @@ def _load_sqlite(
     except sqlite3.Error as problem:
         if late:
             raise TooLate from None
-        raise NoDatabase(f"database {database.name!r}: {one_line(problem)}") from None
+        kind = NoDatabase if "locked" in str(problem) else BadDatabase
+        raise kind(f"database {database.name!r}: {one_line(problem)}") from None
     except duckdb.Error as problem:
         raise SqlError(f"database {database.name!r}: {one_line(problem)}") from None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.config import DatabaseSpec
 from tui_eval.extras import adding
-from tui_eval.frames.databases import NoDatabase, SqlError, one_line
+from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
 from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         raise
     except Exception as problem:
         said = one_line(problem).replace("got external error: ", "")
-        raise SqlError(_PREFIX.sub("", said)) from None
+        # PostgreSQL ends a query by itself, and says so in its own words.
+        raise (TooLate if "statement timeout" in said else SqlError)(_PREFIX.sub("", said)) from None
 
 
 def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threading.Event | None) -> SqlResult:

@@ -59,7 +59,7 @@ def execute_all(
     done = 0
     if database.type != "postgres":
         for said in sql_process.ask_many(database, queries, timeout, memory_mb, limit):
-            if said.unopened and said.no_database:
+            if said.unopened and said.kind in ("no database", "bad database"):
                 yield from [sql_process.error_of(said)] * (len(queries) - done)
                 return
             if said.unopened:

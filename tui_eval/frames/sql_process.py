@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tui_eval.config import DatabaseSpec
-from tui_eval.frames.databases import NoDatabase, SqlError, one_line
-from tui_eval.frames.sql_worker import Answered, Asked, framed
+from tui_eval.frames.databases import SqlError, TooLate, one_line
+from tui_eval.frames.sql_worker import KINDS, Answered, Asked, framed
 
 if TYPE_CHECKING:
     import polars
@@ -83,7 +83,7 @@ def ask_many(
                     return
         except SqlError as problem:  # its process is no more: the others get a new one
             left = left[1:]
-            yield Answered(error=str(problem))
+            yield Answered(error=str(problem), kind="late" if isinstance(problem, TooLate) else "query")
         finally:
             if done:
                 _give_back(worker)
@@ -93,7 +93,7 @@ def ask_many(
 
 def error_of(said: Answered) -> SqlError:
     """The error that an answer is."""
-    return (NoDatabase if said.no_database else SqlError)(said.error, said.detail)
+    return KINDS[said.kind](said.error, said.detail)
 
 
 def frame_of(said: Answered) -> polars.DataFrame:
@@ -189,7 +189,7 @@ class _Worker:
         while len(found) < length:
             left = end - time.monotonic()
             if left <= 0:
-                raise SqlError(late)
+                raise TooLate(late)
             if cancel is not None and cancel.is_set():
                 raise SqlError("cancelled")
             if not there.poll(left * 1000 if cancel is None else min(left * 1000, _LOOK_MS)):

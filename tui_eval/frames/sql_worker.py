@@ -18,12 +18,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
 
 from tui_eval.config import DatabaseSpec
-from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line, opened, quoted
+from tui_eval.frames.databases import BadDatabase, NoDatabase, SqlError, TooLate, one_line, opened, quoted
 from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
@@ -51,14 +51,25 @@ class Asked(msgspec.Struct):
     limit: int = 0
 
 
+Kind = Literal["query", "late", "no database", "bad database"]
+"""What an error is about."""
+KINDS: dict[Kind, type[SqlError]] = {
+    "late": TooLate,
+    "bad database": BadDatabase,
+    "no database": NoDatabase,
+    "query": SqlError,
+}
+"""What is raised for each; what is derived stands before what it is derived from."""
+
+
 class Answered(msgspec.Struct):
-    """An answer: an `error` (of the database: `no_database`), a `text`, or a result whose frame is `data` (Arrow
-    IPC). `detail` is all that DuckDB says of an error; `unopened` ends the answers to many queries."""
+    """An answer: an `error` of a `kind`, a `text`, or a result whose frame is `data` (Arrow IPC). `detail` is all
+    that DuckDB says of an error; `unopened` ends the answers to many queries."""
 
     error: str = ""
     detail: str = ""
     unopened: bool = False
-    no_database: bool = False
+    kind: Kind = "query"
     text: str = ""
     columns: list[str] = []
     types: dict[str, str] = {}
@@ -137,14 +148,12 @@ def _caught(asked: Asked, work: Callable[[], Answered]) -> Answered:
     """An answer, or the error that came of looking for it."""
     try:
         return work()
-    except TooLate:
-        return Answered(
-            error=f"the query took longer than {asked.timeout:g} s, loading the tables and views that it names"
-        )
-    except NoDatabase as problem:
-        return Answered(error=str(problem), no_database=True)
     except SqlError as problem:
-        return Answered(error=str(problem), detail=problem.detail)
+        kind: Kind = next(kind for kind, raised in KINDS.items() if isinstance(problem, raised))
+        loading = (
+            f"the query took longer than {asked.timeout:g} s, loading the tables and views that it names"
+        )
+        return Answered(error=str(problem) or loading, detail=problem.detail, kind=kind)
     except MemoryError:
         return Answered(error=f"the query needs more than {asked.memory_mb} MB of memory")
     except BaseException as problem:  # Polars panics with one that is no Exception
@@ -181,11 +190,12 @@ def _queried(
         try:
             return _run(connection, query)
         except duckdb.InterruptException:
-            raise SqlError(watch.reason or "the query was interrupted") from None
+            raise watch.error("the query was interrupted") from None
         except duckdb.OutOfMemoryException:
             raise SqlError(f"the query needs more than {memory_mb} MB of memory") from None
         except duckdb.Error as problem:
-            raise SqlError(watch.reason or one_line(problem), _detail(connection, query, problem)) from None
+            detail = "" if watch.reason else _detail(connection, query, problem)
+            raise watch.error(one_line(problem), detail) from None
 
 
 def _detail(connection: duckdb.DuckDBPyConnection, query: str, problem: duckdb.Error) -> str:
@@ -210,7 +220,7 @@ def _schema_text(database: DatabaseSpec, memory_mb: int, end: float, timeout: fl
                 "WHERE NOT internal ORDER BY schema_name, table_name, column_index"
             ).fetchall()
         except duckdb.Error as problem:
-            raise SqlError(watch.reason or one_line(problem)) from None
+            raise watch.error(one_line(problem)) from None
     tables: dict[str, list[str]] = {}
     for schema, table, column, kind in found:
         name = table if schema == "main" else f"{schema}.{table}"
@@ -264,6 +274,10 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
+
+    def error(self, message: str, detail: str = "") -> SqlError:
+        """What a query ended with: that its time was up, where it was, else `message`."""
+        return TooLate(self.reason) if self.reason else SqlError(message, detail)
 
     def _watch(self) -> None:
         if self._done.wait(max(0.0, self._end - time.monotonic())):
