@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,6 +41,7 @@ class Difference:
         settings: ComparisonSettings,
         in_order: bool = False,
         lacking: Mapping[str, Column] | None = None,
+        surplus: Callable[[], dict[str, Column]] | None = None,
     ) -> None:
         self.columns = list(columns)
         self.missing_columns = list(missing_columns)
@@ -49,6 +50,7 @@ class Difference:
         self._lengths = (expected_rows, actual_rows)
         self._in_order = in_order
         self.lacking = dict(lacking or {})
+        self._surplus = surplus
         self._aligned: tuple[pl.Series, pl.Series] | None = None
         self._flags: pl.DataFrame | None = None
         self._different: pl.Series | None = None
@@ -115,6 +117,24 @@ class Difference:
                 self._key = find_key(pairs, self.settings.key)
             self._aligned = align_rows([] if self._in_order else pairs, self._key, self._lengths)
         return self._aligned
+
+    @property
+    def pairs(self) -> dict[str, Pair]:
+        """The columns that both sides have, by name."""
+        return self._pairs
+
+    @cached_property
+    def surplus(self) -> dict[str, Column]:
+        """The columns that the answer has beyond the expected ones; read when first asked for."""
+        return self._surplus() if self._surplus is not None else {}
+
+    def aligned(self) -> tuple[pl.Series, pl.Series]:
+        """By aligned row, its row number on the expected and on the actual side; null: it has none."""
+        return self._align()
+
+    def same_cells(self) -> pl.DataFrame:
+        """By aligned row and shared column, whether the cells are the same; False where a side lacks the row."""
+        return self._same().select([name for name in self._pairs])
 
     def _same(self) -> pl.DataFrame:
         """Per column and aligned row, whether the cells are the same."""
@@ -352,7 +372,14 @@ def align(
             pairs.append(pair(name, wanted, column(sides[1], name, kinds[1].get(name, "")), settings))
     lacking = {name: column(sides[0], name) for name in names if name not in given and name in known}
     missing = [name for name in names if name not in given]
-    return Difference(pairs, names, missing, len(sides[0]), len(sides[1]), settings, lacking=lacking)
+    others = [name for name in column_names(sides[1]) if name not in names]
+
+    def surplus() -> dict[str, Column]:
+        return {name: column(sides[1], name, kinds[1].get(name, "")) for name in others}
+
+    return Difference(
+        pairs, names, missing, len(sides[0]), len(sides[1]), settings, lacking=lacking, surplus=surplus
+    )
 
 
 def _status(e_row: int | None, a_row: int | None, apart: bool) -> Status:
