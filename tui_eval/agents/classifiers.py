@@ -105,10 +105,15 @@ class OpenAIModeration(ScoringAgent):
         for result in results:
             if not isinstance(result, dict) or not result.get("flagged"):
                 continue
-            scores = result.get("category_scores") or {}
-            for category, flagged in (result.get("categories") or {}).items():
-                if flagged:
-                    found[category] = max(found.get(category, 0.0), _score(scores.get(category) or 0.0))
+            scores, categories = result.get("category_scores"), result.get("categories")
+            if not isinstance(categories, dict):
+                return _no(self.url, answer)
+            for category in [name for name, flagged in categories.items() if flagged]:
+                try:
+                    score = _score(scores[category]) if isinstance(scores, dict) else 0.0
+                except (TypeError, KeyError, ValueError):
+                    score = 0.0  # it is flagged, whatever the score
+                found[category] = max(found.get(category, 0.0), score)
         return found
 
 
@@ -116,6 +121,8 @@ def _score(value: Any) -> float:
     """Raises `ValueError`: it is no finite number."""
     if isinstance(value, str):
         value = float(value)
+    if isinstance(value, bool):
+        raise ValueError("not a number")
     if not figures.is_finite(value):
         raise ValueError("not a finite number")
     return float(value)

@@ -14,6 +14,7 @@ from tui_eval.agents.provider_response import read_response
 from tui_eval.agents.suite_scripts import Scripts
 from tui_eval.agents.wire import decode, text_of
 from tui_eval.events import Event, TextDelta
+from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 _WORDS = 1.3
@@ -133,7 +134,7 @@ class AnswerReader:
         if not isinstance(settings, dict) or settings.get("enabled") is not True:
             return
         factor = settings.get("multiplier")
-        factor = factor if isinstance(factor, int | float) and factor > 0 else _WORDS
+        factor = factor if figures.is_finite(factor) and factor > 0 else _WORDS
         sent = prompt if isinstance(prompt, str) else original
         reply.usage = Usage(math.ceil(len(sent.split()) * factor), math.ceil(len(answer.split()) * factor))
 

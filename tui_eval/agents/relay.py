@@ -97,7 +97,7 @@ class _RelaySession(Session):
         figures.reply(reply)
         self.cost = figures.total_amount([self.cost, reply.cost], "cost of all requests")
         if reply.usage is not None:
-            used = Usage(reply.usage.input_tokens or 0, reply.usage.output_tokens or 0)
+            used = Usage(reply.usage.input_tokens, reply.usage.output_tokens)
             self.usage = figures.usage_sum([self.usage, used])
 
     def _reply(self, request: Request, text: str, metadata: dict[str, Any], began: float) -> Reply:
@@ -157,7 +157,7 @@ class SimulatedUserSession(_RelaySession):
         values = dict(request.vars or self.context.vars)
         instructions = filled(str(config.get("instructions") or "{{instructions}}"), values)
         most = config.get("maxTurns")
-        most = int(most) if isinstance(most, int | float) and most >= 1 else TURNS
+        most = int(most) if figures.is_finite(most) and most >= 1 else TURNS
         dialogue = self._opening(config, values)
         # A dialogue that begins with what the user said is answered first; that is none of the turns.
         turns = most + 1 if dialogue and dialogue[-1]["role"] == "user" else most

@@ -8,6 +8,8 @@ from typing import Any
 
 _PASS = re.compile(r"\bpass")
 _FAIL = re.compile(r"\bfail")
+_STARTS = 1000
+"""Braces at which an object may begin: each costs the reading of what follows."""
 
 
 def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
@@ -24,13 +26,18 @@ def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
 
 def first_object(text: str) -> dict[str, Any] | None:
     """The first JSON object within a reply, in a fence or between other words; None if there is none."""
-    decoder = json.JSONDecoder()
+    # Python writes and reads no integers of more than 4,300 digits.
+    decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) < 4000 else float(digits))
     start = text.find("{")
-    while start >= 0:
+    for _ in range(_STARTS):
+        if start < 0:
+            break
         try:
             value, _ = decoder.raw_decode(text, start)
         except ValueError:
             value = None
+        except RecursionError:
+            return None  # nested as deeply from each of the braces within
         if isinstance(value, dict):
             return value
         start = text.find("{", start + 1)

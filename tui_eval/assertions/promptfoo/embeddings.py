@@ -61,6 +61,10 @@ def _compare(call: Call, metric: str, ours: Vector, theirs: Vector, threshold: f
         near, far = figure >= threshold - EPSILON, figure <= threshold + EPSILON
         score, word = figure, "Similarity"
         words = ("greater than or equal to", "less than")
+    if not math.isfinite(figure):
+        raise CannotJudge(
+            f"{call.assertion.type}: the embedding model gave numbers that are too large to compare"
+        )
     passed = far if call.inverse else near
     score = 1 - score if call.inverse else score
     if not call.evidence.reference:
@@ -96,6 +100,6 @@ async def embed(call: Call, texts: list[str]) -> list[list[float]]:
             "name one under `provider` (openai:embedding:text-embedding-3-small)"
         )
     vectors = await asked(judges.embedding_provider(call), texts)
-    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1:
+    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
         raise CannotJudge(f"{call.assertion.type}: the embedding model gave no vector for every text")
     return vectors

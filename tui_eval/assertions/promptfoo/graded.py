@@ -116,7 +116,11 @@ def graded(call: Call, said: Said, answer: dict[str, Any], text: str) -> Result:
     """The result of `{reason, pass, score}`, any of which may be missing or written otherwise."""
     if not answer.keys() & {"pass", "score", "verdict"}:
         return unreadable(call, said, text)
-    passed, score = _grade(answer)
+    passed, score, known = _grade(answer)
+    if not known and passed and call.threshold is not None:
+        passed = None
+    if passed is None:
+        return unreadable(call, said, text)
     if call.threshold is not None:
         passed = passed and score >= call.threshold
     reason = str(answer.get("reason") or ("Grading passed" if passed else "Grading failed"))
@@ -163,9 +167,13 @@ def _steps(call: Call) -> str:
     return "\n".join([lines, *steps])
 
 
-def _grade(said: dict[str, Any]) -> tuple[bool, float]:
-    score = judges.number(said.get("score"))
+def _grade(said: dict[str, Any]) -> tuple[bool | None, float, bool]:
+    """Whether it passes (None: only the score could say, and that is no number), its score, and whether the score
+    is the judge's own or left to `pass`: one that was given and is no number is neither."""
+    given = said.get("score")
+    score = judges.number(given)
     passed = judges.truth(said.get("pass", said.get("verdict")))
-    if passed is None:
+    known = score is not None or given is None or isinstance(given, bool)
+    if passed is None and known:
         passed = score is None or score > 0
-    return passed, float(passed) if score is None else score
+    return passed, float(bool(passed)) if score is None else score, known

@@ -44,8 +44,8 @@ async def webhook(call: Call) -> Result:
             answer = await client.post(url, content=content, headers={"Content-Type": "application/json"})
         if not answer.is_success:
             return _failed(call, f"Webhook response status: {answer.status_code}")
-        said = answer.json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        said = js.parse_json(answer.text)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
         return _failed(call, f"Webhook error: {' '.join(str(error).split()) or type(error).__name__}")
     if not isinstance(said, dict):
         return _failed(call, f"Webhook error: it answered {js.json_text(said)[:100]}, not an object")
