@@ -110,6 +110,22 @@ def plain_name(model: str, family: str) -> str:
     return found.model if found else model.removeprefix(f"{family}:")
 
 
+_OWN = {"openai": "openai", "openai-responses": "openai", "anthropic": "anthropic", "ollama": "ollama"}
+"""The provider of a type of agents."""
+
+
+def column_model(model: str | None, agent_type: str) -> str | None:
+    """The name by which a model stands in its column: without the provider where that is the agent's own, as its
+    server knows it, so that `-m openai:M` and `-m M` are one column. nao's ids and others stay as they are."""
+    own = _OWN.get(agent_type)
+    return model if not model or own is None else plain_name(model, own)
+
+
+def names_model(typed: str, model: str) -> bool:
+    """Whether `-m TYPED` can be what asked a column of this model: it is its name, with or without a provider."""
+    return model in {typed, *(plain_name(typed, family) for family in PROVIDERS)}
+
+
 def agent_of(text: str, base: str) -> AgentSpec | None:
     """The agent that `provider:model` or an http(s) URL names (OpenAI-compatible where its path ends in /v1, else a
     JSON endpoint); None: it is neither.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.commands.conftest import Cli
 from tests.servers import NeuroSanServer, OpenAIServer, Planned
 from tests.servers.base import Seen
 from tui_eval.reports.web import _page
+from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
 
 NAMES = ("alpha", "beta", "gamma", "delta")
@@ -204,3 +206,23 @@ def test_the_web_page_and_the_html_report_tell_columns_apart(
         assert sorted(("sloppy" in part, "failed" in part.partition(">")[0]) for part in beta) == [
             (False, False), (True, True),
         ]  # fmt: skip
+
+
+def test_a_model_with_or_without_its_provider_is_one_column(
+    cli: Cli, two_models: Path, server: TwoModels
+) -> None:
+    """`-m openai:sloppy` and `-m sloppy` ask the same system: once, under one name."""
+    assert ran(cli("run", "one", "-m", "openai:sloppy", "-m", "sloppy", "--display", "json").out) == [
+        ("alpha", "sloppy", "passed"),
+        ("beta", "sloppy", "failed"),
+    ]
+    assert len(server.requests) == 2
+    told = cli("run", "one", "-m", "openai:chat:sloppy", "-m", "openai:good").out
+    again = [shlex.split(line.partition("again: ")[2]) for line in told.splitlines() if "again: " in line]
+    assert [words[words.index("-m") :].count("-m") for words in again] == [1]
+    assert "sloppy" in again[0][-1] and "good" not in " ".join(again[0])
+    server.mended = True
+    assert cli("run", "one", "-m", "sloppy").code == 0
+    assert cli("run", ".", "--failed").code == 4  # nothing is red under the other name
+    with closing(RunReader(Store(two_models).find("last"))) as reader:
+        assert {row.model for row in reader.cases()} == {"sloppy"}

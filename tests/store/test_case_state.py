@@ -183,3 +183,15 @@ def test_judging_again_replaces_a_bar_and_adds_none(
         for run, of, passed in history
     ]
     assert [one.passed / one.attempts for one in case_state.over_runs(results)] == bars
+
+
+def test_what_earlier_versions_recorded_with_the_provider_is_the_same_column() -> None:
+    history = newest_first(
+        result(1, "openai:m", "failed"), result(2, "m"), result(3, "openai:other", "failed")
+    )
+    columns = case_state.by_column(history)
+    assert {column.model: [one.run_id for one in results] for column, results in columns.items()} == {
+        "m": ["run2", "run1"],
+        "openai:other": ["run3"],
+    }
+    assert case_state.not_passed(history) == [Column("helper", "openai:other")]

@@ -23,7 +23,7 @@ from tui_eval.engine.analyst import analyst
 from tui_eval.engine.request import Cell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
 from tui_eval.model import Attempt, Case, Compat
-from tui_eval.model_ids import not_a_model
+from tui_eval.model_ids import column_model, not_a_model
 from tui_eval.store.case_state import Column, runs_again
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
@@ -112,7 +112,7 @@ def plan(
             return [
                 _job(case, spec, model, problem, config, request)
                 for spec, problem in specs
-                for model in models or _models(case, spec, config)
+                for model in _column_models(models or _models(case, spec, config), spec)
             ]
 
         own = [_agent_of(case, config, resolved, own_settings.get("env"))]
@@ -144,7 +144,7 @@ def _of_cells(
     ask any more."""
     found: dict[tuple[str, str], Job] = {}
     for cell in cells:
-        jobs = [job for job in own if (job.agent, job.model or "") == (cell.agent, cell.model or "")]
+        jobs = [job for job in own if same_column(job, cell.agent or "", cell.model)]
         if not jobs and not cell.own:
             spec = next((spec for spec in typed if spec.name == cell.agent), None) or next(
                 (job.spec for job in own if job.spec is not None and job.agent == cell.agent), None
@@ -158,6 +158,17 @@ def _of_cells(
                 jobs = [msgspec.structs.replace(job, agent=cell.agent) for job in gone]
         found.update(((job.agent, job.model or ""), job) for job in jobs or own)
     return list(found.values()) or own
+
+
+def _column_models(models: Sequence[str | None], spec: AgentSpec | None) -> list[str | None]:
+    """The models as their columns name them, each once: `-m openai:M -m M` is one of an OpenAI agent's."""
+    return list(dict.fromkeys(column_model(model, spec.type if spec else "") for model in models))
+
+
+def same_column(job: Job, agent: str, model: str | None) -> bool:
+    """Whether a job is of this column; a run of an earlier version may have recorded the model with its provider."""
+    recorded = column_model(model, job.spec.type if job.spec else "")
+    return (job.agent, job.model or "") == (agent, recorded or "")
 
 
 def _gone(agent: str) -> str:

@@ -14,7 +14,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.continuing import place
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.kept_cases import is_masked, restored
-from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.runs import NothingToRun, check_judge, mark_failed, recall, typed_options, with_hooks
 from tui_eval.engine.selection import SelectionError
@@ -88,7 +88,7 @@ def resume(
     for ref, case in cases.items():
         row = rows[ref]
         again = plan([case], config, whole, dict, settings)
-        job = next((job for job in again if (job.agent, job.model) == (row.agent, row.model)), None)
+        job = next((job for job in again if same_column(job, row.agent, row.model)), None)
         if job is None:
             raise SelectionError(f"run {info.id}: its agent {row.agent} is no longer configured")
         for attempt in (item for item in open_attempts if item.case_ref == ref):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tui_eval.model_ids import names_model
 from tui_eval.store.schema import CaseHistory
 
 BADNESS = (
@@ -43,6 +44,7 @@ def by_column(history: Sequence[CaseHistory]) -> dict[Column, list[CaseHistory]]
         found.setdefault(column_of(result), []).append(result)
     if len(found) < 2:
         return found
+    found = _without_providers(found)
     own = next((result.run_id for result in history if result.asked == "own"), None)
     if own is None:
         return found
@@ -51,6 +53,25 @@ def by_column(history: Sequence[CaseHistory]) -> dict[Column, list[CaseHistory]]
         column: results
         for column, results in found.items()
         if column in since or any(result.asked == "named" for result in results)
+    }
+
+
+def _without_providers(found: dict[Column, list[CaseHistory]]) -> dict[Column, list[CaseHistory]]:
+    """Columns whose model earlier versions recorded with its provider (`openai:M`), as that of `M` where there is one."""
+    made: dict[Column, list[CaseHistory]] = {}
+    for column, results in found.items():
+        plain = next(
+            (
+                one
+                for one in found
+                if one.agent == column.agent and names_model(column.model, one.model) and one != column
+            ),
+            column,
+        )
+        made.setdefault(plain, []).extend(results)
+    return {
+        column: sorted(results, key=lambda one: (one.finished_at, one.run_id), reverse=True)
+        for column, results in made.items()
     }
 
 
@@ -130,7 +151,6 @@ def arguments(case_id: str, column: Column, options: Mapping[str, Any]) -> list[
             agents, models = [column.agent], [column.model] if column.model else []
     if column.agent in agents:
         agents = [column.agent]
-    if column.model in models:
-        models = [column.model]
+    models = [model for model in models if names_model(str(model), column.model)][:1] or models
     words = [word for agent in agents for word in ("--agent", str(agent))]
     return words + [word for model in models for word in ("-m", str(model))]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.model_ids import column_model
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.tui.agent_asking import AgentAsking
@@ -137,7 +138,7 @@ class RunDesk:
         spec = config.agents.get(agent) if config is not None and agent is not None else None
         if spec is None:
             return Who(agent, model)
-        return Who(agent, model, spec.type in FREE, spec.concurrency or 0)
+        return Who(agent, column_model(model, spec.type), spec.type in FREE, spec.concurrency or 0)
 
     def request(self, entries: Iterable[Entry], choice: RunChoice) -> RunRequest:
         """The request for these cases.
