@@ -19,6 +19,7 @@ from tui_eval.commands.options import (
     FormatChoice,
     again_options,
     config_option,
+    output_option,
     promptfoo_config_option,
     run_options,
     suite_paths,
@@ -248,6 +249,16 @@ def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_
     if agents and (len(agents) != 2 or after is not None):
         raise click.UsageError("--agent is given twice, for two agents of one run: RUN --agent A --agent B")
     return compare_runs(before, after, agents, as_json)
+
+
+@cli.command(name="merge")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=completion.runs)
+@output_option
+def merge_command(runs: tuple[str, ...], outputs: tuple[Path, ...]) -> int:
+    """The runs of shards (folders, ids, results files, or folders of them) as one new run."""
+    from tui_eval.commands.merge import merge
+
+    return merge(runs, outputs)
 
 
 @cli.command(name="prune")

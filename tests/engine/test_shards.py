@@ -135,7 +135,8 @@ def test_a_shard_remembers_the_whole() -> None:
     assert {(one.content, one.cases, tuple(one.sizes)) for one in planned} == {
         (planned[0].content, 50, tuple(len(own) for own, *_ in parts))
     }
-    assert [cases[place] for place in planned[1].places] == parts[1][0]
+    assert [cases[place] for place in sorted(planned[1].places)] == parts[1][0]
+    assert [cases[place].case_id for place in planned[1].places] == sorted(one.case_id for one in parts[1][0])
     changed = [*cases[:-1], case("case 49", content_hash="edited")]
     assert taken(changed, Shard(1, 3))[1].content != planned[0].content
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import platform
 import sys
 from itertools import islice
@@ -33,19 +34,21 @@ def provenance(root: Path, jobs: list[Job], command: str, masker: Masker) -> dic
         "platform": sys.platform,
         "command": masker.text(command),
         "git": _git(root),
-        "agents": {name: _agent(spec, root) for name, spec in specs.items()},
+        "agents": {name: agent_marks(spec, root) for name, spec in specs.items()},
     }
 
 
-def _agent(spec: AgentSpec, root: Path) -> dict[str, Any]:
-    digest = hashlib.sha256(msgspec.json.encode(spec, enc_hook=str)).hexdigest()[:16]
+def agent_marks(spec: AgentSpec, root: Path) -> dict[str, Any]:
+    """An agent's type with hashes of its configuration and its files: the same wherever the project lies."""
     base = Path(spec.base or root)
+    placed = msgspec.structs.replace(spec, base=os.path.relpath(base, root))
+    digest = hashlib.sha256(msgspec.json.encode(placed, enc_hook=str)).hexdigest()[:16]
     files = hashlib.sha256()
     for path in agent_files(spec, base)[:_FILE_LIMIT]:
         with contextlib.suppress(OSError):
             if not inside(root, path):
                 continue  # a hash, too, says something about a file of another place
-            files.update(str(path).encode("utf-8", "surrogateescape"))
+            files.update(os.path.relpath(path, root).encode("utf-8", "surrogateescape"))
             files.update(read_plain(path.resolve(), _SIZE_LIMIT))
     return {"type": spec.type, "config": digest, "files": files.hexdigest()[:16]}
 

@@ -85,7 +85,7 @@ def prepare(
     try:
         if shard is not None:
             cases, planned_shard, whole = _part(choose(cases, request, latest), request, shard)
-            planned_shard.asked = environment.masker.value(asked_of(request))
+            planned_shard.asked = shards.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         elif any("extensions" in own for own in settings.values()):
             cases = choose(cases, request, latest)
         if any("extensions" in own for own in settings.values()):
@@ -155,17 +155,6 @@ def _part(
             f"shard {shard} holds none of the {len(cases):,} cases: there is nothing to run in it"
         )
     return own, planned, whole
-
-
-_ASKED = (
-    "agents", "models", "attempts", "threshold", "timeout", "judge", "compat", "vars", "prompt_prefix",
-    "prompt_suffix",
-)  # fmt: skip
-
-
-def asked_of(request: RunRequest) -> dict[str, Any]:
-    """The options of a request that say of whom its cases are asked, how, and how often."""
-    return {name: value for name in _ASKED if (value := getattr(request, name)) not in (None, "", [], {})}
 
 
 def typed_options(request: RunRequest) -> dict[str, Any]:

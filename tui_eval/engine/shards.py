@@ -96,6 +96,7 @@ def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard
     by which those that are missing later are named."""
     numbers = assigned(cases, shard.of)
     own = [case for case, number in zip(cases, numbers, strict=True) if number == shard.number]
+    own_places = ((cases[place].case_id, place) for place, at in enumerate(numbers) if at == shard.number)
     counted = Counter(numbers)
     planned = PlannedShard(
         number=shard.number,
@@ -103,6 +104,6 @@ def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard
         cases=len(cases),
         content=identity.digest([(case.case_id, case.content_hash) for case in cases], 16),
         sizes=[counted[number] for number in range(1, shard.of + 1)],
-        places=[place for place, number in enumerate(numbers) if number == shard.number],
+        places=[place for _, place in sorted(own_places)],
     )
     return own, planned, [[case.case_id for case in cases], numbers]

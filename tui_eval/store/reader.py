@@ -219,6 +219,21 @@ class RunReader:
         for start in range(0, len(refs), _PIECE):
             yield from self.bodies_of(refs[start : start + _PIECE], Attempt)
 
+    def packed_case(self, case_ref: int) -> bytes:
+        """A case as it is kept (`encoding.pack`)."""
+        row = self._one("SELECT body FROM cases WHERE id = ?", (case_ref,))
+        return bytes(row[0]) if row is not None and isinstance(row[0], bytes) else b"{}"
+
+    def packed_attempts(self, refs: Sequence[int]) -> dict[int, bytes]:
+        """Finished attempts as they are kept, by id."""
+        found: dict[int, bytes] = {}
+        for start in range(0, len(refs), _PIECE):
+            piece = tuple(refs[start : start + _PIECE])
+            marks = ",".join("?" * len(piece))
+            rows = self._all(f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({marks})", piece)
+            found.update((ref, body) for ref, body in rows if isinstance(body, bytes))
+        return found
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

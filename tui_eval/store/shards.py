@@ -15,7 +15,7 @@ KEY = "shard"
 
 class PlannedShard(msgspec.Struct, omit_defaults=True):
     """Part `number` of `of`, from 1. The whole has `cases` cases, whose ids and content `content` is a hash of;
-    `sizes` of them are in each part, and those of this one stand at `places`, from 0, of the whole. `asked` are the
+    `sizes` of them are in each part, and those of this one stand at `places`, from 0, of the whole, in the order of their ids. `asked` are the
     options that say of whom and how often."""
 
     number: int
@@ -41,6 +41,22 @@ def shard_of(info: RunInfo) -> PlannedShard | None:
     sound = 1 <= shard.number <= shard.of == len(shard.sizes) and sum(shard.sizes) == shard.cases
     sound = sound and len(shard.places) == len(set(shard.places)) == shard.sizes[shard.number - 1]
     return shard if sound and all(0 <= place < shard.cases for place in shard.places) else None
+
+
+_ASKED = {
+    "agents": "--agent", "models": "-m", "attempts": "--attempts", "threshold": "--threshold", "timeout": "--timeout",
+    "judge": "--judge", "compat": "--compat", "vars": "--var", "prompt_prefix": "--prompt-prefix",
+    "prompt_suffix": "--prompt-suffix", "configs": "-c",
+}  # fmt: skip
+
+
+def asked_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a run's options that say of whom its cases are asked, how, and how often, by what a person types."""
+    return {
+        typed: value
+        for name, typed in _ASKED.items()
+        if (value := options.get(name)) not in (None, "", [], {})
+    }
 
 
 def shard_words(provenance: Mapping[str, Any]) -> str:

@@ -1,0 +1,97 @@
+"""`tui-eval merge`: the runs of shards, or results files of them, as one run of this project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui_eval import __version__
+from tui_eval.commands.output import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CommandError, counted, warn
+from tui_eval.commands.run import find_run
+from tui_eval.commands.runs import show
+from tui_eval.config import find_root
+from tui_eval.reports.export import ExportError, check_writable, export
+from tui_eval.store import merging
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, StoreError, new_run_id
+
+
+def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
+    """Put runs together; 1 where something did not pass or is missing, 4 where they are no parts of one plan."""
+    try:
+        for path in outputs:
+            check_writable(path)
+    except ExportError as error:
+        raise CommandError(str(error)) from None
+    parts: list[merging.Part] = []
+    try:
+        for label, folder in _folders(references):
+            parts.append(merging.Part.of(label, folder))
+        whole = merging.whole_of(parts)
+        store = Store(find_root([Path.cwd()])[0])
+        info = merging.facts(whole, new_run_id(), __version__)
+        folder = store.create_folder(info.id)
+        merging.write(folder, info, whole)
+    except (StoreError, merging.MergeError) as error:
+        raise CommandError(str(error)) from None
+    finally:
+        for part in parts:
+            part.reader.close()
+    Index(store.root).record(folder)
+    for line in _said(whole, info.id):
+        warn(line)
+    code = show(info.id, None)
+    unwritten = _write(folder, outputs)
+    if unwritten:
+        return EXIT_USAGE
+    return EXIT_FAILED if code == EXIT_OK and not whole.complete else code
+
+
+def _folders(references: Sequence[str]) -> list[tuple[str, Path]]:
+    """The runs that are named, each with its name: of a folder that is none, the runs in it.
+
+    Raises:
+        StoreError: something named is no run.
+    """
+    found: list[tuple[str, Path]] = []
+    for reference in references:
+        place = Path(reference)
+        if place.is_dir() and not (place / "run.db").is_file():
+            inside = merging.runs_under(place)
+            if not inside:
+                raise StoreError(
+                    f"{reference}: no run in this folder; name run folders, results files or run ids"
+                )
+            found += [(str(one), one) for one in inside]
+        else:
+            found.append((reference, find_run(reference)))
+    return found
+
+
+def _said(whole: merging.Whole, run_id: str) -> list[str]:
+    cases = len({one.case.case_id for one in whole.columns})
+    lines = [f"{counted(len(whole.parts), 'run')} with {counted(cases, 'case')} merged: run {run_id}"]
+    if whole.twice:
+        twice = merging.counted_names(len(whole.twice), whole.twice, "in several of them")
+        lines.append(f"{twice}: counted once, that of which more has ended, else the newest")
+    if any(part.info.metrics for part in whole.parts):
+        lines.append("what promptfoo's derivedMetrics computed over the rows of a part is left out")
+    if missing := merging.missing_line(whole):
+        lines.append(f"incomplete: {missing}")
+    return lines
+
+
+def _write(folder: Path, outputs: Sequence[Path]) -> int:
+    reader = RunReader(folder)
+    unwritten = 0
+    try:
+        for path in outputs:
+            try:
+                export(reader, path)
+            except ExportError as error:
+                warn(str(error))
+                unwritten += 1
+    finally:
+        reader.close()
+    return unwritten

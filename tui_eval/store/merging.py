@@ -1,0 +1,483 @@
+"""Runs that are parts of one plan as one run: the shards of `run --shard`, or parts that somebody has cut otherwise.
+
+What does not belong together is refused; what stands in several parts counts once; what is missing is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tui_eval.guard import private
+from tui_eval.model import Attempt
+from tui_eval.store import shards
+from tui_eval.store.encoding import encode_json, pack, unpack
+from tui_eval.store.frames import FOLDER as FRAMES
+from tui_eval.store.imported_results import FROM_FILE
+from tui_eval.store.pending import storable_rows
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import RunLock, StoreError, is_alive
+from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, CaseRow, RunInfo, RunState
+from tui_eval.store.shards import PlannedShard
+from tui_eval.store.write_thread import connect
+
+_BATCH = 500  # cases in one transaction
+_NAMES = 8
+
+
+class MergeError(Exception):
+    """Runs that are no parts of one plan; one line that says what differs."""
+
+
+@dataclass(slots=True)
+class Part:
+    """One run of several, all of it but the bodies. `label` is what a person called it. Close its reader."""
+
+    label: str
+    reader: RunReader
+    info: RunInfo
+    shard: PlannedShard | None
+    cases: list[CaseRow]
+    attempts: dict[int, list[AttemptRow]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, label: str, folder: Path) -> Part:
+        """The run of a folder.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        reader = RunReader(folder)
+        try:
+            info = reader.info()
+            part = cls(label, reader, info, shards.shard_of(info), reader.cases())
+            for row in reader.attempts():
+                part.attempts.setdefault(row.case_ref, []).append(row)
+        except StoreError:
+            reader.close()
+            raise
+        return part
+
+    @property
+    def name(self) -> str:
+        """What it is called in a message."""
+        return self.label if self.shard is None else f"{self.label} (shard {self.shard.name})"
+
+    def ended(self, case: CaseRow) -> int:
+        """How many attempts of a case have ended."""
+        return sum(row.state == "done" for row in self.attempts.get(case.id, ()))
+
+
+class Column(NamedTuple):
+    """A case of a part with one agent and model: what stands once in the whole."""
+
+    part: Part
+    case: CaseRow
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """What it is in every part."""
+        return self.case.case_id, self.case.agent, self.case.model
+
+    @property
+    def attempts(self) -> list[AttemptRow]:
+        """In their order."""
+        return self.part.attempts.get(self.case.id, [])
+
+
+@dataclass(slots=True)
+class Whole:
+    """Several parts as one. `columns` are in the plan's order, each once. `twice` are the names of cases that stand
+    in several parts; `missing_shards` those of which there is no part; `missing` counts the cases of the plan that no part has, of
+    which `missing_names` are known; `open_names` are cases with attempts that have not ended."""
+
+    parts: list[Part]
+    columns: list[Column]
+    twice: list[str]
+    missing_shards: list[int]
+    missing: int
+    missing_names: list[str]
+    open_names: list[str]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything of the plan has ended."""
+        return not self.missing and not self.open_names
+
+
+def whole_of(parts: Sequence[Part]) -> Whole:
+    """The parts as one.
+
+    Raises:
+        MergeError: they do not belong together.
+    """
+    parts = list({part.info.id: part for part in reversed(parts)}.values())[::-1]
+    _check(parts)
+    chosen: dict[tuple[str, str, str | None], Column] = {}
+    twice: dict[str, None] = {}
+    for part in parts:
+        for case in part.cases:
+            new = Column(part, case)
+            old = chosen.get(new.key)
+            if old is not None:
+                twice[case.case_id] = None
+            if old is None or _counts_more(new, old):
+                chosen[new.key] = new
+    places = _places(parts)
+    known = len(places)
+    columns = sorted(chosen.values(), key=lambda one: places.get(one.case.case_id, known))
+    return Whole(
+        parts,
+        columns,
+        list(twice),
+        *_missing(parts, {one.case.case_id for one in columns}),
+        list(
+            dict.fromkeys(
+                one.case.case_id
+                for one in columns
+                if one.part.ended(one.case) < max(one.case.attempts, len(one.attempts))
+            )
+        ),
+    )
+
+
+def _counts_more(new: Column, old: Column) -> bool:
+    """Of what stands in two parts that counts of which more has ended, else what was begun last."""
+    ended = new.part.ended(new.case), old.part.ended(old.case)
+    if ended[0] != ended[1]:
+        return ended[0] > ended[1]
+    return (new.part.info.started_at, new.part.info.id) > (old.part.info.started_at, old.part.info.id)
+
+
+def _places(parts: Sequence[Part]) -> dict[str, int]:
+    """Where each case stands in the whole, from 0, as far as the parts know; else part by part."""
+    for part in parts:
+        if part.shard is not None:
+            ids, _ = part.reader.whole_plan()
+            if len(ids) == part.shard.cases:
+                return {case_id: place for place, case_id in enumerate(ids)}
+    found: dict[str, int] = {}
+    for part in parts:
+        ids = sorted({row.case_id for row in part.cases})
+        if part.shard is not None and len(ids) == len(part.shard.places):
+            found.update(zip(ids, part.shard.places, strict=True))
+    if len(found) == len({row.case_id for part in parts for row in part.cases}):
+        return found
+    suites = {row.suite: None for part in parts for row in part.cases}
+    order = {suite: number for number, suite in enumerate(sorted(suites))}
+    rows = sorted((row for part in parts for row in part.cases), key=lambda row: order[row.suite])
+    return {case_id: place for place, case_id in enumerate(dict.fromkeys(row.case_id for row in rows))}
+
+
+def _missing(parts: Sequence[Part], there: set[str]) -> tuple[list[int], int, list[str]]:
+    """The shards that are missing, how many cases are, and their ids as far as they are known."""
+    first = parts[0].shard
+    if first is None:
+        return [], 0, []
+    numbers = {part.shard.number for part in parts if part.shard is not None}
+    without = [n for n in range(1, first.of + 1) if n not in numbers and first.sizes[n - 1]]
+    for part in parts:
+        ids, _ = part.reader.whole_plan()
+        if len(ids) == first.cases:
+            names = [case_id for case_id in ids if case_id not in there]
+            return without, len(names), names
+    return without, max(0, first.cases - len(there)), []
+
+
+def _check(parts: Sequence[Part]) -> None:
+    """Raises: MergeError."""
+    if not parts:
+        raise MergeError("nothing to merge")
+    for part in parts:
+        given = part.info.options
+        if part.info.linked_to or given.get("step") or given.get("continue_from") or given.get("rescores"):
+            of = f" ({part.info.linked_to})" if part.info.linked_to else ""
+            raise MergeError(
+                f"{part.name} runs or judges a part of another run{of} again and is no part of a plan: leave it out"
+            )
+        if part.info.state in ("running", "paused") or is_alive(part.reader.folder):
+            raise MergeError(
+                f"{part.name} is being executed: wait for its end, or look at them meanwhile: tui-eval FOLDER"
+            )
+    first = parts[0]
+    for other in parts[1:]:
+        if difference := _difference(first, other):
+            raise MergeError(f"{first.name} and {other.name} are no parts of one plan: {difference}")
+    _check_content(parts)
+
+
+def _difference(first: Part, other: Part) -> str:
+    """What keeps two parts from being of one plan; empty where nothing does."""
+    a, b = first.shard, other.shard
+    if a is None and b is None:
+        return _asked_otherwise(first, other) or _agents_differ(first, other) or _columns_differ(first, other)
+    if a is None or b is None:
+        which = first.label if a is None else other.label
+        return f"{which} is no shard, or does not say of what"
+    if a.of != b.of:
+        return f"one is cut in {a.of:,} shards, the other in {b.of:,}"
+    if difference := _options_differ(a.asked, b.asked):
+        return difference
+    if a.cases != b.cases:
+        return f"the suites have {a.cases:,} cases there and {b.cases:,} here (or were selected otherwise)"
+    if a.content != b.content:
+        return _content_differs(first, other)
+    return _agents_differ(first, other)
+
+
+def _content_differs(first: Part, other: Part) -> str:
+    ours, theirs = (set(part.reader.whole_plan()[0]) for part in (first, other))
+    only = sorted(ours ^ theirs)
+    if ours and theirs and only:
+        return f"the suites' content differs, for example {only[0]}, which only one of them has"
+    return "the suites' content differs: cases were edited between them"
+
+
+def _asked_otherwise(first: Part, other: Part) -> str:
+    if not first.info.options or not other.info.options:
+        return ""  # results files do not say
+    return _options_differ(shards.asked_of(first.info.options), shards.asked_of(other.info.options))
+
+
+def _options_differ(first: dict[str, Any], other: dict[str, Any]) -> str:
+    for name in [*first, *(name for name in other if name not in first)]:
+        if first.get(name) != other.get(name):
+            said = [_said(options.get(name)) for options in (first, other)]
+            return f"{name} is {said[0]} there and {said[1]} here"
+    return ""
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "not given"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _agents_differ(first: Part, other: Part) -> str:
+    """By the hashes of the agents that both have asked; those of other versions are made otherwise."""
+    if first.info.version != other.info.version:
+        return ""
+    ours, theirs = (part.info.provenance.get("agents") for part in (first, other))
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        return ""
+    for name in ours.keys() & theirs.keys():
+        for part, words in (("config", "is configured otherwise"), ("files", "has other files")):
+            marks = [
+                given.get(part) if isinstance(given, dict) else None for given in (ours[name], theirs[name])
+            ]
+            if None not in marks and marks[0] != marks[1]:
+                return f"agent {name} {words} there than here"
+    return ""
+
+
+def _columns_differ(first: Part, other: Part) -> str:
+    """The columns of a suite that both have. promptfoo's, where tests choose their providers, may differ."""
+    ours, theirs = (_columns(part) for part in (first, other))
+    for suite in ours.keys() & theirs.keys():
+        if ours[suite] != theirs[suite]:
+            one, two = (", ".join(sorted(found[suite] - rest[suite])) or "fewer" for found, rest in
+                        ((ours, theirs), (theirs, ours)))  # fmt: skip
+            return f"{suite} was asked of {one} there and of {two} here"
+    return ""
+
+
+def _columns(part: Part) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for row in part.cases:
+        if row.format != "promptfoo":
+            found.setdefault(row.suite, set()).add(f"{row.agent} {row.model or ''}".strip())
+    return found
+
+
+def _check_content(parts: Sequence[Part]) -> None:
+    """Raises: MergeError: a case that stands in several parts was edited between them."""
+    seen: dict[tuple[str, bool], tuple[str, Part]] = {}
+    for part in parts:
+        for row in part.cases:
+            key = (row.case_id, row.content_hash.startswith(FROM_FILE))
+            hashed, before = seen.setdefault(key, (row.content_hash, part))
+            if hashed != row.content_hash and not key[1]:
+                raise MergeError(
+                    f"{before.name} and {part.name} are no parts of one plan: the suites' content differs: "
+                    f"{row.case_id} was edited between them"
+                )
+
+
+def runs_under(folder: Path) -> list[Path]:
+    """The folders of runs in a folder and what is in it, four levels deep, in the order of their paths."""
+    found: list[Path] = []
+    waiting = [(folder, 0)]
+    looked = 0
+    while waiting and looked < _MOST_FOLDERS:
+        place, depth = waiting.pop()
+        looked += 1
+        if (place / "run.db").is_file():
+            found.append(place)
+            continue
+        if depth == _DEPTH:
+            continue
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            waiting += [(Path(one.path), depth + 1) for one in entries if one.is_dir(follow_symlinks=False)]
+    return sorted(found)
+
+
+_DEPTH, _MOST_FOLDERS = 5, 50_000
+
+
+def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
+    """A merged run's own facts."""
+    infos = [part.info for part in whole.parts]
+    state: RunState = "interrupted" if whole.open_names else "finished"
+    if not whole.open_names and any(info.state == "cancelled" for info in infos):
+        state = "cancelled"
+    provenance = {
+        name: value for name, value in infos[0].provenance.items() if name not in (shards.KEY, "agents")
+    }
+    agents: dict[str, Any] = {}
+    for info in infos:
+        agents.update(given if isinstance(given := info.provenance.get("agents"), dict) else {})
+    merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
+    left_out = ("shard", "select", "case_ids", "cells", "failed_only") if infos[0].options else ()
+    notes = [] if whole.complete else [missing_line(whole)]
+    notes += sorted({info.note for info in infos if info.note})
+    return RunInfo(
+        id=run_id,
+        state=state,
+        version=version,
+        started_at=min(info.started_at for info in infos),
+        finished_at=max((info.finished_at or 0.0 for info in infos), default=0.0) or None,
+        paths=list(dict.fromkeys(path for info in infos for path in info.paths)),
+        options={name: value for name, value in infos[0].options.items() if name not in left_out},
+        agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
+        note="; ".join(filter(None, notes))[:1000],
+        scripted=any(info.scripted for info in infos),
+        provenance={**provenance, "agents": agents, "merged": merged},
+    )
+
+
+def missing_line(whole: Whole) -> str:
+    """What of the plan has no result, in one line; empty where all has."""
+    parts: list[str] = []
+    if whole.missing:
+        numbers = ", ".join(str(number) for number in whole.missing_shards[:20])
+        more = ", …" if len(whole.missing_shards) > 20 else ""
+        which = f"shard{'s' * (len(whole.missing_shards) > 1)} {numbers}{more} missing: " if numbers else ""
+        parts.append(f"{which}{counted_names(whole.missing, whole.missing_names, 'no part has')}")
+    if whole.open_names:
+        parts.append(counted_names(len(whole.open_names), whole.open_names, "not run to the end"))
+    return "; ".join(parts)
+
+
+def counted_names(count: int, names: Sequence[str], what: str) -> str:
+    """`3 cases WHAT (a, b and 1 more)`."""
+    cases = f"{count:,} case{'' if count == 1 else 's'} {what}"
+    if not names:
+        return cases
+    more = f" and {count - _NAMES:,} more" if count > _NAMES else ""
+    return f"{cases} ({', '.join(names[:_NAMES])}{more})"
+
+
+def write(folder: Path, info: RunInfo, whole: Whole) -> None:
+    """Write the whole into a new run's folder; where it cannot be, the folder goes.
+
+    Raises:
+        StoreError: the disk refuses, or a part cannot be read.
+    """
+    lock = RunLock(folder)
+    try:
+        with contextlib.closing(connect(folder)) as connection:
+            connection.executescript(TABLES)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            _Copy(folder, connection).all(whole.columns)
+            facts_row = ("info", encode_json(info).decode())
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts_row)
+    except (sqlite3.Error, OSError, StoreError) as error:
+        lock.release()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise StoreError(str(error) if isinstance(error, StoreError) else f"{folder}: {error}") from None
+    lock.release()
+
+
+class _Copy:
+    """Rows and bodies into a new run's database, with ids of their own."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self.folder = folder
+        self.connection = connection
+        self._case = self._attempt = 0
+
+    def all(self, columns: Sequence[Column]) -> None:
+        """Every column, in order."""
+        for start in range(0, len(columns), _BATCH):
+            self.connection.execute("BEGIN")
+            for column in columns[start : start + _BATCH]:
+                self._column(column)
+            self.connection.execute("COMMIT")
+
+    def _column(self, column: Column) -> None:
+        case, reader = column.case, column.part.reader
+        self._case += 1
+        row = (
+            self._case, case.case_id, case.suite, case.name, case.format, case.agent, case.model, case.content_hash,
+            case.attempts, case.required, reader.packed_case(case.id), case.variant,
+        )  # fmt: skip
+        self.connection.execute(f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows([row])[0])
+        done = [one for one in column.attempts if one.state == "done"]
+        bodies = reader.packed_attempts([one.id for one in done])
+        for one in column.attempts:
+            self._attempt += 1
+            ended = one.state == "done" and one.id in bodies
+            self.connection.execute(_INSERT, storable_rows([self._row(one, ended)])[0])
+            if ended:
+                body = self._with_frames(reader.folder, one.id, bodies[one.id])
+                self.connection.execute("INSERT INTO bodies VALUES (?, ?)", (self._attempt, body))
+
+    def _row(self, one: AttemptRow, ended: bool) -> tuple[Any, ...]:
+        if not ended:
+            return (self._attempt, self._case, one.attempt, "waiting", *[None] * 2, "", *[None] * 7, 0, "",
+                    self._attempt, "", 0, one.judges)  # fmt: skip
+        return (
+            self._attempt, self._case, one.attempt, "done", one.outcome, one.score, one.message, one.started_at,
+            one.duration_ms, one.input_tokens, one.output_tokens, one.cached_tokens, one.cost, one.tool_calls,
+            one.turn, "", self._attempt, one.answer, one.asserted_nothing, one.judges,
+        )  # fmt: skip
+
+    def _with_frames(self, folder: Path, ref: int, body: bytes) -> bytes:
+        """The body with the rows that lie beside it copied, too, under the attempt's new id."""
+        if not (folder / FRAMES).is_dir() or (folder / FRAMES).is_symlink():
+            return body
+        sides = [
+            side for side in ("expected", "actual") if (folder / FRAMES / f"{ref}-{side}.parquet").is_file()
+        ]
+        if not sides:
+            return body
+        with contextlib.suppress(msgspec.MsgspecError, ValueError, OSError):
+            attempt = unpack(body, Attempt)
+            named = attempt.data.settings.get("frames") if attempt.data is not None else None
+            if attempt.data is None or not isinstance(named, dict):
+                return body
+            private.make_folder(self.folder / FRAMES)
+            moved = {side: f"{FRAMES}/{self._attempt}-{side}.parquet" for side in sides if side in named}
+            for side, place in moved.items():
+                source = private.open_file(folder / FRAMES / f"{ref}-{side}.parquet", os.O_RDONLY)
+                target = private.open_file(self.folder / place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                with open(source, "rb") as old, open(target, "wb") as new:
+                    shutil.copyfileobj(old, new)
+            attempt.data.settings = {**attempt.data.settings, "frames": moved}
+            return pack(attempt)
+        return body
+
+
+_INSERT = (
+    "INSERT INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
+    " input_tokens, output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed, answer, asserted_nothing,"
+    f" judges) VALUES ({','.join('?' * 20)})"
+)
