@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -353,6 +354,39 @@ def test_a_query_that_takes_longer_than_check_gives_it_is_a_note_that_says_so(
     line = next(line for line in told.out.splitlines() if "slow.yml" in line and "not tried" in line)
     assert "was not tried to its end: the query took longer than 0.2 s" in line
     assert line.endswith("check gives one query 0.2 s; a run gives it more (note)")
+
+
+def test_what_will_need_trust_is_one_line_with_code_first_and_a_command_that_grants_just_that(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_PERSON", "x")
+    (project / "a.py").write_text("def check(output, context):\n    return 's' in output\n", "utf-8")
+    suite = (
+        "prompts: ['say {{x}} {{ env.OF_THE_PERSON }}']\nproviders: [echo]\ntests:\n"
+        "- {vars: {x: 1}, assert: [{type: python, value: 'file://a.py:check'}]}\n"
+    )
+    (project / "promptfooconfig.yaml").write_text(suite, "utf-8")
+    told = cli("check", "promptfooconfig.yaml")
+    (line,) = [line for line in told.out.splitlines() if line.startswith("trust: ")]
+    assert told.code == 0 and line.startswith(
+        "trust: when run, 2 things will need it: run a.py; read the environment variable OF_THE_PERSON. "
+    ), told.out
+    words = shlex.split(line.partition("agree to just these: ")[2])
+    assert words[:3] == ["tui-eval", "run", "promptfooconfig.yaml"] and words[3] == "--trust-only"
+    assert cli("run", "promptfooconfig.yaml").code == 1
+    ran = cli(*words[1:])
+    assert ran.code == 0 and "needs trust" not in ran.out + ran.err, ran.out + ran.err
+    # What came afterwards was not listed.
+    more = "- {vars: {x: 2}, assert: [{type: python, value: '1'}]}\n"
+    (project / "promptfooconfig.yaml").write_text(suite + more, "utf-8")
+    ran = cli(*words[1:])
+    assert ran.code == 1 and "1 thing needs trust" in ran.err and "run inline Python" in ran.err
+    assert "1 passed, 0 failed, 1 error, 2 total" in ran.out
+    again = shlex.split(ran.out.partition("again: ")[2].splitlines()[0])
+    assert again[-2] == "--trust-only" and set(again[-1].split(",")) == set(words[4].split(","))
+    refused = cli(*words[1:4], "nonsense")
+    assert refused.code == 4 and "is no fingerprint" in refused.err
+    assert "trust: " not in cli("check", "--trust", "promptfooconfig.yaml").out
 
 
 class _Driver:

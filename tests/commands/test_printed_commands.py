@@ -22,6 +22,7 @@ from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard import trust_store
+from tui_eval.guard.trust import fingerprints
 from tui_eval.store.printed_commands import by_typing, resume_command, run_options
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store
@@ -188,13 +189,15 @@ def agreed_run(root: Path, agreed: list[str]) -> Path:
     return active.writer.folder
 
 
-def test_a_run_with_trust_for_this_time_is_asked_for_again_with_trust(cli: Cli, project: Path) -> None:
+def test_a_run_with_trust_for_this_time_is_asked_for_again_with_just_that_trust(
+    cli: Cli, project: Path
+) -> None:
     what = "run agent.py:answer (the agent mine)"
     folder = agreed_run(project, [what])
     shown = cli("show", folder.name).out
     line = next(line.strip() for line in shown.splitlines() if line.strip().startswith("again: "))
     words = shlex.split(line.removeprefix("again: "))
-    assert words[-1] == "--trust"
+    assert words[-2:] == ["--trust-only", fingerprints([what])]
     again = cli(*words[1:], "--display", "json")
     assert again.code == 1 and json.loads(again.out.splitlines()[0])["outcome"] == "failed"
     with sqlite3.connect(folder / "run.db") as connection:
@@ -203,10 +206,15 @@ def test_a_run_with_trust_for_this_time_is_asked_for_again_with_trust(cli: Cli, 
             "UPDATE meta SET value = json_set(value, '$.state', 'interrupted') WHERE key = 'info'"
         )
     told = cli("resume", folder.name)
-    assert told.code == 4 and what in told.err and told.err.strip().endswith(f"resume {folder.name} --trust")
+    assert (
+        told.code == 4
+        and what in told.err
+        and told.err.strip().endswith(f"resume {folder.name} --trust-only {fingerprints([what])}")
+    )
     with closing(sqlite3.connect(folder / "run.db")) as connection:
         assert connection.execute("SELECT state FROM attempts").fetchall() == [("waiting",)]
-    assert cli("resume", folder.name, "--trust").code == 1
+    assert cli("resume", folder.name, "--trust-only", fingerprints(["run other.py"])).code == 4
+    assert cli("resume", folder.name, "--trust-only", fingerprints([what])).code == 1
 
 
 def test_what_is_remembered_needs_no_trust_again(cli: Cli, project: Path) -> None:
@@ -231,5 +239,5 @@ def test_judging_again_without_the_trust_that_its_assertions_need_touches_nothin
     assert told.code == 4 and "run inline Python of promptfooconfig.yaml" in told.err
     assert list(Store(project).run_folders()) == [folder]
     again = shlex.split(told.err.strip().splitlines()[-1].rpartition("then: ")[2])
-    assert again == ["tui-eval", "rescore", folder.name, "--trust"]
+    assert again[:4] == ["tui-eval", "rescore", folder.name, "--trust-only"]
     assert cli(*again[1:]).code == 0

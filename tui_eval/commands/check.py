@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,9 @@ from tui_eval.commands.listing import load_paths
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
+from tui_eval.engine.wants import wants
 from tui_eval.guard.text import visible
+from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Problem, Suite
 
@@ -48,6 +51,8 @@ def check(
 
         problems += vacuous(paths, config_file, trust)
     errors, notes = _print(problems)
+    if told := _trust_line(wants(loaded, config, trusted), paths, configs, config_file):
+        say(visible(told, newlines=False))
     count = sum(len(suite.cases) for suite in loaded)
     files = sum(1 for suite in loaded if suite.path)
     say(
@@ -56,6 +61,23 @@ def check(
     if errors:
         return EXIT_USAGE
     return EXIT_OK if count else EXIT_NOTHING
+
+
+def _trust_line(
+    wanted: Sequence[str], paths: Sequence[str], configs: Sequence[str], config_file: str | None
+) -> str:
+    """What needs trust when the suites are run, code first, and the command that agrees to just that."""
+    if not wanted:
+        return ""
+    listed = in_order(wanted)
+    more = f"; {len(listed) - _SHOWN:,} more that are not agreed to by this" if len(listed) > _SHOWN else ""
+    words = ["tui-eval", "run", *paths, *(word for path in configs for word in ("-c", path))]
+    words += ["--config", config_file] if config_file else []
+    words += ["--trust-only", fingerprints(listed[:_SHOWN])]
+    return (
+        f"trust: when run, {counted(len(listed), 'thing')} will need it: {'; '.join(listed[:_SHOWN])}{more}. Look at "
+        f"each, then agree to just these: {shlex.join(words)}"
+    )
 
 
 class Counting:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tui_eval.commands import completion
+from tui_eval.guard.trust import from_fingerprints
 
 _N_MEANS = (
     "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
@@ -59,6 +60,21 @@ def trust_option(function: Any) -> Any:
     return click.option(
         "--trust", is_flag=True, help="run the suites' own code and let them read the environment"
     )(function)
+
+
+def _agreed(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[str]:
+    try:
+        return from_fingerprints(given)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def trust_only_option(function: Any) -> Any:
+    """`--trust-only`."""
+    return click.option(
+        "--trust-only", "agreed", multiple=True, callback=_agreed, metavar="FINGERPRINTS",
+        help="as --trust, but for just what was listed with these (commas; `tui-eval check` prints them)",
+    )(function)  # fmt: skip
 
 
 def display_option(function: Any) -> Any:
@@ -207,6 +223,7 @@ def run_options(function: Any) -> Any:
             "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
         ),
         trust_option,
+        trust_only_option,
         click.option(
             "--judge",
             "--grader",
@@ -268,6 +285,7 @@ def again_options(function: Any) -> Any:
             help="variables of a .env file; repeatable, commas",
         ),
         trust_option,
+        trust_only_option,
         output_option,
         display_option,
     ]  # fmt: skip

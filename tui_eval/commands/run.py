@@ -38,7 +38,7 @@ from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.guard.paths import inside
-from tui_eval.guard.trust import in_order
+from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt
 from tui_eval.reports import failure_modes, results, table
 from tui_eval.reports.export import ExportError, check_writable, export
@@ -334,7 +334,8 @@ def _list_wants(active: ActiveRun) -> None:
     if wanted:
         warn(
             f"{len(wanted)} {'thing needs' if len(wanted) == 1 else 'things need'} trust: cases that want "
-            "them are errors; look at each, then run with --trust:"
+            f"them are errors; look at each, then agree to just these: --trust-only {fingerprints(wanted)} "
+            "(or to anything: --trust):"
         )
         for what in wanted:
             warn_line(f"  {what}")

@@ -65,10 +65,10 @@ def rescore(
         judged.append(judged_by(jobs, one, info.id))
     if wanted := wants_of_judging([one.job for one in judged], config, trust):
         again = rescore_command(
-            info.id if folder.name == info.id else folder, {**msgspec.to_builtins(request), "trust": True}
+            info.id if folder.name == info.id else folder,
+            {**msgspec.to_builtins(request), "agreed": [*request.agreed, *wanted]},
         )
-        more = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
-        raise SelectionError(f"judging again needs trust: {wanted[0]}{more}; look at it, then: {again}")
+        raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
     jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)

@@ -95,9 +95,13 @@ def resume(
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
     if this_time and (wanted := wants_of_jobs(jobs, config, trust)):
+        told = resume_command(
+            info.id if folder.name == info.id else folder,
+            {**info.options, "agreed": [*overrides.agreed, *wanted]},
+        )
         raise SelectionError(
             f"run {info.id} was started with what was agreed to for that time, and would be without it: "
-            f"{wanted[0]}; go on with: {resume_command(info.id if folder.name == info.id else folder, info.options)}"
+            f"{'; '.join(wanted)}; go on with: {told}"
         )
     if request.continue_from is not None:
         place(jobs, request.continue_from, Store(config.root))

@@ -23,6 +23,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import NothingLeft, SelectionError, choose
 from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.guard.trust import fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem
 from tui_eval.store import shards
@@ -269,7 +270,8 @@ def new_writer(
     """
     run_id = new_run_id()
     # What is remembered needs no `--trust` when the run is asked for again.
-    this_time = sorted(set(request.agreed) - agreed(config.root))
+    remembered = agreed(config.root)
+    this_time = sorted(set(request.agreed) - remembered - set(map(fingerprint, remembered)))
     info = RunInfo(
         id=run_id,
         version=__version__,

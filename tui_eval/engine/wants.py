@@ -57,7 +57,7 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
         found.database(spec)
     for suite in suites:
         found.suite(suite)
-    return [what for what in found.all if what not in trust.agreed]
+    return [what for what in found.all if not trust.covers(what)]
 
 
 def wants_of_jobs(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str]:
@@ -83,7 +83,7 @@ def wants_of_jobs(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str
             found.database(spec)
     for path, own in cases.items():
         found.suite(Suite(path, "", cases=own, settings=settings[path]), providers=False)
-    return [what for what in found.all if what not in trust.agreed]
+    return [what for what in found.all if not trust.covers(what)]
 
 
 def wants_of_judging(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str]:
@@ -94,7 +94,7 @@ def wants_of_judging(jobs: Sequence[Job], config: Config, trust: Trust) -> list[
     found = _Wants(config, Trust())
     for job in jobs:
         found.judging(job.case)
-    return [what for what in found.all if what not in trust.agreed]
+    return [what for what in found.all if not trust.covers(what)]
 
 
 def _asks_a_database(case: Case) -> bool:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _SHOWN = 80
 _NODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+_FINGERPRINT = re.compile(r"#[0-9a-f]{16}")
 _CODE_ENDINGS = (".py", ".rb", *_NODE)
 
 
@@ -28,7 +30,8 @@ class NeedsTrust(Exception):
 @dataclass(slots=True)
 class Trust:
     """The answer to "may suites of this folder do that?", and what asked for it so far. `granted`: anything
-    (`--trust`); `agreed`: what the person was shown and agreed to."""
+    (`--trust`); `agreed`: what the person was shown and agreed to, word for word or as `fingerprint`
+    (`--trust-only`)."""
 
     granted: bool = False
     wanted: list[str] = field(default_factory=list)
@@ -36,11 +39,41 @@ class Trust:
 
     def require(self, what: str) -> None:
         """Raise `NeedsTrust` naming `what` unless the person granted trust, or agreed to just this."""
-        if self.granted or what in self.agreed:
+        if self.covers(what):
             return
         if what not in self.wanted:
             self.wanted.append(what)
         raise NeedsTrust(what)
+
+    def covers(self, what: str) -> bool:
+        """Whether the person granted trust, or agreed to just this."""
+        return self.granted or what in self.agreed or fingerprint(what) in self.agreed
+
+
+def fingerprint(what: str) -> str:
+    """A short name for one thing that needs trust, so that a printed command agrees to just that."""
+    return f"#{hashlib.sha256(what.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def fingerprints(agreed: Iterable[str]) -> str:
+    """The value of `--trust-only` that agrees to these, each given word for word or as its fingerprint."""
+    names = (one if _FINGERPRINT.fullmatch(one) else fingerprint(one) for one in agreed)
+    return ",".join(dict.fromkeys(name.removeprefix("#") for name in names))
+
+
+def from_fingerprints(given: Iterable[str]) -> list[str]:
+    """What `--trust-only` agrees to, for `Trust.agreed`.
+
+    Raises:
+        ValueError: one of them is no fingerprint.
+    """
+    parts = [part.strip().lower() for text in given for part in text.split(",") if part.strip()]
+    for part in parts:
+        if not _FINGERPRINT.fullmatch(f"#{part}"):
+            raise ValueError(
+                f"{part[:40]!r} is no fingerprint: 16 hexadecimal digits, as `tui-eval check` prints them"
+            )
+    return [f"#{part}" for part in parts]
 
 
 def inline(code: str) -> str:

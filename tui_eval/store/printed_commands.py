@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tui_eval.guard.trust import fingerprints
+
 _ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prompt-prefix"),
          ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"))  # fmt: skip
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -25,7 +27,7 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     judge = options.get("judge")
     if isinstance(judge, str) and by_typing(judge):
         words += ["--judge", judge]
-    return shlex.join([*words, "--trust"] if _trusted(options) else words)
+    return shlex.join([*words, *_trust(options)])
 
 
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
@@ -34,7 +36,7 @@ def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     judge = options.get("judge")
     if isinstance(judge, str):
         words += ["--judge", judge]
-    return shlex.join([*words, "--trust"] if _trusted(options) else words)
+    return shlex.join([*words, *_trust(options)])
 
 
 def run_options(options: Mapping[str, Any]) -> list[str]:
@@ -51,7 +53,7 @@ def run_options(options: Mapping[str, Any]) -> list[str]:
     given = options.get("vars")
     for name, value in given.items() if isinstance(given, dict) else ():
         words += ["--var", f"{name}={value}"]
-    return [*words, "--trust"] if _trusted(options) else words
+    return [*words, *_trust(options)]
 
 
 def configs_of(options: Mapping[str, Any]) -> list[str]:
@@ -74,9 +76,12 @@ def by_typing(name: str) -> bool:
     return before.endswith(".py") or "." in before
 
 
-def _trusted(options: Mapping[str, Any]) -> bool:
-    """Whether a run had a trust that nobody remembers: all of it, or what was agreed to for that time."""
-    return options.get("trust") is True or bool(_texts(options, "agreed"))
+def _trust(options: Mapping[str, Any]) -> list[str]:
+    """The options for a trust that nobody remembers: all of it, or just what was agreed to for that time."""
+    if options.get("trust") is True:
+        return ["--trust"]
+    agreed = _texts(options, "agreed")
+    return ["--trust-only", fingerprints(agreed)] if agreed else []
 
 
 def _env_files(options: Mapping[str, Any]) -> list[str]:
