@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tui_eval.agents import AgentError, Request
 from tui_eval.agents.base import Session
 from tui_eval.events import Finished
 from tui_eval.model import Attempt
-from tui_eval.scripting.python_host import printed
+from tui_eval.scripting.python_host import PythonHost, printed
 from tui_eval.scripting.script_host import PROCESSES
 
 BOT = """
@@ -137,14 +138,168 @@ async def test_a_process_that_ends_between_two_turns_is_an_error_of_the_next(fol
     session = await it.open(context())
     pid = int((await say(session, 1, "hello")).split()[1])
     os.kill(pid, 9)
-    with pytest.raises(AgentError, match="the Python process"):
-        await say(session, 2, "and then?")
-    with pytest.raises(AgentError, match=r"has ended between two turns; what it kept in memory is lost"):
-        await say(session, 3, "and then?")
+    for turn in (2, 3):
+        with pytest.raises(AgentError, match=r"the agent's process ended between two turns \(SIGKILL\)"):
+            await say(session, turn, "and then?")
     await session.close()
     other = await it.open(context(2))
     assert (await say(other, 1, "hello")).endswith(" 1")
     await it.close()
+
+
+DIES = """
+import asyncio, os, threading
+def die(seconds):
+    threading.Timer(float(seconds), os._exit, [9]).start()
+def begin(message):
+    if message.startswith("die"):
+        die(message.split()[1])
+    return message
+class Bot:
+    def __call__(self, message, session):
+        return begin(message)
+bot = Bot()
+def one(message):
+    return begin(message)
+def two(message, session):
+    return begin(message)
+async def later(message, session):
+    return begin(message)
+def pieces(message, session):
+    yield begin(message)
+async def later_pieces(message):
+    yield begin(message)
+"""
+
+
+@pytest.mark.parametrize("function", ["one", "two", "later", "pieces", "later_pieces", "bot"])
+async def test_a_process_that_ends_itself_between_two_turns_is_an_error_for_every_kind_of_function(
+    tmp_path: Path, function: str
+) -> None:
+    (tmp_path / "dies.py").write_text(DIES)
+    it = agent("python", tmp_path, function=f"dies.py:{function}")
+    session = await it.open(context())
+    assert await say(session, 1, "die 0.3") == "die 0.3"
+    process = session.lease.process  # type: ignore[attr-defined]
+    await until(lambda: process.ended)
+    for turn in (2, 3):
+        with pytest.raises(AgentError, match=r"the agent's process ended between two turns \(exit code 9\)"):
+            await say(session, turn, "hello")
+    await session.close()
+    await it.close()
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.001", "0.01"])
+async def test_whenever_a_process_ends_it_is_an_error_and_no_other_process_goes_on(
+    tmp_path: Path, seconds: str
+) -> None:
+    (tmp_path / "dies.py").write_text(DIES)
+    it = agent("python", tmp_path, function="dies.py:two")
+    session = await it.open(context())
+    with pytest.raises(AgentError, match=r"process ended.*\(exit code 9\)"):
+        await say(session, 1, f"die {seconds}")
+        for turn in range(2, 100_000):
+            await say(session, turn, "hello")
+    await session.close()
+    await it.close()
+
+
+async def test_a_timer_of_one_attempt_ends_no_later_one(tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text(DIES)
+    it = agent("python", tmp_path, function="dies.py:two")
+    first = await it.open(context(1))
+    await say(first, 1, "die 0.5")
+    process = first.lease.process  # type: ignore[attr-defined]
+    await first.close()
+    second = await it.open(context(2))
+    await say(second, 1, "hello")
+    await until(lambda: process.ended)
+    assert await say(second, 2, "hello") == "hello"
+    await it.close()
+
+
+async def test_an_answer_counts_where_the_process_ends_after_the_last_turn(
+    project: Callable[..., Path],
+) -> None:
+    suite = "agent: helper\ntest_cases:\n  - {name: a, input: die 0, expected: {should_contain: [die]}}\n"
+    config = "agents:\n  helper: {type: python, function: 'dies.py:later'}\n"
+    code = DIES.replace(
+        "return begin(message)\ndef pieces",
+        "asyncio.get_running_loop().call_later(0.05, os._exit, 9)\n    return message\ndef pieces",
+    )
+    root = project(suite=suite, config=config, **{"dies.py": code})
+    _, reader = await go(root, trust=True)
+    assert [row.outcome for row in reader.attempts()] == ["passed"]
+
+
+JUDGES = """
+import os, re, signal, sys, time
+def judge(output, context=None):
+    word = output.split()[0]
+    if word == "exit":
+        time.sleep(0.5)
+        os._exit(7)
+    if word == "crash":
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(100)
+    if word == "block":
+        re.match("(a+)+$", "a" * 60 + "b")
+    if word == "slow":
+        time.sleep(1.5)
+    return word
+"""
+
+
+@pytest.fixture
+async def judges(tmp_path: Path):
+    (tmp_path / "judge.py").write_text(JUDGES)
+    host = PythonHost(tmp_path)
+    yield lambda word: host.call(tmp_path / "judge.py", "judge", [word], timeout=60)
+    await asyncio.to_thread(host.close)
+
+
+@pytest.mark.parametrize("fault", ["exit", "crash"])
+@pytest.mark.parametrize("neighbours", [5, PROCESSES + 5])
+async def test_judging_code_that_ends_its_process_costs_no_other_call(
+    judges: Callable[..., Any], fault: str, neighbours: int
+) -> None:
+    calls = [judges("slow") for _ in range(neighbours)]
+    found = await asyncio.gather(judges(fault), *calls, return_exceptions=True)
+    assert "the Python process ended" in str(found[0]) and "same process" not in str(found[0])
+    assert [getattr(one, "value", one) for one in found[1:]] == ["slow"] * neighbours
+
+
+async def test_judging_code_that_holds_the_interpreter_takes_no_time_of_others(
+    judges: Callable[..., Any],
+) -> None:
+    blocked = asyncio.create_task(judges("block"))
+    async with asyncio.timeout(30):
+        for _ in range(5):
+            assert (await judges("fine")).value == "fine"
+    assert not blocked.done()
+    blocked.cancel()
+    await asyncio.gather(blocked, return_exceptions=True)
+
+
+async def test_short_calls_share_few_processes(judges: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "judge.py").write_text("import os\ndef judge(output): return os.getpid()")
+    found = await asyncio.gather(*(judges("x") for _ in range(16)))
+    assert len({one.value for one in found}) < PROCESSES
+
+
+async def test_a_call_that_was_lost_by_another_says_that_it_was_made_again(
+    judges: Callable[..., Any],
+) -> None:
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    await asyncio.gather(
+        *(judges("slow") for _ in range(PROCESSES)),
+        *(judges("exit") for _ in range(PROCESSES)),
+        return_exceptions=True,
+    )
+    printed.reset(token)
+    assert any("called again in a process of its own" in text for text in kept)
 
 
 async def test_an_edit_counts_for_the_next_attempt_not_within_a_conversation(folder: Path) -> None:

@@ -71,8 +71,12 @@ async def test_async_functions_run_at_the_same_time(host: PythonHost, script: Wr
         "    waiting.append(name)\n"
         "    while len(waiting) < 20: await asyncio.sleep(0)\n"
         "    return name\n"
+        "def ready(): pass\n"
     )
-    results = await asyncio.gather(*(host.call(file, "meet", [i], timeout=60) for i in range(20)))
+    lease = host.lease("one process")
+    await host.call(file, "ready", lease=lease)
+    calls = (host.call(file, "meet", [i], timeout=60, lease=lease) for i in range(20))
+    results = await asyncio.gather(*calls)
     assert [r.value for r in results] == list(range(20))
     assert [r.stdout for r in results] == [f"{i}\n" for i in range(20)]
 
@@ -86,8 +90,12 @@ async def test_plain_functions_run_at_the_same_time(host: PythonHost, script: Wr
         "    barrier.wait(20)\n"
         "    print(name)\n"
         "    return name\n"
+        "def ready(): pass\n"
     )
-    results = await asyncio.gather(*(host.call(file, "meet", [i], timeout=60) for i in range(10)))
+    lease = host.lease("one process")
+    await host.call(file, "ready", lease=lease)
+    calls = (host.call(file, "meet", [i], timeout=60, lease=lease) for i in range(10))
+    results = await asyncio.gather(*calls)
     assert [r.stdout for r in results] == [f"{i}\n{i}\n" for i in range(10)]
 
 
@@ -208,11 +216,13 @@ async def test_killing_one_call_harms_no_other(host: PythonHost, script: Write) 
         "def pid(): return os.getpid()\n"
     )
     gate = file.parent / "gate"
-    slow = asyncio.create_task(host.call(file, "slow", [str(gate)]))
+    lease = host.lease("one process")
+    first = (await host.call(file, "pid", lease=lease)).value
+    slow = asyncio.create_task(host.call(file, "slow", [str(gate)], lease=lease))
     await until((file.parent / "gate.reached").exists)
-    first = (await host.call(file, "pid")).value
     with pytest.raises(ScriptTimeout):
-        await host.call(file, "endless", timeout=0.2)
+        await host.call(file, "endless", timeout=0.2, lease=lease)
+    lease.release()
 
     async def renewed() -> bool:
         return (await host.call(file, "pid")).value != first

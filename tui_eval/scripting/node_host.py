@@ -6,13 +6,13 @@ Inline JavaScript of suites comes here only where an isolate has not what it ask
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,8 @@ from tui_eval.scripting.script_host import (
     ScriptError,
     ScriptHost,
     ScriptTimeout,
-    into,
-    pass_on,
     request,
     result_of,
-    too_late,
 )
 from tui_eval.scripting.script_process import ScriptProcess
 
@@ -79,7 +76,7 @@ class NodeHost(ScriptHost):
         Args:
             args: JSON-able values.
             timeout: Seconds.
-            lease: Not kept: calls of node go to the process of their folder.
+            lease: Whose process it runs in; without one, any.
             lenient: where there is no such export, call the default one.
 
         Raises:
@@ -87,7 +84,7 @@ class NodeHost(ScriptHost):
             ScriptError: it throws, is not there or gives what JSON cannot hold.
             ScriptTimeout: it did not end in time.
         """
-        return await self._asked("call", file, function, args, timeout, cwd, {"lenient": lenient})
+        return await self._asked("call", file, function, args, timeout, cwd, {"lenient": lenient}, lease)
 
     def call_sync(
         self,
@@ -167,19 +164,13 @@ class NodeHost(ScriptHost):
         timeout: float | None,
         cwd: Path | None,
         more: Mapping[str, Any],
+        lease: Lease | None = None,
     ) -> CallResult:
-        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        asked = _placed({**request(operation, file, function, args, None), **more}, cwd)
-        process, identity = await self._begin(asked, into(answers))
-        try:
-            async with asyncio.timeout(timeout):
-                answer = await answers.get()
-        except TimeoutError:
-            raise too_late(file, function or "default", timeout) from None
-        finally:
-            process.leave(identity)
-        pass_on(answer)
-        return result_of(answer)
+        asked = _placed({**request(operation, file, function or "", args, None), **more}, cwd)
+        async with aclosing(self._answers(asked, timeout, lease)) as answers:
+            async for answer in answers:
+                return result_of(answer)
+        raise AssertionError("a call has an answer")
 
     def _place(self, request: Mapping[str, Any]) -> tuple[Path, bool, Path]:
         file = Path(request["file"])

@@ -208,6 +208,12 @@ function jsonable(key, value) {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 
+// The last request that was taken is noted in a file of the host's (script_process.TAKEN).
+const taken = Number(process.env.TUI_EVAL_TAKEN ?? -1);
+delete process.env.TUI_EVAL_TAKEN;
+const note = Buffer.alloc(8);
+if (taken >= 0) fs.writeSync(taken, note, 0, 8, 0);
+
 const open = new Set();
 readline.createInterface({ input: channel, crlfDelay: Infinity }).on('line', (line) => {
   const request = JSON.parse(line);
@@ -215,6 +221,10 @@ readline.createInterface({ input: channel, crlfDelay: Infinity }).on('line', (li
     // Nothing here can be stopped from outside: the process ends with its other calls.
     if (open.has(request.id)) answer(request, { kind: 'stuck' });
     return;
+  }
+  if (taken >= 0) {
+    note.writeBigUInt64LE(BigInt(request.id));
+    fs.writeSync(taken, note, 0, 8, 0);
   }
   open.add(request.id);
   serve(request)

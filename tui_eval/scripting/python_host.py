@@ -5,9 +5,9 @@ A script finds its folder as current folder and first on `sys.path`.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,9 @@ from tui_eval.scripting.script_host import (
     ScriptError,
     ScriptHost,
     ScriptTimeout,
-    into,
-    pass_on,
     printed,
     request,
     result_of,
-    too_late,
 )
 from tui_eval.scripting.script_process import ScriptProcess
 
@@ -86,27 +83,13 @@ class PythonHost(ScriptHost):
             ScriptError: as `call`, or it yielded something that is neither text nor an event.
             ScriptTimeout: it did not end in time.
         """
-        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         asked = request("stream", file, function, args, kwargs)
-        process, identity = await self._begin(asked, into(answers), lease)
-        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
-        try:
-            while True:
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        answer = await answers.get()
-                except TimeoutError:
-                    raise too_late(file, function, timeout) from None
-                pass_on(answer)
-                if answer["kind"] == "item":
-                    yield _event(answer, file, function)
-                    continue
-                value = result_of(answer).value
-                if value is not None:
-                    yield _event(answer, file, function)
-                return
-        finally:
-            process.leave(identity)
+        answers = self._answers(asked, timeout, lease)
+        async with aclosing(answers):
+            async for answer in answers:
+                if answer["kind"] != "item" and result_of(answer).value is None:
+                    return
+                yield _event(answer, file, function)
 
     async def describe(self, file: Path, function: str, *, timeout: float | None = 60) -> Description:
         """How the function may be called; loads the file.
@@ -114,15 +97,11 @@ class PythonHost(ScriptHost):
         Raises:
             ScriptError: the file fails to load or has no such function.
         """
-        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        process, identity = await self._begin(request("describe", file, function, (), None), into(answers))
-        try:
-            async with asyncio.timeout(timeout):
-                return Description(**result_of(await answers.get()).value)
-        except TimeoutError:
-            raise too_late(file, function, timeout) from None
-        finally:
-            process.leave(identity)
+        asked = request("describe", file, function, (), None)
+        async with aclosing(self._answers(asked, timeout, None)) as answers:
+            async for answer in answers:
+                return Description(**result_of(answer).value)
+        raise AssertionError("a call has an answer")
 
     def describe_sync(self, file: Path, function: str, *, timeout: float | None = 60) -> Description:
         """As `describe`, for threads without an event loop."""

@@ -40,13 +40,24 @@ STUCK_AFTER = 0.5
 """Seconds after which a cancelled call that has not ended is reported as one that will not."""
 
 
+class _Patience(threading.Timer):
+    """A timer of the worker's own."""
+
+
 class Worker:
     """Answers the requests of one host."""
 
     def __init__(
-        self, connection: socket.socket, folder: Path, root: Path, descriptors: Descriptors, watched: bool
+        self,
+        connection: socket.socket,
+        folder: Path,
+        root: Path,
+        descriptors: Descriptors,
+        watched: bool,
+        taken: int,
     ) -> None:
         self._connection = connection
+        self._taken = taken
         self._watched = watched
         self._folders = (folder, root)
         self._modules = Modules(self._folders)
@@ -104,6 +115,8 @@ class Worker:
         if operation == "cancel":
             self._cancel(identity)
             return
+        if self._taken >= 0:
+            os.pwrite(self._taken, identity.to_bytes(8, "little"), 0)
         printed = self._running[identity] = Printed()
         context = contextvars.Context()
         context.run(current.set, printed)
@@ -113,7 +126,7 @@ class Worker:
         """Stop a call where it can be stopped; say so where it does not end."""
         self._left.add(identity)
         self._loop.call_soon_threadsafe(self._cancel_task, identity)
-        timer = threading.Timer(STUCK_AFTER, self._tell_stuck, (identity,))
+        timer = _Patience(STUCK_AFTER, self._tell_stuck, (identity,))
         timer.daemon = True
         timer.start()
 
@@ -204,15 +217,21 @@ class Worker:
         answer |= {"type": kind_of(answer.get("value"))}
         line = encode({"id": identity, **answer})
         self._release_main()
-        extra = {"stdout": self._printed_by(identity), **self._modules.followed()}
+        extra = {"stdout": self._printed_by(identity), **self._modules.followed(), **self._lingering()}
         self._send_line(line[:-1] + b"," + encode(extra)[1:])
 
     def _fail(self, identity: int, error: BaseException) -> None:
         answer: dict[str, Any] = {"id": identity, "kind": "error", "message": one_line(error, self._folders)}
         self._release_main()
         answer["traceback"] = traceback_of(error)
-        answer |= {"stdout": self._printed_by(identity), **self._modules.followed()}
+        answer |= {"stdout": self._printed_by(identity), **self._modules.followed(), **self._lingering()}
         self._send(answer)
+
+    def _lingering(self) -> dict[str, bool]:
+        """Whether a timer of people's is still to go off: what it does then may end the process."""
+        ours = sum(isinstance(thread, _Patience) for thread in threading.enumerate())
+        timers = sum(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+        return {"lingering": True} if timers > ours else {}
 
     def _send(self, answer: dict[str, Any]) -> None:
         self._send_line(encode(answer))
@@ -226,6 +245,10 @@ def main() -> None:
     """Take the socket, make the process look like a script of the person's folder, and work."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
+    taken = int(os.environ.pop("TUI_EVAL_TAKEN", "-1"))  # see script_process.TAKEN
+    if taken >= 0:
+        os.set_inheritable(taken, False)
+        os.pwrite(taken, bytes(8), 0)
     descriptors = Descriptors()
     has_watcher = watched(connection, descriptors.cut)
     folder, root, packages = map(Path, sys.argv[2:5])
@@ -234,7 +257,7 @@ def main() -> None:
     sys.path.extend(str(path) for path in (root, packages) if str(path) not in sys.path)
     sys.argv = [str(folder)]
     os.chdir(folder)
-    worker = Worker(connection, folder, root, descriptors, has_watcher)
+    worker = Worker(connection, folder, root, descriptors, has_watcher, taken)
     sys.stdout = sys.stderr = Stdout(worker.only_printed)  # pyright: ignore[reportAttributeAccessIssue]
     worker.run()
 

@@ -1,8 +1,9 @@
 """Calling functions of people's files in child processes that can be killed and that follow edits.
 
-What the hosts of Python and of node share. There is one process per folder, and more of them where
-attempts hold one each (`Lease`); it is started anew for the next call when a file that it loaded has
-changed. A call that does not end when it is cancelled or
+What the hosts of Python and of node share. Calls that run at the same time have a process each, up to
+`PROCESSES` of a folder: an attempt's for all its calls (`Lease`), any other call's for itself. Above that they
+share; a call that was lost because somebody else ended the process is made once more, alone. A process is
+started anew for the next call when a file that it loaded has changed. A call that does not end when it is cancelled or
 out of time is left behind: its process gets no further calls and is killed, with everything it
 started, as soon as no other call in it is waited for.
 """
@@ -13,10 +14,13 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +32,14 @@ from tui_eval.scripting.script_process import Listener, ScriptProcess
 PROCESSES = 8
 """How many processes of a folder attempts may hold before they share; a start and its imports cost time
 and memory each."""
+
+_PATIENCE = 0.1
+"""Seconds without an answer from any process after which a call that waits for a free one starts one more: most
+calls take a millisecond, a start a hundred."""
+_LONGEST = 1.0
+"""Seconds that a call waits for a free process at most."""
+_STARTING = 2.0
+"""The same while one is starting: what people's code imports is loaded twice only if it takes long."""
 
 printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", default=None)
 """Gets what people's code printed during a call awaited in this context, beside its result."""
@@ -55,20 +67,30 @@ class CallResult:
 
 
 class Lease:
-    """One attempt's claim to a process: all its calls go to the one where the first went, and no other
-    attempt runs there, unless `PROCESSES` are taken.
+    """A claim to a process: all calls of it go to the one where the first went, and no other runs there at the
+    same time, unless `PROCESSES` are taken.
 
     So what an attempt's code does to its process (end it, block it) costs no other attempt, and what it keeps
     in memory is there in the next turn. A file changed meanwhile counts for the next lease.
     """
 
-    def __init__(self, host: ScriptHost, name: str) -> None:
-        """`name` is the attempt's, for messages."""
+    def __init__(self, host: ScriptHost, name: str, owner: str = "agent", *, renewed: bool = False) -> None:
+        """`name` is the attempt's and `owner` whose process it is, for messages; after its process has ended
+        and this was said, `renewed` calls go to another."""
         self._host = host
         self.name = name
+        self.owner = owner
+        self.renewed = renewed
         self.process: ScriptProcess | None = None
-        self.begun = False
+        self.answered = False
         self.released = False
+
+    def forget(self) -> None:
+        """Begin anew with the next call, in another process."""
+        if self.process is not None:
+            self.process.drop(self)
+        self.process = None
+        self.answered = False
 
     def release(self) -> None:
         """Let others have the process. Safe to call twice."""
@@ -89,6 +111,8 @@ class ScriptHost(ABC):
         self._current: dict[Hashable, list[ScriptProcess]] = {}
         self._all: list[ScriptProcess] = []
         self._closed = False
+        self._starting: set[Hashable] = set()
+        self._waiting: deque[Callable[[], object]] = deque()
 
     @abstractmethod
     def _place(self, request: Mapping[str, Any]) -> Hashable:
@@ -127,18 +151,11 @@ class ScriptHost(ABC):
                 has ended between two calls.
             ScriptTimeout: it did not end in time.
         """
-        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         asked = request("call", file, function, args, kwargs)
-        process, identity = await self._begin(asked, into(answers), lease)
-        try:
-            async with asyncio.timeout(timeout):
-                answer = await answers.get()
-        except TimeoutError:
-            raise too_late(file, function, timeout) from None
-        finally:
-            process.leave(identity)
-        pass_on(answer)
-        return result_of(answer)
+        async with aclosing(self._answers(asked, timeout, lease)) as answers:
+            async for answer in answers:
+                return result_of(answer)
+        raise AssertionError("a call has an answer")
 
     def call_sync(
         self,
@@ -152,9 +169,9 @@ class ScriptHost(ABC):
         """As `call`, for threads without an event loop."""
         return result_of(self._ask(request("call", file, function, args, kwargs), timeout))
 
-    def lease(self, name: str) -> Lease:
+    def lease(self, name: str, owner: str = "agent", *, renewed: bool = False) -> Lease:
         """A claim for the calls of one attempt; a process is looked for with the first. To be released."""
-        return Lease(self, name)
+        return Lease(self, name, owner, renewed=renewed)
 
     def release(self, lease: Lease) -> None:
         """As `Lease.release`."""
@@ -162,6 +179,8 @@ class ScriptHost(ABC):
             lease.released = True
         if lease.process is not None:
             lease.process.drop(lease)
+        with contextlib.suppress(IndexError, RuntimeError):  # nobody waits; its loop is closed
+            self._waiting.popleft()()
 
     def close(self) -> None:
         """Kill every process; calls that still run fail. Safe to call twice."""
@@ -174,22 +193,144 @@ class ScriptHost(ABC):
             process.wait()
 
     def _ask(self, request: dict[str, Any], timeout: float | None) -> dict[str, Any]:
-        future: Future[dict[str, Any]] = Future()
-        process, identity = self._start(request, future.set_result)
+        lease, again = Lease(self, ""), False
         try:
-            return future.result(timeout)
-        except FutureTimeout:
-            raise too_late(Path(request["file"]), request["function"], timeout) from None
+            while True:
+                future: Future[dict[str, Any]] = Future()
+                process, identity = self._start(request, future.set_result, lease)
+                try:
+                    answer = future.result(timeout)
+                except FutureTimeout:
+                    raise too_late(Path(request["file"]), request["function"] or "default", timeout) from None
+                finally:
+                    process.leave(identity)
+                if again or not self._may_be_made_again(answer, lease, single=True):
+                    return answer
+                again = True
+                self._apart(request, lease)
         finally:
-            process.leave(identity)
+            lease.release()
+
+    async def _answers(
+        self, request: dict[str, Any], timeout: float | None, lease: Lease | None
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """The answers to a request; what was printed is passed on. One that was lost with a process and had not
+        been taken, or that was lost by others and may be made again, is made once more.
+
+        Raises:
+            ScriptError: the lease's process has ended between two calls.
+            ScriptTimeout: the last answer has not come in time.
+        """
+        held = lease or Lease(self, "")
+        anew = True
+        try:
+            while True:
+                answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+                process, identity = await self._begin(request, into(answers), held, alone=lease is None)
+                deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+                try:
+                    while True:
+                        try:
+                            async with asyncio.timeout_at(deadline):
+                                answer = await answers.get()
+                        except TimeoutError:
+                            raise too_late(
+                                Path(request["file"]), request["function"] or "default", timeout
+                            ) from None
+                        if (
+                            anew
+                            and not held.answered
+                            and self._may_be_made_again(answer, held, lease is None)
+                        ):
+                            break
+                        if "lost" in answer and held.answered and (not answer["begun"] or held.renewed):
+                            raise self._ended_between(held, process)
+                        pass_on(answer)
+                        anew, last = False, answer["kind"] != "item"
+                        held.answered = held.answered or (last and "lost" not in answer)
+                        yield answer
+                        if last:
+                            return
+                finally:
+                    process.leave(identity)
+                anew = False
+                pass_on({"stdout": f"[{answer['lost']}; called again in a process of its own]\n"})
+                await asyncio.to_thread(self._apart, request, held)
+        finally:
+            if lease is None:
+                held.release()
+
+    @staticmethod
+    def _may_be_made_again(answer: Mapping[str, Any], lease: Lease, single: bool) -> bool:
+        """Whether a call was lost with its process and nothing of it was done, or others may have ended it."""
+        if "lost" not in answer:
+            return False
+        return not answer["begun"] or (answer["shared"] and (single or lease.renewed))
+
+    def _ended_between(self, lease: Lease, process: ScriptProcess) -> ScriptError:
+        process.wait()
+        if lease.renewed:
+            lease.forget()
+        return ScriptError(
+            f"the {lease.owner}'s process ended between two turns ({process.how}); what it kept in memory is lost"
+            + ("" if lease.renewed else ", so the conversation cannot go on")
+        )
+
+    def _apart(self, request: Mapping[str, Any], lease: Lease) -> None:
+        """Give a lease a new process that nobody else gets."""
+        lease.forget()
+        place = self._place(request)
+        with self._lock:
+            if self._closed or lease.released:
+                raise ScriptError(f"the {self.language} process was closed")
+            process = self._launched(place)
+            process.hold(lease)
+            process.retired = True
+            lease.process = process
 
     async def _begin(
-        self, request: dict[str, Any], listener: Listener, lease: Lease | None = None
+        self, request: dict[str, Any], listener: Listener, lease: Lease | None = None, *, alone: bool = False
     ) -> tuple[ScriptProcess, int]:
+        """Send a request; `alone` waits a little for a process to be free before one more is started."""
         place = self._place(request)
-        if place not in self._current if lease is None else lease.process is None:
-            await asyncio.to_thread(self._process, place, lease)  # starting takes milliseconds
+        if alone and lease is not None and lease.process is None:
+            loop, began = asyncio.get_running_loop(), time.monotonic()
+            while not self._free(place, lease, began):
+                freed = asyncio.Event()
+                wake = partial(loop.call_soon_threadsafe, freed.set)
+                self._waiting.append(wake)
+                try:
+                    async with asyncio.timeout(_PATIENCE):
+                        await freed.wait()
+                except TimeoutError:
+                    with contextlib.suppress(ValueError):
+                        self._waiting.remove(wake)
+            alone = lease.process is None
+        try:
+            if place not in self._current if lease is None else lease.process is None:
+                await asyncio.to_thread(self._process, place, lease)  # starting takes milliseconds
+        finally:
+            if alone:
+                self._starting.discard(place)
+        if lease is not None and lease.answered and lease.process is not None and lease.process.dead:
+            await asyncio.to_thread(lease.process.wait)  # how it ended is to be said
         return self._start(request, listener, lease)
+
+    def _free(self, place: Hashable, lease: Lease, began: float) -> bool:
+        """Whether a lease has got a process that is free, or need not wait for one any longer."""
+        with self._lock:
+            pool = [one for one in self._current.get(place, []) if not one.retired]
+            process = next((one for one in pool if one.idle and not _changed(one.files)), None)
+            if process is not None and not self._closed:
+                process.hold(lease)
+                lease.process = process
+                return True
+            if len(pool) >= PROCESSES:
+                return True
+            if place in self._starting or (pool and not _waited(pool, began)):
+                return False
+            self._starting.add(place)
+            return True
 
     def _start(
         self, request: dict[str, Any], listener: Listener, lease: Lease | None = None
@@ -199,18 +340,11 @@ class ScriptHost(ABC):
             process = self._process(self._place(request), lease)
             identity = process.begin(request, listener, holder=lease, name=name)
             if identity is not None:
-                if lease is not None:
-                    lease.begun = True
                 return process, identity
-            if lease is None:
-                continue
-            if not lease.begun:  # it ended after it was chosen; nothing was lost
-                lease.process = None
-            else:
-                raise ScriptError(
-                    f"the {self.language} process of this conversation has ended between two turns; what it kept"
-                    " in memory is lost, so the conversation cannot go on"
-                )
+            if lease is not None:
+                if lease.answered:
+                    raise self._ended_between(lease, process)
+                lease.process = None  # it ended after it was chosen; nothing was lost
 
     def _process(self, place: Hashable, lease: Lease | None) -> ScriptProcess:
         with self._lock:
@@ -237,18 +371,31 @@ class ScriptHost(ABC):
             process.retire()
 
     def _new(self, place: Hashable) -> ScriptProcess:
+        process = self._launched(place)
+        self._current[place].append(process)
+        return process
+
+    def _launched(self, place: Hashable) -> ScriptProcess:
         self._all = [one for one in self._all if not one.ended]
         process = self._launch(place)
-        self._current[place].append(process)
         self._all.append(process)
         return process
+
+
+def _waited(pool: Sequence[ScriptProcess], began: float) -> bool:
+    """Whether a call has waited for a free process since `began` for long enough that one more may be started."""
+    now = time.monotonic()
+    if not all(one.answered for one in pool):
+        return now - began > _STARTING
+    return now - max(began, *(one.answered for one in pool)) > _PATIENCE or now - began > _LONGEST
 
 
 def _least_held(pool: Sequence[ScriptProcess]) -> ScriptProcess | None:
     """The process to be shared where as many as may be are taken."""
     # One that winds up a call nobody waits for is free again or gone within seconds.
     taken = [one for one in pool if one.held or not one.leaving]
-    return min(taken, key=lambda one: one.held) if len(taken) >= PROCESSES else None
+    # Of those, one that has just answered is not blocked.
+    return min(taken, key=lambda one: (one.held, -one.answered)) if len(taken) >= PROCESSES else None
 
 
 def request(

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,10 @@ from tui_eval.scripting.python_worker_children import descendants, kill
 GRACE = 2.0
 """Seconds after which a process that says nothing of a cancelled call is taken to be blocked."""
 
+TAKEN = "TUI_EVAL_TAKEN"
+"""The variable that tells a child the number of a file in which it notes the last request it has taken: 8 bytes,
+little endian. What it had not taken when it ended has done nothing and may be asked of another."""
+
 Listener = Callable[[dict[str, Any]], None]
 """Gets the answers to one request, in a thread of the process."""
 
@@ -36,15 +41,17 @@ class ScriptProcess:
     def __init__(self, command: Callable[[int], list[str]], folder: Path, language: str) -> None:
         ours, theirs = socket.socketpair()
         self._language = language
+        self._taken = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         with theirs:
             self._child = subprocess.Popen(
                 command(theirs.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), self._taken.fileno()),
                 start_new_session=True,
                 cwd=folder,
+                env={**os.environ, TAKEN: str(self._taken.fileno())},
             )
         self._socket = ours
         self._lock = threading.Lock()
@@ -60,6 +67,11 @@ class ScriptProcess:
         self.dead = False
         """Takes no calls at all."""
         self.ended = False
+        self.how = ""
+        """How it ended, once it has: `exit code 9`."""
+        self.answered = 0.0
+        """When it last answered (the monotonic clock); 0: not yet."""
+        self._lingering = False
         self.files: dict[str, list[int]] = {}
         threading.Thread(target=self._write, name="script-host-write", daemon=True).start()
         self._reader = threading.Thread(target=self._read, name="script-host-read", daemon=True)
@@ -86,9 +98,10 @@ class ScriptProcess:
             self._holders.add(holder)
 
     def drop(self, holder: object) -> None:
-        """Somebody needs it no more."""
+        """Somebody needs it no more. Where a timer of theirs is still to go off, nobody new gets it."""
         with self._lock:
             self._holders.discard(holder)
+            self.retired = self.retired or self._lingering
             unused = self.retired and self._unused()
         if unused:  # somebody's event loop may be here
             threading.Thread(target=self.kill, name="script-host-kill", daemon=True).start()
@@ -188,7 +201,9 @@ class ScriptProcess:
             call = self._listeners.get(identity)
         else:
             self.files = answer.get("files", self.files)
+            self.answered = time.monotonic()
             with self._lock:
+                self._lingering = bool(answer.get("lingering"))
                 call = self._listeners.pop(identity, None)
                 self._left.discard(identity)
         if call is not None:
@@ -199,19 +214,24 @@ class ScriptProcess:
     def _ended(self) -> None:
         with self._lock:
             self.retired = self.dead = True
-            waiting, self._listeners = list(self._listeners.values()), {}
+            waiting, self._listeners = self._listeners, {}
         _wait_unreaped(self._child.pid, 1.0)
         self._kill_group()  # what it started and left behind
         with self._reaping:
-            code = self._child.wait()
+            self.how = _how(self._child.wait())
             self.ended = True
         self._outgoing.put(None)
         self._socket.close()
-        message = f"the {self._language} process ended ({_how(code)})"
-        for number, (listener, _) in enumerate(waiting):
-            others = [name for other, (_, name) in enumerate(waiting) if other != number]
-            text = message + self._shared_with(others)
-            listener({"kind": "error", "message": text, "traceback": "", "stdout": ""})
+        with self._taken:
+            note = os.pread(self._taken.fileno(), 8, 0)
+        taken = int.from_bytes(note, "little") if note else self._next
+        message = f"the {self._language} process ended ({self.how})"
+        for identity, (listener, _) in waiting.items():
+            others = [name for other, (_, name) in waiting.items() if other != identity]
+            listener({
+                "kind": "error", "message": message + self._shared_with(others), "traceback": "", "stdout": "",
+                "lost": message, "begun": identity <= taken, "shared": bool(others or self._killed_for),
+            })  # fmt: skip
 
     def _shared_with(self, others: list[str]) -> str:
         """What is to be said beside a process's end where it need not be the call's own doing."""

@@ -28,6 +28,7 @@ from tui_eval.suites.promptfoo.types import names
 if TYPE_CHECKING:
     from tui_eval.scripting.node_host import NodeHost
     from tui_eval.scripting.python_host import PythonHost
+    from tui_eval.scripting.script_host import Lease
 
 HookName = Literal["beforeAll", "beforeEach", "afterEach", "afterAll"]
 HOOKS: tuple[HookName, ...] = ("beforeAll", "beforeEach", "afterEach", "afterAll")
@@ -70,6 +71,8 @@ class Hooks:
         self._base, self._config, self._trust = base, config, trust
         self._compat: Compat = compat
         self._python, self._node = python, node
+        # What a hook keeps in its module is there for the next, so all calls go to one process of each file's place.
+        self._leases: dict[tuple[str, Path], Lease] = {}
 
     def __bool__(self) -> bool:
         return bool(self._extensions)
@@ -199,13 +202,21 @@ class Hooks:
         arguments: list[Any] = [context, {"hookName": hook}] if name in HOOKS else [hook, context]
         try:
             if file.suffix == ".py":
-                return (await self._python.call(file, name, arguments, timeout=TIME_LIMIT)).value
+                lease = self._lease(self._python, file)
+                return (await self._python.call(file, name, arguments, timeout=TIME_LIMIT, lease=lease)).value
+            lease = self._lease(self._node, file)
             answer = await self._node.call(
-                file, name, arguments, timeout=TIME_LIMIT, cwd=self._base, lenient=True
+                file, name, arguments, timeout=TIME_LIMIT, cwd=self._base, lenient=True, lease=lease
             )
             return answer.value
         except ScriptError as error:
             raise HookError(f"{hook}: {_shown(extension)}: {error}") from None
+
+    def _lease(self, host: PythonHost | NodeHost, file: Path) -> Lease:
+        place = (host.language, file.parent)
+        if place not in self._leases:
+            self._leases[place] = host.lease("hooks", "hooks", renewed=True)
+        return self._leases[place]
 
 
 def _shown(extension: str) -> str:
