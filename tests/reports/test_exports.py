@@ -159,14 +159,15 @@ def test_every_reader_reads_the_same(reader: RunReader, tmp_path: Path) -> None:
 
     for kind in ("json", "jsonl", "csv", "parquet"):
         export(reader, tmp_path / f"a.{kind}")
-    rows = json.loads((tmp_path / "a.json").read_text())["results"]
+    document = json.loads((tmp_path / "a.json").read_text())
+    rows = document["results"] + document["not_run"]
     assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
-    wanted = [(row["outcome"], row["attempt"], row["tokens"], row["cost"]) for row in rows]
+    wanted = [(row["outcome"], row["attempt"], row.get("tokens"), row.get("cost")) for row in rows]
     for source in (f"read_csv('{tmp_path}/a.csv')", f"'{tmp_path}/a.parquet'"):
         found = duckdb.sql(f"SELECT outcome, attempt, tokens, cost FROM {source}").fetchall()
         assert found == wanted, source
     frame = pl.read_csv(tmp_path / "a.csv")
-    assert frame.height == len(rows) and frame["tokens"].to_list() == [row["tokens"] for row in rows]
+    assert frame.height == len(rows) and frame["tokens"].to_list() == [row.get("tokens") for row in rows]
 
 
 def test_the_page_holds_no_foreign_markup(reader: RunReader, tmp_path: Path) -> None:
@@ -183,11 +184,11 @@ def test_tables(reader: RunReader, tmp_path: Path) -> None:
     export(reader, tmp_path / "a.csv")
     with open(tmp_path / "a.csv", newline="") as file:
         found = list(csv.DictReader(file))
-    assert [row["outcome"] for row in found] == ["passed", "passed", "failed", "failed"]
+    assert [row["outcome"] for row in found] == ["passed", "passed", "failed", "failed", "not run"]
     assert found[2]["message"].startswith("'=cmd")
     export(reader, tmp_path / "a.parquet")
     frame = pl.read_parquet(tmp_path / "a.parquet")
-    assert frame["passed"].to_list() == [True, True, False, False] and frame["tokens"][0] == 3
+    assert frame["passed"].to_list() == [True, True, False, False, None] and frame["tokens"][0] == 3
     export(reader, tmp_path / "a.md")
     assert (tmp_path / "a.md").read_text().startswith("## 1 of 3 cases passed")
 
@@ -256,8 +257,8 @@ def test_agents_stand_against_each_other_and_rows_that_differ_are_aligned(tmp_pa
         [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
         for table in page.iter("table")
     ]
-    assert tables[0][1][:5] == ["a", "m", "1 of 1", "100%", "21% to 100%"]
-    assert tables[0][2][:4] == ["b", "m", "0 of 1", "0%"]
+    assert tables[0][1][:4] == ["b", "m", "0 of 1", "0%"]
+    assert tables[0][2][:5] == ["a", "m", "1 of 1", "100%", "21% to 100%"]
     rows_shown = tables[-1]
     assert rows_shown[0] == ["", "n", "<b>"] and len(rows_shown) == 2
     assert rows_shown[1][:2] == ["− missing", "2"] and rows_shown[1][2].startswith("xxx")

@@ -64,6 +64,8 @@ class ClassicProgress(Progress):
             say("not run")
         runs = max((job.attempts for job in self._jobs), default=1)
         say(classic.report(self._results, runs))
+        if left := len(self._jobs) - len(self._results):
+            say(f"Not run: {left}")
 
     def _begin(self) -> None:
         if not self._open and self._next < len(self._jobs):

@@ -58,7 +58,11 @@ def write(reader: RunReader, path: Path) -> None:
             continue
         if item.outcome is None or item.outcome in ("skipped", "cancelled"):
             counts[case.suite]["skipped"] += 1
-            ElementTree.SubElement(element, "skipped", message=_plain(item.outcome or "not run"))
+            ElementTree.SubElement(
+                element,
+                "skipped",
+                message=_plain(item.outcome or (f"not run ({info.note})" if info.note else "not run")),
+            )
             continue
         kind = "error" if item.outcome == "error" else "failure"
         counts[case.suite][f"{kind}s"] += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from tui_eval.guard.text import storable
+from tui_eval.guard.text import clip, storable
 from tui_eval.reports import results
 from tui_eval.reports.page_case import ROWS, Result, case_html, dollars, seconds
 from tui_eval.reports.page_style import STYLE
@@ -37,7 +37,7 @@ def pieces(reader: RunReader, above: str = "") -> Iterator[str]:
     passed = sum(item.outcome == "passed" for item in summaries)
     title = f"{passed:,} of {len(summaries):,} cases passed"
     yield f"{_begin(title)}{above}<h1>{title}</h1>{_bar(summaries)}{_facts(info, summaries, attempts)}"
-    yield _columns(summaries)
+    yield _columns(reader, cases, summaries)
     yield _modes(reader.assessment())
     whole = sum(row.state == "done" for row in attempts) <= WHOLE
     yield _filter(summaries, passed)
@@ -75,12 +75,16 @@ def _bar(summaries: Sequence[CaseSummary]) -> str:
 
 
 def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow]) -> str:
-    passed, ended = sum(item.outcome == "passed" for item in summaries), len(summaries)
+    passed = sum(item.outcome == "passed" for item in summaries)
+    ended = sum(item.outcome is not None for item in summaries)
     low, high = wilson(passed, ended)
     done = [row for row in attempts if row.state == "done"]
     words = {outcome: sum(item.outcome == outcome for item in summaries) for outcome in ("failed", "error")}
     flaky = sum(item.flaky for item in summaries)
     counts = [f"{passed:,} passed", f"{words['failed']:,} failed", f"{words['error']:,} errors"]
+    for outcome, word in (("cancelled", "cancelled"), ("skipped", "skipped"), (None, "not run")):
+        number = sum(item.outcome == outcome for item in summaries)
+        counts += [f"{number:,} {word}"] if number else []
     counts += [f"{flaky:,} flaky"] if flaky else []
     idle = sum(item.asserted_nothing for item in summaries)
     counts += [f"{idle:,} asserted nothing"] if idle else []
@@ -110,31 +114,45 @@ def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[A
     return f'<dl class="facts">{rows}</dl>'
 
 
-def _columns(summaries: Sequence[CaseSummary]) -> str:
-    """Agents against each other, where there are several."""
-    groups: dict[tuple[str, str], list[CaseSummary]] = {}
-    for item in summaries:
-        if item.outcome is not None:
-            groups.setdefault((item.agent, item.model or ""), []).append(item)
+def _columns(reader: RunReader, cases: Sequence[CaseRow], summaries: Sequence[CaseSummary]) -> str:
+    """The columns (agent, model and, where they differ, promptfoo's prompts) against each other, the worst first."""
+    groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
+    for row, item in zip(cases, summaries, strict=True):
+        prompt = (reader.case(row.id).prompt or "") if row.format == "promptfoo" else ""
+        groups.setdefault((item.agent, item.model or "", prompt), []).append(item)
     if len(groups) < 2:
         return ""
+    several = len({prompt for *_, prompt in groups}) > 1
     rows: list[str] = []
-    for (agent, model), items in groups.items():
+    ended_of = {
+        column: [item for item in items if item.outcome is not None] for column, items in groups.items()
+    }
+
+    def rate(column: tuple[str, str, str]) -> float:
+        ended = ended_of[column]
+        return sum(item.outcome == "passed" for item in ended) / len(ended) if ended else 2.0
+
+    for agent, model, prompt in sorted(groups, key=rate):
+        items = ended_of[agent, model, prompt]
+        left = len(groups[agent, model, prompt]) - len(items)
         passed = sum(item.outcome == "passed" for item in items)
         low, high = wilson(passed, len(items))
         times = [item.duration_ms for item in items if item.duration_ms is not None]
         costs = [item.cost for item in items if item.cost is not None]
         cells = (
-            f"{passed:,} of {len(items):,}",
-            f"{passed / len(items):.0%}",
-            f"{low:.0%} to {high:.0%}",
+            f"{passed:,} of {len(items):,}{f', {left:,} not run' if left else ''}",
+            f"{passed / len(items):.0%}" if items else "",
+            f"{low:.0%} to {high:.0%}" if items else "",
             seconds(sum(times) / len(times)) if times else "",
             dollars(sum(costs)) if costs else "",
         )
         numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
-        rows.append(f"<tr><td>{safe(agent, 200)}<td>{safe(model, 200)}{numbers}</tr>")
+        name = f"<td>{safe(clip(' '.join(prompt.split()), 100), 200)}" if several else ""
+        rows.append(f"<tr><td>{safe(agent, 200)}<td>{safe(model, 200)}{name}{numbers}</tr>")
     names = ("Passed", "Rate", "95 %", "Time a case", "Cost")
-    head = "<th>Agent<th>Model" + "".join(f'<th class="number">{name}' for name in names)
+    head = f"<th>Agent<th>Model{'<th>Prompt' if several else ''}" + "".join(
+        f'<th class="number">{name}' for name in names
+    )
     return f'<h2>Agents</h2><div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from tui_eval.guard.text import storable
 from tui_eval.promptfoo_words import without_none
 from tui_eval.reports.promptfoo_table import Table, tokens
+from tui_eval.reports.results import not_run
+from tui_eval.store.imported_promptfoo import OURS
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
@@ -54,6 +56,7 @@ def build(reader: RunReader) -> dict[str, Any]:
         if more:
             column["metrics"]["namedScores"].update(more)
     table.name_models()
+    left = not_run(reader)
     return {
         "evalId": f"eval-{info.id}",
         "results": {
@@ -61,7 +64,7 @@ def build(reader: RunReader) -> dict[str, Any]:
             "timestamp": _time(info.started_at),
             "prompts": table.prompts,
             "results": table.results,
-            "stats": _stats(table, info),
+            "stats": {**_stats(table, info), **({"notRun": len(left)} if left else {})},
         },
         "config": _config(table, info),
         "shareableUrl": None,
@@ -73,6 +76,7 @@ def build(reader: RunReader) -> dict[str, Any]:
             "arch": platform.machine(),
             "exportedAt": _time(datetime.datetime.now(datetime.UTC).timestamp()),
             "evaluationCreatedAt": _time(info.started_at),
+            **({OURS: {"not_run": left}} if left else {}),
         },
         "vars": sorted({name for result in table.results for name in result["vars"]}),
         "runtimeOptions": {},

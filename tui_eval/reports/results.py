@@ -59,8 +59,8 @@ def build(reader: RunReader) -> dict[str, Any]:
                 "flaky": item.flaky,
             }
             for item in summarise_run(cases, attempts)
-            if item.outcome is not None
         ],
+        "not_run": not_run(reader),
         "metrics": info.metrics or columns.sums(reader),
         "run": _run(info),
     }
@@ -76,6 +76,31 @@ def write_lines(reader: RunReader, path: Path) -> None:
     with open(path, "w", encoding="ascii") as file:
         for row in rows(reader):
             file.write(json.dumps(storable(row), default=str) + "\n")
+        for left in not_run(reader):
+            file.write(json.dumps(storable(left), default=str) + "\n")
+
+
+def not_run(reader: RunReader) -> list[dict[str, Any]]:
+    """What was asked for and has no result (`--fail-fast`, a cost limit, an interruption): each attempt with its
+    case and column, its outcome `not run`, and why where the run says why."""
+    cases = {row.id: row for row in reader.cases()}
+    info = reader.info()
+    return [
+        {
+            "suite": cases[row.case_ref].suite,
+            "case_id": cases[row.case_ref].case_id,
+            "name": cases[row.case_ref].name,
+            "format": cases[row.case_ref].format,
+            "agent": cases[row.case_ref].agent,
+            "model": cases[row.case_ref].model,
+            "attempt": row.attempt,
+            "outcome": "not run",
+            "passed": None,
+            "message": f"not run ({info.note})" if info.note else "not run",
+        }
+        for row in reader.attempts()
+        if row.state != "done"
+    ]
 
 
 def rows(reader: RunReader) -> Iterator[dict[str, Any]]:

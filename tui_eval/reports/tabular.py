@@ -35,6 +35,8 @@ def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
         row |= {"person_verdict": note.get("verdict"), "person_note": note.get("text") or None}
         row["starred"] = bool(note.get("star"))
         yield storable(row)
+    for left in results.not_run(reader):
+        yield storable({**dict.fromkeys(COLUMNS), **left, "vars": "{}", "metadata": "{}", "starred": False})
 
 
 def write_csv(reader: RunReader, path: Path) -> None:
@@ -128,6 +130,8 @@ def _totals(summaries: Sequence[CaseSummary]) -> str:
     low, high = wilson(sum(item.outcome == "passed" for item in ended), len(ended))
     parts = [f"Pass rate {low:.0%} to {high:.0%} at 95 %"] if ended else []
     flaky = sum(item.flaky for item in ended)
+    left = len(summaries) - len(ended)
+    parts += [f"{left:,} not run"] if left else []
     parts += [f"{flaky:,} flaky"] if flaky else []
     idle = sum(item.asserted_nothing for item in ended)
     parts += [f"{idle:,} asserted nothing"] if idle else []

@@ -1,0 +1,122 @@
+"""What was asked for and never ran stands in every file, as not run: the rest is no whole run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from tests.store.test_store import attempt
+from tui_eval.model import Case, Turn
+from tui_eval.reports.export import export
+from tui_eval.store.imported import open_results
+from tui_eval.store.reader import RunReader
+from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+
+WHY = "--fail-fast: s.yaml::n0 failed"
+
+
+def run_of(root: Path, planned: list[PlannedCase], outcomes: list[str], note: str = "") -> RunReader:
+    run_id = new_run_id()
+    info = RunInfo(id=run_id, agents=["a"], started_at=1000.0, note=note)
+    writer = RunWriter(Store(root).create_folder(run_id), info)
+    refs = writer.plan(planned)
+    for (ref, *_), one, outcome in zip(refs, planned, outcomes, strict=False):
+        writer.done(ref, attempt(one.case.case_id, 1, outcome))
+    writer.state("finished", 1010.0)
+    writer.close()
+    return RunReader(writer.folder)
+
+
+def case(name: str, prompt: str = "", kind: Any = "start_to_agent") -> Case:
+    case_id = f"s.yaml::{name}::{prompt}" if prompt else f"s.yaml::{name}"
+    return Case(case_id, name, "s.yaml", kind, turns=[Turn("hello")], prompt=prompt or None)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """A run of three cases that ended with the first, in every kind of file."""
+    planned = [PlannedCase(case(f"n{number}"), "a", "m", 1, 1) for number in range(3)]
+    reader = run_of(tmp_path, planned, ["failed"], WHY)
+    endings = ("json", "jsonl", "csv", "parquet", "html", "md", "junit.xml", "promptfoo.json")
+    made = {ending: tmp_path / f"r.{ending}" for ending in endings}
+    for path in made.values():
+        export(reader, path)
+    reader.close()
+    return made
+
+
+def test_data_files_have_a_row_for_each(files: dict[str, Path]) -> None:
+    wanted = [("n0", "failed"), ("n1", "not run"), ("n2", "not run")]
+    lines = [json.loads(line) for line in files["jsonl"].read_text().splitlines()]
+    tables = [
+        lines,
+        list(csv.DictReader(files["csv"].read_text().splitlines())),
+        pl.read_parquet(files["parquet"]).to_dicts(),
+    ]
+    for rows in tables:
+        assert [(row["name"], row["outcome"]) for row in rows] == wanted
+        assert WHY in rows[1]["message"] and not rows[1]["passed"]
+
+
+def test_results_count_and_name_them(files: dict[str, Path]) -> None:
+    found = json.loads(files["json"].read_text())
+    assert (found["summary"]["total"], found["summary"]["not_run"]) == (1, 2)
+    assert [one["name"] for one in found["not_run"]] == ["n1", "n2"]
+    assert [(one["name"], one["outcome"]) for one in found["cases"]] == [
+        ("n0", "failed"), ("n1", None), ("n2", None),
+    ]  # fmt: skip
+    theirs = json.loads(files["promptfoo.json"].read_text())
+    assert theirs["results"]["stats"]["notRun"] == 2 and len(theirs["results"]["results"]) == 1
+    assert [one["name"] for one in theirs["metadata"]["tuiEval"]["not_run"]] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("kind", ["json", "promptfoo.json"])
+def test_such_a_file_still_opens(
+    files: dict[str, Path], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    reader = RunReader(open_results(files[kind]))
+    assert [row.name for row in reader.cases()] == ["n0"]
+    reader.close()
+
+
+def test_reports_say_so(files: dict[str, Path]) -> None:
+    page = files["html"].read_text()
+    assert "0 passed, 1 failed, 0 errors, 2 not run" in page and WHY in page
+    markdown = files["md"].read_text()
+    assert "2 not run" in markdown and markdown.count("| not run |") == 2 and "fail-fast" in markdown
+    suite = ElementTree.parse(files["junit.xml"]).getroot()[0]
+    assert (suite.get("tests"), suite.get("skipped")) == ("3", "2")
+    assert [one.get("message") for one in suite.iter("skipped")] == [f"not run ({WHY})"] * 2
+
+
+def test_columns_are_those_of_the_prompts_too_and_the_worst_stands_first(tmp_path: Path) -> None:
+    planned = [
+        PlannedCase(case(name, prompt, "promptfoo"), agent, None, 1, 1)
+        for prompt in ("terse", "long")
+        for agent in ("a", "b")
+        for name in ("x", "y")
+    ]
+    outcomes = ["passed", "passed", "passed", "failed", "failed", "failed", "passed"]
+    reader = run_of(tmp_path, planned, outcomes)
+    export(reader, tmp_path / "r.html")
+    reader.close()
+    page = (tmp_path / "r.html").read_text()
+    table = page[page.index("<h2>Agents</h2>") :]
+    table = table[: table.index("</table>")]
+    rows = [
+        line.replace('<td class="number">', "<td>").replace("</td>", "") for line in table.split("<tr>")[2:]
+    ]
+    cells = [[cell.split("<")[0] for cell in row.split("<td>")[1:]] for row in rows]
+    assert [(one[0], one[2], one[3]) for one in cells] == [
+        ("a", "long", "0 of 2"), ("b", "terse", "1 of 2"), ("a", "terse", "2 of 2"),
+        ("b", "long", "1 of 1, 1 not run"),
+    ]  # fmt: skip
