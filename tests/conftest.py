@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
 import os
 from pathlib import Path
 
@@ -14,6 +17,12 @@ WORKERS = 4
 
 
 MOST_WORKERS = 8
+
+LONG_FOLDERS = ("tui", "reliability", "commands", "engine", "scripting", "agents")
+"""Folders of tests with terminals and processes, begun first: what is left for the end are short files, and no
+worker stands idle while another one is in the middle of a long file."""
+
+HERE = Path(__file__).parent
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -28,6 +37,42 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     if by_name or chosen or option.markexpr not in config.getini("addopts"):
         return 0
     return min(max(WORKERS, os.cpu_count() or 1), MOST_WORKERS)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Each worker begins with modules of its own.
+
+    The first import of a test module rewrites its assertions and keeps them on the disk. Workers that all begin
+    at the first module do this all at once, each for itself, on a machine that has run no tests yet.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    folders = [Path(argument) for argument in session.config.args if Path(argument).is_dir()]
+    modules = sorted({module.resolve() for folder in folders for module in folder.rglob("test_*.py")})
+    first = len(modules) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for module in modules[first:] + modules[:first]:
+        if module.is_relative_to(HERE):
+            name = ".".join(module.relative_to(HERE.parent).with_suffix("").parts)
+            # What does not import says so when it is collected.
+            with contextlib.suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(name)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first (see `LONG_FOLDERS`); within a file nothing changes its place."""
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
+        return LONG_FOLDERS.index(folder) if folder in LONG_FOLDERS else len(LONG_FOLDERS)
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What all tests share lives until the end: nobody need look through it for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,7 @@ async def test_a_widget_missing_on_a_screen_that_stands_is_no_secret(tmp_path):
             paper = Paper()
             await app.push_screen(paper)
             run_in_thread(app, lambda: "words", paper.take_wrongly)
-            await until(lambda: app.crash is not None, pilot)
+            await until(lambda: app.log_lines, pilot)
 
 
 async def test_an_exception_is_said_or_given_on(tmp_path):

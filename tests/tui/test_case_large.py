@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.tui.attempts import START, text_failure
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tui_eval.model import Attempt, Entry, Exchange, Verdict
@@ -36,7 +37,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.lists(values, min_size=1, max_size=12), st.integers(10, 4000), st.booleans())
 def test_the_lines_of_a_beginning_are_those_of_the_whole(value: Any, cut: int, escaped: bool) -> None:
     text = json.dumps(value, ensure_ascii=escaped)
@@ -176,7 +177,7 @@ def test_what_is_not_shown_for_its_length_is_searched_and_shown_when_found() -> 
     assert block.shows(5) and plain(block.lines()[100]) == "line 100" and not block.shows(59_999)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=300), st.integers(0, 10), st.data())
 def test_a_place_far_down_is_shown_with_what_stands_about_it(
     lengths: list[int], fold: int, data: st.DataObject

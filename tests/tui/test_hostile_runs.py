@@ -38,7 +38,9 @@ def write(root, outcome: str, said: str) -> None:
     run.finish()
 
 
-@pytest.mark.parametrize("size", [(60, 16), (120, 40)], ids=["60x16", "120x40"])
+@pytest.mark.parametrize(
+    "size", [pytest.param((60, 16), id="60x16"), pytest.param((120, 40), id="120x40", marks=pytest.mark.real)]
+)
 def test_runs_search_and_compare_let_no_control_character_through(tmp_path, size):
     root = project(tmp_path)
     for number in range(3):

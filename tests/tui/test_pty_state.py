@@ -45,7 +45,13 @@ WAYS: dict[str, Callable[[Terminal], None]] = {
 }
 
 
-@pytest.mark.parametrize("leave", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize(
+    "leave",
+    [
+        pytest.param(way, id=name, marks=[] if name == "the terminal closed" else pytest.mark.real)
+        for name, way in WAYS.items()
+    ],
+)
 def test_cursor_filter_marks_order_and_folds_come_back(tmp_path, leave):
     project(tmp_path)
     (tmp_path / "more").mkdir()
@@ -95,6 +101,7 @@ def test_cursor_filter_marks_order_and_folds_come_back(tmp_path, leave):
         app.close()
 
 
+@pytest.mark.real
 def test_tab_and_zoom_of_the_case_come_back(tmp_path):
     project(tmp_path)
     LiveRun(tmp_path, ["refund is approved"]).all_done(["failed"])
