@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case, Trace, TraceSpan
 
 OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider")
@@ -93,3 +94,51 @@ def span_of(span: TraceSpan) -> dict[str, Any]:
 def without_none(values: dict[str, Any]) -> dict[str, Any]:
     """A mapping without the keys that have no value."""
     return {key: value for key, value in values.items() if value is not None}
+
+
+class ListError(ValueError):
+    """A list of texts that cannot be split; promptfoo's words, one line."""
+
+
+def split_list(text: str) -> list[str]:
+    """The texts of `contains-any` and its like, in a cell or as a value: split at commas, trimmed, empty ones dropped;
+    double-quoted ones are kept as they are, with `""` or `\\"` for a quote and `\\\\` for a backslash.
+
+    Raises:
+        ListError: a quote that does not end, or text after a closing one.
+    """
+    fields: list[str] = []
+    place, end = 0, len(text)
+    while place < end:
+        while place < end and (js.is_space(text[place]) or text[place] == ","):
+            place += 1
+        if place >= end:
+            break
+        if text[place] != '"':
+            stop = text.find(",", place)
+            stop = end if stop < 0 else stop
+            fields.append(js.trim(text[place:stop]))
+            place = stop
+            continue
+        field, place = _quoted(text, place + 1)
+        fields.append(field)
+        while place < end and js.is_space(text[place]):
+            place += 1
+        if place < end and text[place] != ",":
+            raise ListError("Expected comma after quoted field in contains assertion value")
+    return fields
+
+
+def _quoted(text: str, place: int) -> tuple[str, int]:
+    kept: list[str] = []
+    while place < len(text):
+        two = text[place : place + 2]
+        if two in ('""', '\\"', "\\\\"):
+            kept.append(two[1])
+            place += 2
+        elif two[0] == '"':
+            return "".join(kept), place + 1
+        else:
+            kept.append(two[0])
+            place += 1
+    raise ListError("Unterminated quoted field in contains assertion value")

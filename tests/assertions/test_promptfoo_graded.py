@@ -314,3 +314,16 @@ async def test_an_empty_value_goes_to_the_grader_as_in_promptfoo(kind: str, said
     services, asked = services_answering(said or {"sentences": [{"attributed": True}]})
     judgement = await judged({"type": kind, "value": ""}, services, vars={"context": "c"})
     assert asked and "must have" not in judgement.message
+
+
+def test_check_knows_the_graded_types_from_the_one_table_of_types() -> None:
+    """What asks a judge is told by where a type is judged, not by a list beside it."""
+    from tui_eval.assertions import asks_a_judge
+    from tui_eval.assertions.promptfoo import table
+
+    for kind in ("llm-rubric", "not-g-eval", "context-recall", "trajectory:goal-success", "select-best"):
+        assert asks_a_judge("promptfoo", kind), kind
+    for kind in ("equals", "similar", "javascript", "gist"):
+        assert not asks_a_judge("promptfoo", kind), kind
+    assert asks_a_judge("neuro_san", "not_gist") and not asks_a_judge("nao", "sql")
+    assert {"factuality", "agent-rubric", "search-rubric"} <= table.GRADED

@@ -63,6 +63,11 @@ SUITES = {
     "grader": asserting("{type: llm-rubric, value: polite, provider: 'file://a.py:call_api'}"),
     "grader-option": f"{ECHO}tests: [{{{Q}, options: {{provider: 'exec:./a.sh'}}, assert: [{{type: llm-rubric, value: x}}]}}]\n",
     "rubric": f"{ECHO}tests: [{{{Q}, options: {{rubricPrompt: 'file://OUTSIDE'}}, assert: [{{type: llm-rubric, value: x, provider: echo}}]}}]\n",
+    "py-file-built": asserting("{type: python, value: 'file://{{q}}.py:check'}"),
+    "value-built": asserting("{type: equals, value: 'file://{{q}}.py:check'}"),
+    "value-env-built": f"{ECHO}tests: [{{vars: {{q: a, n: WANTED}}, assert: [{{type: equals, value: '{{{{ env[n] }}}}'}}]}}]\n",
+    "prompt-env-built": "prompts: ['{{q}} {{ env[n] }}']\nproviders: [echo]\ntests: [{vars: {q: a, n: WANTED}}]\n",
+    "include-built": f"{ECHO}tests: [{{vars: {{q: a, n: 'OUTSIDE'}}, assert: [{{type: equals, value: '{{% include n %}}'}}]}}]\n",
     # outputs and tests
     "output-transform": f"{ECHO}tests: [{{{Q}, options: {{transform: 'file://a.py:change'}}}}]\n",
     "output-transform-js": f"{ECHO}defaultTest: {{options: {{transform: 'require(\"os\") ? output : 1'}}}}\ntests: [{{{Q}}}]\n",

@@ -20,7 +20,7 @@ from tui_eval.assertions.evidence import (
     Reports,
     RowsAnswer,
 )
-from tui_eval.assertions.judging import REGISTRY, Handler, handler_for, judge, register
+from tui_eval.assertions.judging import REGISTRY, Handler, asks_a_judge, handler_for, judge, register
 
 __all__ = [
     "REGISTRY",
@@ -32,6 +32,7 @@ __all__ = [
     "Judgement",
     "Reports",
     "RowsAnswer",
+    "asks_a_judge",
     "handler_for",
     "judge",
     "register",

@@ -36,6 +36,15 @@ _WHOLE_CASE = {"promptfoo": "tui_eval.assertions.promptfoo.aggregate:judge_case"
 _whole_case: dict[str, Callable[[Evidence], Awaitable[Judgement]]] = {}
 
 
+def asks_a_judge(family: str, kind: str) -> bool:
+    """Whether an assertion type of a format is graded by a model."""
+    if family == "promptfoo":
+        from tui_eval.assertions.promptfoo import table
+
+        return table.split(kind)[0] in table.GRADED
+    return family == "neuro_san" and kind.removeprefix("not_") == "gist"
+
+
 def register(family: str, kind: str, handler: Handler | str) -> None:
     """Add a handler (or its `module:name`) for one assertion type of a format (`*`: all others)."""
     REGISTRY[(family, kind)] = handler

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tui_eval import config as configuration
 from tui_eval.agents import AgentError, agent_class
+from tui_eval.assertions import asks_a_judge
 from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec
 from tui_eval.engine import graders
 from tui_eval.engine.plan import Job, plan
@@ -19,11 +20,6 @@ from tui_eval.vacuity import assertions_of
 
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
 """The option of an agent that names its file."""
-_JUDGED = frozenset(
-    ("llm-rubric", "agent-rubric", "search-rubric", "g-eval", "factuality", "model-graded-factuality",
-     "model-graded-closedqa", "answer-relevance", "context-faithfulness", "context-recall",
-     "context-relevance", "conversation-relevance", "select-best", "trajectory:goal-success", "gist")
-)  # fmt: skip
 _LOADING_SECONDS = 10.0
 
 
@@ -108,7 +104,7 @@ def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
     for job in jobs:
         said: set[tuple[str, str]] = set()
         for one in assertions_of(job.case):
-            if one.type.removeprefix("not-").removeprefix("not_") not in _JUDGED:
+            if not asks_a_judge(job.case.format, one.type):
                 continue
             fault = _grader_fault(job, one, config, trust)
             if fault is not None and fault not in said:

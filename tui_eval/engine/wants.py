@@ -38,6 +38,10 @@ _LARGEST = 1_000_000
 _CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
 _ENV = re.compile(r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["'])""")
 _INCLUDED = re.compile(r"""\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}["']([^"']{1,500})["']""")
+_BUILT = re.compile(
+    r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
+)
+"""A template that makes the name of a variable or a file."""
 _OF_NODE = re.compile(r"\b(?:process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl|module|import)\b")
 _HOLDS_CODE = re.compile(
     r"transform|parser|validate|postprocess|callback|scoring|streamresponse", re.IGNORECASE
@@ -232,7 +236,23 @@ class _Wants:
             if first and one.provider:
                 graders[_json(one.provider)] = one.provider
             self._assertion(one, case, base, first)
+        for text in (*case.vars.values(), *(turn.text for turn in case.turns)):
+            self._built(text, case, base)
         self._traces(case, suite)
+
+    def _built(self, value: Any, case: Case, base: Path) -> None:
+        """What a case's variables make of the texts that are templates of a name."""
+        if isinstance(value, list | tuple):
+            for item in value[:_MOST]:
+                self._built(item, case, base)
+        elif isinstance(value, str) and "{" in value:
+            named = value.startswith("file://")
+            if named and "{{" in value:
+                made = self._rendered(value, case, base)
+                if made != value and "{{" not in made:
+                    self._file(made.removeprefix("file://").strip(), base)
+            elif not named and _BUILT.search(value):
+                self._in_turn(lambda trust: self._render(value, case, base, trust))
 
     def judging(self, case: Case) -> None:
         """What judging an answer of this case wants."""
@@ -261,6 +281,8 @@ class _Wants:
                 return
             if not value.startswith("file://"):
                 self._judging(kind, value, case, base)
+        for text in (one.value, one.transform):
+            self._built(text, case, base)
         if not first:
             return
         self._texts(one.value if one.value is not msgspec.UNSET else None, base)
@@ -284,16 +306,21 @@ class _Wants:
 
     def _rendered(self, value: str, case: Case, base: Path) -> str:
         """The text as the case's variables make it, as it is where that cannot be known yet."""
-        from tui_eval.scripting.templates import TemplateError, including, render_value
-        from tui_eval.suites.promptfoo.render import RenderError, resolve_case
+        from tui_eval.scripting.templates import TemplateError
+        from tui_eval.suites.promptfoo.render import RenderError
 
-        trust = Trust()
         try:
-            given = resolve_case(msgspec.structs.replace(case, turns=[]), base, self.root, trust).vars
-            with including(base, self.root, trust):
-                return str(render_value(value, given, env=Environment({}, trust)))
+            return self._render(value, case, base, Trust())
         except (TemplateError, RenderError, NeedsTrust, OSError, ValueError):
             return value
+
+    def _render(self, value: str, case: Case, base: Path, trust: Trust) -> str:
+        from tui_eval.scripting.templates import including, render_value
+        from tui_eval.suites.promptfoo.render import resolve_case
+
+        given = resolve_case(msgspec.structs.replace(case, turns=[]), base, self.root, trust).vars
+        with including(base, self.root, trust):
+            return str(render_value(value, given, env=Environment({}, trust)))
 
     def _grader(self, given: Any, base: Path, env: Any) -> None:
         """The agent, embedding model or classifier that a suite judges with."""

@@ -78,6 +78,13 @@ _CHECKS: dict[str, Check | str] = {
     "conversation-relevance": "context:conversation_relevance",
 }
 
+_GRADED_MODULES = ("graded", "graders", "context")
+"""Where a model grades in words."""
+GRADED = frozenset(
+    kind for kind, where in _CHECKS.items() if str(where).partition(":")[0] in _GRADED_MODULES
+) | {"select-best"}
+"""Types that ask a judge model."""
+
 NOT_YET: dict[str, str] = {
     "pi": "the Pi scorer, a service of its own",
 }

@@ -7,9 +7,11 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions.evidence import CannotJudge
 from tui_eval.assertions.promptfoo.call import Call, Result, invariant
 from tui_eval.javascript import operators
 from tui_eval.javascript import values as js
+from tui_eval.promptfoo_words import ListError, split_list
 
 
 def equals(call: Call) -> Result:
@@ -83,57 +85,12 @@ def contains_all(call: Call) -> Result:
 def _values(call: Call) -> list[str]:
     value = call.value
     if isinstance(value, str) and value:
-        return split_list(value)
+        try:
+            return split_list(value)
+        except ListError as error:
+            raise CannotJudge(f"Invariant failed: {error}") from None
     invariant(isinstance(value, list), f'"{call.kind}" assertion type must have an array value')
     return [js.string(item) for item in value]
-
-
-def split_list(text: str) -> list[str]:
-    """Split at commas: fields trimmed, empty ones dropped, double-quoted ones kept as they are.
-
-    Within quotes `""` and `\\"` are a quote and `\\\\` is a backslash.
-
-    Raises:
-        CannotJudge: a quote that does not end, or text after a closing one.
-    """
-    fields: list[str] = []
-    place, end = 0, len(text)
-    while place < end:
-        while place < end and (js.is_space(text[place]) or text[place] == ","):
-            place += 1
-        if place >= end:
-            break
-        if text[place] != '"':
-            stop = text.find(",", place)
-            stop = end if stop < 0 else stop
-            fields.append(js.trim(text[place:stop]))
-            place = stop
-            continue
-        field, place = _quoted(text, place + 1)
-        fields.append(field)
-        while place < end and js.is_space(text[place]):
-            place += 1
-        invariant(
-            place >= end or text[place] == ",",
-            "Expected comma after quoted field in contains assertion value",
-        )
-    return fields
-
-
-def _quoted(text: str, place: int) -> tuple[str, int]:
-    kept: list[str] = []
-    while place < len(text):
-        two = text[place : place + 2]
-        if two in ('""', '\\"', "\\\\"):
-            kept.append(two[1])
-            place += 2
-        elif two[0] == '"':
-            return "".join(kept), place + 1
-        else:
-            kept.append(two[0])
-            place += 1
-    invariant(False, "Unterminated quoted field in contains assertion value")
-    return "", place
 
 
 def starts_with(call: Call) -> Result:

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion
+from tui_eval.promptfoo_words import split_list
 from tui_eval.suites.promptfoo.types import BASE_TYPES, WITH_THRESHOLD
 
 LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
@@ -34,10 +35,6 @@ _REFERENCE = _grammar(name for name in BASE_TYPES if not name.startswith("simila
 _SCRIPT = re.compile(r"file://.*\.(?:js|cjs|mjs|ts|cts|mts)\Z")
 _PYTHON = re.compile(r"file://.*\.py(?::\w+)?\Z")
 _CODE = ("javascript:", "fn:", "eval:")
-
-
-class ListError(ValueError):
-    """A list of texts that cannot be split; the text is one line."""
 
 
 def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
@@ -87,47 +84,3 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
 def as_number(text: str) -> int | float:
     """A decimal literal as a number, whole ones as integers."""
     return js.tidy(float(text))
-
-
-def split_list(text: str) -> list[str]:
-    """Texts between commas: trimmed, empty ones ignored; `"a,b"` with `""` or `\\"` inside.
-
-    Raises:
-        ListError: text after a closing quote, or a quote not closed.
-    """
-    parts: list[str] = []
-    at, size = 0, len(text)
-    while at < size:
-        if text[at] in " \t\r\n,":
-            at += 1
-            continue
-        if text[at] != '"':
-            end = text.find(",", at)
-            end = size if end < 0 else end
-            parts.append(js.trim(text[at:end]))
-            at = end
-            continue
-        at += 1
-        field: list[str] = []
-        while True:
-            if at >= size:
-                raise ListError("a quote is not closed")
-            if text[at] == "\\" and at + 1 < size and text[at + 1] in '"\\':
-                field.append(text[at + 1])
-                at += 2
-            elif text[at] == '"':
-                if at + 1 < size and text[at + 1] == '"':
-                    field.append('"')
-                    at += 2
-                    continue
-                at += 1
-                break
-            else:
-                field.append(text[at])
-                at += 1
-        parts.append("".join(field))
-        while at < size and text[at] in " \t\r\n":
-            at += 1
-        if at < size and text[at] != ",":
-            raise ListError("text after a closing quote")
-    return parts
