@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from tui_eval.commands.options import (
 )
 
 _EXIT_USAGE, _EXIT_INTERNAL = 4, 3
+_LEAVING_SECONDS = 3.0
 
 
 class _AppByDefault(click.Group):
@@ -318,7 +321,16 @@ def completion_command(shell: str | None) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """The program's entry: exits with the codes of design.md (Command line)."""
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    if code > 128:
+        threading.Thread(target=_leave, args=(code,), name="leave", daemon=True).start()
+    sys.exit(code)
+
+
+def _leave(code: int) -> None:
+    """End an interrupted process though a thread is still at something that no signal reaches."""
+    time.sleep(_LEAVING_SECONDS)
+    os._exit(code)
 
 
 def _run(arguments: list[str] | None) -> int:

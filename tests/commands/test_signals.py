@@ -71,6 +71,47 @@ def test_a_second_ctrl_c_leaves_at_once(project: Path) -> None:
     assert "Traceback" not in err
 
 
+STUCK = """
+import sys
+from tui_eval import cli
+from tui_eval.engine import active_run
+
+def provenance(*_):
+    open("reached", "w").close()
+    return open("pipe").read()  # nobody ever writes
+
+active_run.provenance = provenance
+cli.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(("times", "number", "code"), [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130)])
+def test_a_thread_that_reads_what_never_answers_holds_up_no_end(
+    cli: Cli, project: Path, times: int, number: signal.Signals, code: int
+) -> None:
+    (project / "suite.yaml").write_text(SUITE)
+    (project / "agent.script.yaml").write_text(SLOW)
+    (project / "stuck.py").write_text(STUCK)
+    os.mkfifo(project / "pipe")
+    process = subprocess.Popen(
+        [sys.executable, "stuck.py", "run", "suite.yaml", "-j", "1", "-o", "out.json"],
+        cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+    )  # fmt: skip
+    try:
+        until_the_first_is_done(process)
+        assert (project / "reached").exists()
+        for _ in range(times):
+            process.send_signal(number)
+        _, err = process.communicate(timeout=40)
+    finally:
+        process.kill()
+    assert process.returncode == code and "Traceback" not in err
+    if times == 1:
+        found = json.loads((project / "out.json").read_text())
+        assert [result["outcome"] for result in found["results"]] == ["passed"]
+        assert cli("runs", "--json").json[0]["state"] == "interrupted"
+
+
 def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
     process = begin(project, "--no-store")
     until_the_first_is_done(process)

@@ -31,7 +31,7 @@ from tui_eval.commands.output import (
 from tui_eval.commands.progress import Progress
 from tui_eval.config import ConfigError, kept_by_link, state_dir
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.foreground import reachable
+from tui_eval.engine.foreground import leave_threads, reachable
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import resume
 from tui_eval.engine.runs import NothingToRun, prepare
@@ -242,6 +242,7 @@ async def _until_done(active: ActiveRun) -> int | None:
 
     def stop(number: int) -> None:
         if received:
+            leave_threads(loop)
             raise SystemExit(128 + number)
         received.append(number)
         warn("stopping: what has finished is kept (once more to leave at once)")
@@ -251,6 +252,8 @@ async def _until_done(active: ActiveRun) -> int | None:
         loop.add_signal_handler(number, stop, number)
     async with reachable(active):
         await active.execute()
+    if received:
+        leave_threads(loop)
     return received[0] if received else None
 
 

@@ -23,6 +23,9 @@ from tui_eval.store.runs import Store, StoreError
 from tui_eval.store.schema import RunState
 from tui_eval.store.writer import RunWriter
 
+_MOMENT = 1.0
+"""Seconds that an interrupted run waits for what is good to know and may never come."""
+
 
 class ActiveRun:
     """A run that is prepared, then executed by `execute`. Close with it is done for you."""
@@ -81,7 +84,7 @@ class ActiveRun:
             ended = await self.environment.hooks.end() if self.environment.hooks is not None else []
             await self.environment.close()
             if self.writer is not None:
-                self.writer.info.provenance = {**(await facts), **self.writer.info.provenance}
+                self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
                 # Why it was stopped is known anew: a resumed one was interrupted before.
                 notes = [self.runner.stopped_because or "", self.note, *ended]
                 self.writer.info.note = "; ".join(filter(None, notes))
@@ -106,6 +109,16 @@ class ActiveRun:
             self.writer.assessment(await assess_run(reader, ask))
         finally:
             reader.close()
+
+    async def _found(self, facts: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
+        """The provenance; after an interrupt it is waited for a moment: a file system may never answer."""
+        while True:
+            interrupted = self.runner.stopped_because == "interrupted"
+            done, _ = await asyncio.wait({facts}, timeout=_MOMENT if interrupted else 0.5)
+            if done:
+                return facts.result()
+            if interrupted:
+                return {}
 
     async def _sum_up(self) -> None:
         """Sums of promptfoo's columns, and what is derived from them, into the run's facts."""

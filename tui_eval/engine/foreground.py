@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tui_eval.engine.active_run import ActiveRun
@@ -25,6 +26,12 @@ class _OneRun(EngineServer):
                 "this run is executed in the foreground of another terminal: it takes no other work"
             )
         return await super()._operate(message)
+
+
+def leave_threads(loop: asyncio.AbstractEventLoop) -> None:
+    """Do not wait for the loop's threads when it closes: one may read what never answers (a pipe, a network's
+    file system), which no signal reaches."""
+    loop.set_default_executor(ThreadPoolExecutor(1))
 
 
 @contextlib.asynccontextmanager

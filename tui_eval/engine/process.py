@@ -15,7 +15,10 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ from tui_eval.store.runs import StoreError
 ENGINE_FILE = "engine.json"
 _LINE_LIMIT = 64 * 1024 * 1024
 _GRACE_SECONDS = 2.0
+_LEAVING_SECONDS = 3.0
 _UNATTENDED_SECONDS = 900.0
 # What a first request would otherwise wait for.
 _WARM = ("tui_eval.agents.openai", "tui_eval.agents.scripted", "httpx", "httpx_aiohttp", "jinja2")
@@ -76,6 +80,8 @@ class EngineServer:
             await asyncio.wait(self._tasks.values(), timeout=10)
         with contextlib.suppress(OSError):
             self.socket.unlink()
+        loop.set_default_executor(ThreadPoolExecutor(1))  # its threads may read what never answers
+        threading.Thread(target=_leave, name="leave", daemon=True).start()
 
     async def _stop(self) -> None:
         for run in list(self.runs.values()):
@@ -228,6 +234,12 @@ def tell_where(folder: Path, socket: Path) -> None:
     part = folder / f".{ENGINE_FILE}-{os.getpid()}"
     private.write_file(part, encode_json({"pid": os.getpid(), "socket": str(socket)}))
     part.replace(folder / ENGINE_FILE)
+
+
+def _leave() -> None:
+    """End the process though a thread is still at something: all runs have been written."""
+    time.sleep(_LEAVING_SECONDS)
+    os._exit(0)
 
 
 def _warm() -> None:
