@@ -94,3 +94,15 @@ def test_masked_text_keeps_the_verdict_of_then() -> None:
     judgement = Judgement([elsewhere], "failed", 0.0, message="r")
     keep_masked(judgement, recorded, masker)
     assert judgement.outcome == "failed"
+
+
+def test_the_guides_report_counts_what_never_ran(cli: Cli, project: Path) -> None:
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        + "".join(
+            f"  - {{name: n{n}, input: hi, expected: {{should_contain: [never]}}}}\n" for n in range(3)
+        ),
+        "utf-8",
+    )
+    told = cli("run", ".", "--report", "classic", "--fail-fast", "-j", "1")
+    assert told.code == 1 and "Results: 0/1 passed" in told.out and told.out.rstrip().endswith("Not run: 2")
