@@ -58,7 +58,8 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
     Raises:
         EditError: no cell, or more than one, says what was expected.
     """
-    from tui_eval.suites.promptfoo.shorthand import ListError, parse
+    from tui_eval.promptfoo_words import ListError
+    from tui_eval.suites.promptfoo.shorthand import parse
 
     header: list[Cell] | None = None
     for first, cells in rows(text):

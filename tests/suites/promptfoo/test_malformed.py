@@ -14,6 +14,7 @@ from tests.examples import examples
 from tui_eval.config import Config
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Suite
+from tui_eval.promptfoo_words import ListError
 from tui_eval.suites import promptfoo
 from tui_eval.suites.promptfoo import shorthand
 from tui_eval.suites.promptfoo.csv import read as read_csv
@@ -100,7 +101,7 @@ def test_any_shorthand(kind: str, value: str, number: str) -> None:
     for cell in (f"{kind}{number}:{value}", f"not-{kind}{number}", value.strip() or "x"):
         try:
             assert shorthand.parse(cell).type
-        except shorthand.ListError as error:
+        except ListError as error:
             assert "\n" not in str(error)
 
 

@@ -12,6 +12,7 @@ from typing import Any, overload
 
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Problem
+from tui_eval.promptfoo_words import ListError
 from tui_eval.suites.promptfoo import shorthand
 from tui_eval.suites.promptfoo.reading import Reading, brief
 from tui_eval.suites.promptfoo.rows import CsvError, records
@@ -144,7 +145,7 @@ class Plan:
                 continue
             try:
                 result.append(shorthand.parse(cell, reference=self.reading.reference, line=line))
-            except shorthand.ListError as error:
+            except ListError as error:
                 self._row_problem(
                     test, line, self.header[index], str(error), "double the quotes within a quoted text"
                 )
