@@ -30,10 +30,15 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
 
 HONEST = ("good", "slow", "busy", "figures", "text")
+LARGE = "large"
+"""An answer of 50 MB: one in each round."""
 FAULTS = ("endless", "flood", "bomb", "malformed", "reset", "broken")
 OUTCOMES = {**dict.fromkeys(HONEST, "passed"), "wrong": "failed", **dict.fromkeys(FAULTS, "error")}
 OUTCOMES |= {"crash": "error", "runaway": "failed"}  # what JavaScript throws fails, as in promptfoo
+OUTCOMES |= {"pattern": "error", LARGE: "passed"}
 SERVED = ("openai", "anthropic", "http", "nao", "neuro")
+PROVIDED = ("responses", "ollama", "relay", "webhook", "websocket")
+"""As promptfoo's providers."""
 PROGRAMS = ("command", "python", "crashing")
 SAYING = ("echo", "scripted", "replayed")
 _TIMEOUT = 12.0
@@ -121,20 +126,48 @@ class Project:
             )
         self._write(f"{agent}.yaml", {"agent": agent, "test_cases": cases})
 
+    def add_provided(self, provider: str, port: int, kinds: list[str]) -> None:
+        """A promptfoo suite of one provider."""
+        url = f"http://127.0.0.1:{port}"
+        talks = {"messageTemplate": "{{prompt}}", "transformResponse": "data"}
+        given: dict[str, object] = {
+            "responses": {"id": "openai:responses:m", "config": {"apiBaseUrl": f"{url}/v1", "apiKey": "k"}},
+            "ollama": {"id": "ollama:chat:m"},
+            "webhook": {"id": f"webhook:{url}/hook"},
+            "websocket": {"id": f"ws://127.0.0.1:{port}/socket", "config": talks},
+        }
+        suite: dict[str, object] = {
+            "prompts": ["{{q}}"],
+            "providers": [given.get(provider, given["responses"])],
+        }
+        if provider == "relay":
+            relay = {"id": "sequence", "config": {"inputs": ["{{q}}"]}}
+            suite["defaultTest"] = {"provider": relay}
+        tests = []
+        for kind in kinds:
+            number = len(self.expected) + 1
+            self.expected[number] = (kind, OUTCOMES[kind])
+            checks = [{"type": "contains", "value": f"answer {number}."}]
+            tests.append(
+                {"description": f"{kind} {number}", "vars": {"q": f"soak {kind} {number}."}, "assert": checks}
+            )
+        self._write(f"{provider}/promptfooconfig.yaml", {**suite, "tests": tests})
+
     def add_patterns(self, count: int) -> None:
         """A promptfoo suite of patterns and scripts that never end, beside honest ones."""
         tests = []
         for place in range(count):
             number = len(self.expected) + 1
-            kind = ("good", "runaway", "good")[place % 3]
+            kind = ("good", "runaway", "good", "pattern")[place % 4]
             self.expected[number] = (kind, OUTCOMES[kind])
             never = {"type": "javascript", "value": "while (true) {}\nreturn true"}
             fine = {"type": "javascript", "value": f"output === 'soak {kind} {number}.'"}
             pattern = {"type": "regex", "value": f"^soak [a-z]+ {number}\\.$"}
-            checks = [never] if kind == "runaway" else [fine, pattern]
-            tests.append(
-                {"description": f"{kind} {number}", "vars": {"q": f"soak {kind} {number}."}, "assert": checks}
-            )
+            endless = {"type": "regex", "value": "(a+)+$"}
+            checks = {"runaway": [never], "pattern": [endless]}.get(kind, [fine, pattern])
+            more = f"{'a' * 60}b" if kind == "pattern" else ""
+            said = {"q": f"soak {kind} {number}.{more}"}
+            tests.append({"description": f"{kind} {number}", "vars": said, "assert": checks})
         suite = {"prompts": ["{{q}}"], "providers": ["echo"], "tests": tests}
         self._write("patterns/promptfooconfig.yaml", suite)
 
@@ -147,6 +180,7 @@ class Project:
             "openai": {"type": "openai", "model": "gpt-4.1", "base_url": f"{url}/v1", "api_key": "k"},
             "anthropic": {"type": "anthropic", "model": "claude-sonnet-4", "base_url": url, "api_key": "k"},
             "http": {"type": "http", "url": f"{url}/chat"},
+            "large": {"type": "http", "url": f"{url}/chat", "timeout": 120},
             "nao": {"type": "nao", "url": url, "token": "t"},
             "neuro": {"type": "neuro-san", "url": url, "network": "net"},
             "command": {"type": "command", "command": [python, "command.py"]},
@@ -156,7 +190,9 @@ class Project:
             "scripted": {"type": "scripted", "script": "script.yaml"},
             "replayed": {"type": "replay", "run": replayed or "last"},
         }
-        self._write("tui_eval.yaml", {"agents": agents, "run": {**base, "retries": 1}})
+        agents["ollama"] = {"type": "ollama", "model": "m", "base_url": url}
+        config = {"agents": agents, "run": {**base, "retries": 1}, "providers": {"ollama:chat:m": "ollama"}}
+        self._write("tui_eval.yaml", config)
         bot = f"LOG = {str(self.log)!r}\nHARD = False\n{_BOT}"
         for name, text in {
             "bot.py": bot,
@@ -266,6 +302,10 @@ def _round(root: Path, report: Report, chance: random.Random) -> None:
         for agent in SERVED:
             kinds = [*HONEST, *HONEST, "wrong", *chance.sample(FAULTS, 4)]
             project.add(agent, chance.sample(kinds, len(kinds)))
+        project.add("large", [LARGE])
+        for provider in PROVIDED:
+            kinds = [*HONEST, "wrong", *chance.sample(FAULTS, 2)]
+            project.add_provided(provider, port, chance.sample(kinds, len(kinds)))
         for agent in PROGRAMS:
             if agent == "crashing":
                 project.add(agent, ["crash", "crash"])
@@ -275,7 +315,7 @@ def _round(root: Path, report: Report, chance: random.Random) -> None:
                 )
         project.add("echo", ["good"] * 5)
         project.add("scripted", ["good", "wrong", "good", "text"])
-        project.add_patterns(6)
+        project.add_patterns(8)
         project.configure(port, recorded)
         _killed_and_resumed(project, report, chance)
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import json
 import os
 import re
@@ -14,12 +16,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import IO, Any
 
-from tests.reliability.hostile_server import ANSWERS, HEAD, SSE, busy, endless, whole
+from tests.reliability.hostile_server import ANSWERS, HEAD, SSE, busy, endless, large, whole
 
 QUESTION = re.compile(rb"soak ([a-z]+) (\d+)")
 _HOSTILE = [
     "9223372036854775808", "1e400", "-1", "NaN", "Infinity", "9" * 400, "9" * 5000, "true", '"12"', "{}", "[1]"
 ]  # fmt: skip
+_FAULTS = ("endless", "flood", "bomb", "malformed", "reset", "broken")
 _NASTY = "\x1b]0;owned\x07\x1b[2J\u202e\u0000\ufffe[red]{{x}}<script>\r\n"
 
 
@@ -67,6 +70,10 @@ def body_of(path: str, text: str, figure: str | None) -> tuple[bytes, bytes]:
             "message": {"role": "assistant", "content": text}, "done": True, "prompt_eval_count": count,
             "eval_count": count,
         }  # fmt: skip
+    elif path.endswith("/hook"):
+        value = {"output": text, "cost": cost}
+    elif path.endswith("/socket"):
+        value = {"output": text, "tokenUsage": {"prompt": count, "completion": count}, "cost": cost}
     else:
         value = {"reply": text, "usage": {"input_tokens": count, "output_tokens": count}, "cost": cost}
     return _filled(json.dumps(value) + "\n", figure), b"application/json"
@@ -96,7 +103,10 @@ class Soak:
                 ),
                 0,
             )
-            found = QUESTION.search(await reader.readexactly(length))
+            if path == "/socket":
+                writer.write(_upgraded(head))
+            asked = await _frame(reader) if path == "/socket" else await reader.readexactly(length)
+            found = QUESTION.search(asked)
             kind, number = (found[1].decode(), int(found[2])) if found else ("broken", -1)
             self._log.write(f"{time.time()} {number}\n")
             self._log.flush()
@@ -122,6 +132,12 @@ class Soak:
         if kind == "wrong":
             text = "something else"
         body, content = body_of(path, text, figure)
+        if kind == "large":
+            # Just below what a reply may weigh; the answer stands at its end.
+            body = large(50)[:-5] + text.encode() + b'"}'
+        if path == "/socket" and kind not in _FAULTS:
+            yield b"\x81" + (bytes([len(body)]) if len(body) < 126 else _long(len(body))) + body
+            return
         broken: dict[str, Callable[[], AsyncIterator[bytes]]] = {
             "endless": lambda: endless(b"data: {}\n\n" * 100, SSE),
             "flood": ANSWERS["/headers"],
@@ -132,12 +148,35 @@ class Soak:
         pieces = broken[kind]() if kind in broken else whole(body, content)
         if kind == "broken":
             pieces = _refused()
-        if kind == "busy" and times == 1:
+        if kind == "busy" and times == 1 and path != "/socket":
             pieces = busy([b"0", b"-5", b"0.01", b"NaN"][number % 4])
         if kind == "slow":
             await asyncio.sleep(0.5)
         async for piece in pieces:
             yield piece
+
+
+def _upgraded(head: bytes) -> bytes:
+    """The answer to a WebSocket's handshake (RFC 6455, 4.2.2)."""
+    key = next(
+        line[18:].strip() for line in head.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key:")
+    )
+    accepted = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    return (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: " + accepted + b"\r\n\r\n"
+    )
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    """A short text that a client sends, unmasked."""
+    length = (await reader.readexactly(2))[1] & 127
+    mask = await reader.readexactly(4)
+    return bytes(one ^ mask[place % 4] for place, one in enumerate(await reader.readexactly(length)))
+
+
+def _long(length: int) -> bytes:
+    return b"\x7e" + length.to_bytes(2, "big") if length < 1 << 16 else b"\x7f" + length.to_bytes(8, "big")
 
 
 async def _half(body: bytes, content: bytes) -> AsyncIterator[bytes]:

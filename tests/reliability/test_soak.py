@@ -15,7 +15,7 @@ def test_nothing_is_lost_repeated_or_hung_among_faults_and_kills(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    report = soak(60)
+    report = soak(30)
     print(report)
     assert report.good, str(report)
     assert report.kills and report.cases > 100

@@ -61,10 +61,17 @@ def show(reference: str, case_name: str | None) -> int:
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
         for case in meant:
             usual = _usual_tokens(case)
-            for row in (row for row in attempts if row.case_ref == case.id):
+            rows = [row for row in attempts if row.case_ref == case.id]
+            if not rows:
+                warn(f"run {reference} has no attempt of {full_name(case.name, case.variant)}")
+            for row in rows:
                 attempt = with_reader.attempt(row.id)
                 if attempt is not None:
                     say(attempt_text(attempt, full_name(case.name, case.variant), usual))
+                elif row.state == "done":
+                    warn(
+                        f"attempt {row.attempt} of {full_name(case.name, case.variant)}: its record is missing"
+                    )
         return EXIT_OK
     finally:
         with_reader.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from tui_eval.model import Compat
+from tui_eval.store.runs import StoreError
+from tui_eval.store.schema import RunInfo
 
 
 class Recorded(msgspec.Struct, omit_defaults=True):
@@ -87,3 +89,15 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     continue_from: Recorded | None = None
     rescores: str | None = None
     command: str = ""
+
+
+def request_of(info: RunInfo) -> RunRequest:
+    """What a recorded run was asked for.
+
+    Raises:
+        StoreError: its options are none; a run can come from anywhere.
+    """
+    try:
+        return msgspec.convert(info.options, RunRequest)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"run {info.id}: damaged: its options: {' '.join(str(error).split())}") from None

@@ -14,7 +14,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.judging_again import Judged, answers_of_run, judged_by, never_ran, planned
 from tui_eval.engine.plan import Job, plan
-from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.engine.request import Cell, RunRequest, request_of
 from tui_eval.engine.resuming import root_of
 from tui_eval.engine.runs import NothingToRun, check_judge, new_writer
 from tui_eval.engine.selection import SelectionError
@@ -88,7 +88,7 @@ def _opened_file(folder: Path) -> bool:
 
 def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
     """What the run was asked for, without filters and limits that concern the asking of agents."""
-    given = msgspec.convert(info.options, RunRequest)
+    given = request_of(info)
     return RunRequest(
         paths=given.paths,
         configs=given.configs,

@@ -15,7 +15,7 @@ from tui_eval.engine.continuing import place
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.kept_cases import is_masked, restored
 from tui_eval.engine.plan import Job, plan, same_column
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import RunRequest, request_of
 from tui_eval.engine.runs import NothingToRun, check_judge, mark_failed, recall, typed_options, with_hooks
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants_of_jobs
@@ -58,7 +58,7 @@ def resume(
         reader.close()
     if not open_attempts:
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
-    request = msgspec.convert(info.options, RunRequest)
+    request = request_of(info)
     request.concurrency = overrides.concurrency or request.concurrency
     request.timeout = overrides.timeout or request.timeout
     request.judge = overrides.judge or request.judge
@@ -126,7 +126,7 @@ def _refuse(folder: Path, overrides: RunRequest) -> None:
     """
     with closing(RunReader(folder)) as reader:
         info = reader.info()
-    request = msgspec.convert(info.options, RunRequest)
+    request = request_of(info)
     if request.rescores:
         raise SelectionError(
             f"run {info.id} judges the answers of {request.rescores} again and asks no agent; do that anew: "

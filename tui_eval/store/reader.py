@@ -9,18 +9,18 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 
 import msgspec
 
 from tui_eval.guard import figures, private
-from tui_eval.model import Attempt, Case
+from tui_eval.model import Attempt, Case, Outcome
 from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.runs import DATABASE, StoreError, is_alive, moved_to
-from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, CaseRow, LiveRow, RunInfo
+from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, AttemptState, CaseRow, LiveRow, RunInfo
 
 _AGAIN = (0.01, 0.03, 0.1)  # seconds before a statement that failed is tried again
 _CASE_COLUMNS = "id, case_id, suite, name, format, agent, model, content_hash, attempts, required"
@@ -31,6 +31,10 @@ _ATTEMPT_COLUMNS = (
 
 
 T = TypeVar("T")
+_STATES = frozenset(get_args(AttemptState))
+_OUTCOMES = frozenset((None, *get_args(Outcome)))
+_MOST = 2**31
+"""Attempts that a case can have: what is written by hand may say any number."""
 _PIECE = 100  # bodies that are read at once
 
 
@@ -82,9 +86,12 @@ class RunReader:
         if row is None:
             raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
         try:
-            return msgspec.json.decode(str(row[0]).encode("utf-8", "replace"), type=RunInfo)
+            info = msgspec.json.decode(str(row[0]).encode("utf-8", "replace"), type=RunInfo)
         except msgspec.MsgspecError as error:
-            raise StoreError(f"{self.folder / DATABASE}: damaged: {error}") from None
+            raise self._damaged(str(error)) from None
+        info.started_at = figures.moment(info.started_at, "start") or 0.0
+        info.finished_at = figures.moment(info.finished_at, "end")
+        return info
 
     def _move(self) -> bool:
         """The run that is read has ended, and its end is elsewhere: read that."""
@@ -104,12 +111,14 @@ class RunReader:
 
     def cases(self) -> list[CaseRow]:
         """Every case of the run, in its order."""
-        return [CaseRow(*row) for row in self._all(f"SELECT {self._case_columns} FROM cases ORDER BY id", ())]
+        return [
+            self._case(row) for row in self._all(f"SELECT {self._case_columns} FROM cases ORDER BY id", ())
+        ]
 
     def cases_of(self, case_id: str) -> list[CaseRow]:
         """The rows of one case: one for each agent and model that it was run with."""
         statement = f"SELECT {self._case_columns} FROM cases WHERE case_id = ? ORDER BY id"
-        return [CaseRow(*row) for row in self._all(statement, (case_id,))]
+        return [self._case(row) for row in self._all(statement, (case_id,))]
 
     def case(self, case_ref: int) -> Case:
         """The case as it was when the run began."""
@@ -137,8 +146,29 @@ class RunReader:
             )
         ]
 
+    def _case(self, row: tuple[Any, ...]) -> CaseRow:
+        case = CaseRow(*row)
+        if (
+            type(case.attempts) is not int
+            or type(case.required) is not int
+            or not (0 <= case.attempts <= _MOST and 0 <= case.required <= _MOST)
+            or any(type(text) is not str for text in (*row[1:6], case.content_hash, case.variant))
+            or type(case.model) not in (str, type(None))
+        ):
+            raise self._damaged(f"the row of case {case.id} is none")
+        return case
+
     def _attempt(self, row: tuple[Any, ...]) -> AttemptRow:
         attempt = _figures(AttemptRow(*row))
+        numbers = (attempt.case_ref, attempt.attempt, attempt.turn, attempt.changed, attempt.asserted_nothing)
+        texts = (attempt.message, attempt.detail, attempt.answer, attempt.judges)
+        if (
+            attempt.state not in _STATES
+            or attempt.outcome not in _OUTCOMES
+            or any(type(number) is not int for number in numbers)
+            or any(type(text) is not str for text in texts)
+        ):
+            raise self._damaged(f"the row of attempt {attempt.id} is none")
         if attempt.id in self.lost:
             attempt.state, attempt.outcome, attempt.message = "done", "error", self.lost[attempt.id]
         return attempt
@@ -239,10 +269,15 @@ class RunReader:
         self._connection.close()
 
     def _unpack(self, body: bytes, kind: type[T]) -> T:
+        if type(body) is not bytes:
+            raise self._damaged(f"a body is of type {type(body).__name__}")
         try:
             return unpack(body, kind)
-        except (msgspec.MsgspecError, zlib.error) as error:
-            raise StoreError(f"{self.folder / DATABASE}: damaged: {error}") from None
+        except (msgspec.MsgspecError, zlib.error, UnicodeError) as error:
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, why: str) -> StoreError:
+        return StoreError(f"{self.folder / DATABASE}: damaged: {' '.join(why.split())}")
 
     def _all(self, statement: str, values: tuple) -> list[tuple]:
         """Rows of a statement. Another connection that closes takes the write-ahead log's files away
