@@ -14,7 +14,7 @@ from tui_eval.agents.prices import cost
 from tui_eval.config import AgentSpec, load
 from tui_eval.engine.assessing import NAMED, SYSTEM, assess_run, question
 from tui_eval.engine.environment import Environment
-from tui_eval.engine.request import RunRequest, request_of
+from tui_eval.engine.request import RunRequest
 from tui_eval.engine.resuming import root_of
 from tui_eval.engine.runs import NothingToRun, check_judge
 from tui_eval.guard.trust_store import trust_for
@@ -91,8 +91,8 @@ async def _opened(
         raise NothingToRun(f"run {folder.name} goes on; its failures are named when it has ended")
     with closing(await asyncio.to_thread(RunReader, folder)) as reader:
         given = RunRequest()
-        with contextlib.suppress(StoreError):  # a results file of another tool
-            given = request_of(reader.info())
+        with contextlib.suppress(msgspec.ValidationError):  # a results file of another tool
+            given = msgspec.convert(reader.info().options, RunRequest)
         root = root_of(folder)
         config = await asyncio.to_thread(load, [root], given.config_file)
         environment = Environment(config, trust_for(config.root, trust, agreed))
