@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.config import AgentSpec
+from tui_eval.config import AgentSpec, Config
 from tui_eval.engine.git_state import git_state
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import provenance
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
 
 _AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
@@ -115,7 +116,7 @@ def test_no_program_of_the_repository_runs(tmp_path: Path):
     biting(folder, mark)
     mark.unlink(missing_ok=True)
     (folder / "kept.txt").write_text("two\n", "utf-8")  # git must look into the file, where filters would run
-    found = provenance(folder, [], "run", Masker([]))
+    found = provenance(Config(root=folder), Trust(), [], "run", Masker([]))
     assert not mark.exists()
     assert found["git"] == {"commit": commit, "dirty": True}
 
@@ -204,6 +205,6 @@ def test_an_agent_s_files_outside_the_root_are_not_read(tmp_path: Path):
         case=Case("i", "n", "s", "nao"), agent="a", model=None, spec=spec, attempts=1, required=1,
         compat="documented", base=root, timeout=1, comparison={}, database=None, judge=None,
     )  # fmt: skip
-    before = provenance(root, [job], "run", Masker([]))["agents"]
+    before = provenance(Config(root=root), Trust(), [job], "run", Masker([]))["agents"]
     outside.write_text("two", "utf-8")
-    assert provenance(root, [job], "run", Masker([]))["agents"] == before
+    assert provenance(Config(root=root), Trust(), [job], "run", Masker([]))["agents"] == before

@@ -218,6 +218,12 @@ def run_options(function: Any) -> Any:
             metavar="K/N",
             help="the Kth of N parts of the cases, by their ids; put together by `tui-eval merge`",
         ),
+        click.option(
+            "--changed",
+            "changed_only",
+            is_flag=True,
+            help="what changed since it last passed: the case, its agent, their files; and what did not pass",
+        ),
         click.option("--failed", is_flag=True, help="what did not pass last time"),
         click.option(
             "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"

@@ -73,7 +73,12 @@ class ActiveRun:
         """Run to the end, put the result into the index, release everything."""
         facts = asyncio.create_task(
             asyncio.to_thread(
-                provenance, self.config.root, self.jobs, self.request.command, self.environment.masker
+                provenance,
+                self.config,
+                self.environment.trust,
+                self.jobs,
+                self.request.command,
+                self.environment.masker,
             )
         )
         try:

@@ -29,7 +29,7 @@ class Columns:
         # What only promptfoo's suites need is imported where there is one: 8 ms of every other run.
         for ticket in (*(ticket for ticket, _ in earlier), *tickets):
             case = ticket.job.case
-            if not _compares(case):
+            if not compares(case):
                 continue
             expected = [(assertion.type, assertion.line) for assertion in case.assertions]
             same = msgspec.json.encode(
@@ -61,12 +61,13 @@ class Columns:
         return sorted(self._ended.pop(key), key=lambda item: item[0].job.case.order)
 
 
-def _compares(case: Case) -> bool:
+def compares(case: Case) -> bool:
+    """Whether the columns of a case are compared with each other."""
     if case.format != "promptfoo":
         return False
-    from tui_eval.assertions.promptfoo.comparison import compares
+    from tui_eval.assertions.promptfoo import comparison
 
-    return compares(case)
+    return comparison.compares(case)
 
 
 def open_attempt(attempt: Attempt) -> Attempt:
@@ -90,7 +91,7 @@ def _reopened(attempt: Attempt) -> Attempt:
 def ended_columns(reader: RunReader, jobs: Sequence[Job], *, same_run: bool) -> list[Ended]:
     """The ended columns of a run that are compared with those of `jobs`: to be written again (`same_run`),
     or from the run that a column is run again for (their tickets then have no attempt id)."""
-    wanted = [job for job in jobs if _compares(job.case)]
+    wanted = [job for job in jobs if compares(job.case)]
     if not wanted:
         return []
     suites = {job.case.suite for job in wanted}
@@ -100,7 +101,7 @@ def ended_columns(reader: RunReader, jobs: Sequence[Job], *, same_run: bool) -> 
         if row.suite not in suites or (not same_run and (row.case_id, row.agent, row.model) in again):
             continue
         case = reader.case(row.id)
-        if not _compares(case):
+        if not compares(case):
             continue
         job = msgspec.structs.replace(wanted[0], case=case, agent=row.agent, model=row.model)
         for entry in reader.attempts(row.id):

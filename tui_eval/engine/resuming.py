@@ -71,7 +71,7 @@ def resume(
     trust = trust_for(config.root, request.trust, request.agreed)
     whole = msgspec.structs.replace(
         request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],
-        filter_first_n=None, failed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
+        filter_first_n=None, failed_only=False, changed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
         filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
     )  # fmt: skip
     loaded = {

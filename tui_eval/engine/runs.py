@@ -15,8 +15,10 @@ from tui_eval.config import Config, ConfigError, SuiteRule, find_root, load
 from tui_eval.engine import continuing
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.candidates import candidates
+from tui_eval.engine.changed import changed, provenance_in
 from tui_eval.engine.columns import Ended, ended_columns
 from tui_eval.engine.environment import Environment
+from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.judging_again import Judged, answers_beside, folder_of, judged_by, planned
 from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
@@ -97,6 +99,13 @@ def prepare(
             jobs = plan(cases, config, request, latest, settings, chosen=shard is not None)
     except NothingLeft as error:
         raise NothingToRun(str(error)) from None
+    if jobs and request.changed_only:
+        count = len(jobs)
+        jobs = changed(jobs, latest(), Fingerprints(config, trust), provenance_in(Store(config.root)))
+        if not jobs:
+            raise NothingToRun(
+                f"--changed: nothing to run, {count:,} passed last time and nothing of them has changed since"
+            )
     if not jobs:
         raise NothingToRun("the filters leave no case to run")
     judged: list[Judged] = []
@@ -133,6 +142,10 @@ def _shard(request: RunRequest) -> Shard | None:
     """
     if request.shard is None:
         return None
+    if request.changed_only:
+        raise SelectionError(
+            "--shard with --changed: what changed is known where the runs before are, not to every shard"
+        )
     if request.filter_sample is not None and request.filter_sample_seed is None:
         raise SelectionError(
             "--shard with --filter-sample: each shard would draw other cases; give --filter-sample-seed, the same to all"

@@ -71,24 +71,33 @@ def shard_of(key: str, count: int) -> int:
     return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8]) % count + 1
 
 
-def assigned(cases: Sequence[Case], count: int) -> list[int]:
-    """The shard of each case. Rows of promptfoo that hand on to later rows are asked where those are: those of one
-    conversation together, and all of a suite that stores outputs."""
+class GroupKey(NamedTuple):
+    """What cases that belong together have in common; `joined` where these hand on to one another."""
+
+    text: str
+    joined: bool
+
+
+def group_keys(cases: Sequence[Case]) -> list[GroupKey]:
+    """That of each case. Rows of promptfoo that hand on to later rows belong together: those of one conversation, and
+    all of a suite that stores outputs; elsewhere the columns of a case."""
     stored = {case.suite for case in cases if case.options.get("storeOutputAs")}
     talking = {case.suite for case in cases if in_conversation(case)}
-    known: dict[str, int] = {}
-    found: list[int] = []
-    for case in cases:
-        if case.suite in stored:
-            key = case.suite
-        elif case.suite in talking:
-            key = f"{case.suite}\n{conversation_id(case)}"
-        else:
-            key = shard_key(case)
-        if key not in known:
-            known[key] = shard_of(key, count)
-        found.append(known[key])
-    return found
+    return [
+        GroupKey(case.suite, True)
+        if case.suite in stored
+        else GroupKey(f"{case.suite}\n{conversation_id(case)}", True)
+        if case.suite in talking
+        else GroupKey(shard_key(case), False)
+        for case in cases
+    ]
+
+
+def assigned(cases: Sequence[Case], count: int) -> list[int]:
+    """The shard of each case."""
+    keys = group_keys(cases)
+    numbers = {text: shard_of(text, count) for text in {key.text for key in keys}}
+    return [numbers[key.text] for key in keys]
 
 
 def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard, list[list[Any]]]:

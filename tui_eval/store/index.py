@@ -375,7 +375,7 @@ def _with_those_before(
 def _asked(info: RunInfo) -> Asked:
     """Whose choice the columns of a run were, by what it was asked for."""
     given = info.options
-    again = ("cells", "pairs", "failed_only", "continue_from", "rescores", "step")
+    again = ("cells", "pairs", "failed_only", "changed_only", "continue_from", "rescores", "step")
     if any(given.get(name) for name in again) or given.get("first_attempt", 1) != 1:
         return "again"
     return "named" if given.get("agents") or given.get("models") else "own"

@@ -342,10 +342,14 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         name: value for name, value in infos[0].provenance.items() if name not in (shards.KEY, "agents")
     }
     agents: dict[str, Any] = {}
+    files: dict[str, Any] = {}
     for info in infos:
         agents.update(given if isinstance(given := info.provenance.get("agents"), dict) else {})
+        files.update(given if isinstance(given := info.provenance.get("files"), dict) else {})
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
-    left_out = ("shard", "select", "case_ids", "cells", "failed_only") if infos[0].options else ()
+    left_out = (
+        ("shard", "select", "case_ids", "cells", "failed_only", "changed_only") if infos[0].options else ()
+    )
     notes = [] if whole.complete else [missing_line(whole)]
     notes += sorted({info.note for info in infos if info.note})
     return RunInfo(
@@ -359,7 +363,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
         note="; ".join(filter(None, notes))[:1000],
         scripted=any(info.scripted for info in infos),
-        provenance={**provenance, "agents": agents, "merged": merged},
+        provenance={**provenance, "agents": agents, "files": files, "merged": merged},
     )
 
 

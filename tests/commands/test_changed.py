@@ -1,0 +1,131 @@
+"""`run --changed`: what passed and has not changed since is left out, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import SUITE, Cli, fast_samples
+
+
+def ran(cli: Cli, *arguments: str) -> list[str]:
+    result = cli("run", ".", "--changed", "--display", "json", *arguments)
+    assert result.code in (0, 1, 5), result.err
+    return sorted(json.loads(line)["case_id"].partition("::")[2] for line in result.out.splitlines())
+
+
+@pytest.fixture
+def passing(project: Path) -> Path:
+    """A project in which everything passes."""
+    (project / "suite.yaml").write_text(SUITE.replace("should_not_contain", "should_contain"), "utf-8")
+    return project
+
+
+ALL = ["costs", "greets", "says sorry"]
+
+
+def test_what_passed_is_left_out_and_that_is_no_success(cli: Cli, passing: Path) -> None:
+    assert ran(cli) == ALL
+    nothing = cli("run", ".", "--changed")
+    assert nothing.code == 5 and "3 passed last time and nothing of them has changed since" in nothing.err
+    assert cli("run", ".").code == 0  # without it, everything
+
+
+def test_what_did_not_pass_runs_again(cli: Cli, project: Path) -> None:
+    assert ran(cli) == ALL
+    assert ran(cli) == ["says sorry"] == ran(cli)
+
+
+def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text("utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new), "utf-8")
+
+    return change
+
+
+def add(name: str, text: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(text, "utf-8") and None
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (edit("suite.yaml", '["hi"]', '["hi", "there"]'), ["greets"]),
+        (edit("suite.yaml", "  - name: greets", "  # a remark\n\n  - name: greets"), []),
+        (edit("agent.script.yaml", "hi there", "hi you there"), ALL),
+        (edit("tui_eval.yaml", "agents:\n", "# a remark\nagents:\n"), []),
+        (edit("tui_eval.yaml", "script: agent.script.yaml", "script: agent.script.yaml, concurrency: 2"), []),
+        (edit("tui_eval.yaml", "script: agent.script.yaml", "script: agent.script.yaml, files: [notes.md]"), ALL),
+        (edit("tui_eval.yaml", "script: agent.script.yaml", "script: agent.script.yaml, seed: 7"), ALL),
+        (add("unrelated.txt", "x"), []),
+    ],
+)  # fmt: skip
+def test_what_a_result_rests_on(
+    cli: Cli, passing: Path, change: Callable[[Path], None], expected: list[str]
+) -> None:
+    (passing / "notes.md").write_text("notes", "utf-8")
+    cli("run", ".")
+    change(passing)
+    assert ran(cli) == expected
+    assert ran(cli) == []
+
+
+def test_another_column_and_more_attempts_are_asked(cli: Cli, passing: Path) -> None:
+    cli("run", ".")
+    assert ran(cli, "-m", "other") == ALL
+    assert ran(cli, "-m", "other") == []
+    assert ran(cli, "--attempts", "2") == sorted([*ALL, *ALL])
+    assert ran(cli, "--attempts", "2") == []
+
+
+def test_files_that_a_case_names_and_code_beside_them(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{a}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: data, vars: {a: one}, assert: [{type: contains, value: 'file://want.txt'}]}\n"
+        "  - {description: code, vars: {a: two}, assert: [{type: javascript, value: 'file://check.js'}]}\n"
+        "  - {description: plain, vars: {a: three}, assert: [{type: contains, value: three}]}\n",
+        "utf-8",
+    )
+    (tmp_path / "want.txt").write_text("one", "utf-8")
+    (tmp_path / "check.js").write_text("module.exports = (output) => output === 'two'", "utf-8")
+    (tmp_path / "helper.js").write_text("// 1", "utf-8")
+    first = [name.partition("::")[0] for name in ran(cli, "--trust")]
+    assert first == ["code", "data", "plain"]
+    assert ran(cli, "--trust") == []
+    (tmp_path / "want.txt").write_text("on", "utf-8")
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["data"]
+    (tmp_path / "helper.js").write_text("// 2", "utf-8")
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["code"]
+    assert ran(cli, "--trust") == []
+
+
+def test_an_answer_judged_again_still_knows_its_agent(cli: Cli, passing: Path) -> None:
+    cli("run", ".")
+    edit("agent.script.yaml", "hi there", "hi you there")(passing)
+    cli("rescore")
+    assert ran(cli) == ALL
+
+
+def test_a_shard_does_not_know_what_changed(cli: Cli, passing: Path) -> None:
+    refused = cli("run", ".", "--changed", "--shard", "1/2")
+    assert refused.code == 4 and refused.err.count("\n") == 1
+
+
+def test_the_samples_that_passed_are_left_out(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(fast_samples(tmp_path))
+    cli("run", ".", "--display", "none", "--trust", "-o", "first.json")
+    rows = json.loads(Path("first.json").read_text())["cases"]
+    red = {row["case_id"] for row in rows if row["outcome"] != "passed"}
+    again = cli("run", ".", "--changed", "--display", "json", "--trust")
+    found = {json.loads(line)["case_id"] for line in again.out.splitlines()}
+    assert red <= found and len(found) < len({row["case_id"] for row in rows})

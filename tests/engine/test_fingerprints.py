@@ -1,0 +1,88 @@
+"""What an agent's configuration comes to: what decides on its answers, and no secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui_eval.config import AgentSpec, Config
+from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.guard.trust import Trust
+
+ROOT = Path("/nowhere")
+
+
+def mark(trusted: bool = True, **more: Any) -> str:
+    options = {"url": "http://localhost:1/${PLACE}", "headers": {"Authorization": "Bearer ${BOT_TOKEN}", "X-Team": "evals"},
+               "api_key": "sk-one-of-a-kind"}  # fmt: skip
+    options |= more.pop("options", {})
+    spec = AgentSpec(more.pop("name", "bot"), "http", options, base=str(ROOT), **more)
+    return Fingerprints(Config(root=ROOT), Trust(granted=trusted)).agent(spec)["config"]
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "here")
+    monkeypatch.setenv("BOT_TOKEN", "a-token-of-some-length")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"options": {"url": "http://localhost:2/${PLACE}"}}, {"options": {"headers": {"X-Team": "others"}}},
+        {"model": "m"}, {"extraction": "guide"}, {"options": {"parameters": {"temperature": 1}}},
+        {"options": {"api_key": "${OTHER_KEY:-x}"}},
+    ],
+)  # fmt: skip
+def test_what_decides_on_the_answers_counts(change: dict[str, Any]) -> None:
+    assert mark(**change) != mark()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"concurrency": 3}, {"rate_requests": 5.0}, {"rate_tokens": 5.0}, {"retries": 1}, {"timeout": 3.0}, {"line": 9},
+        {"typed": True}, {"live": True}, {"options": {"api_key": "sk-another-of-its-kind"}},
+    ],
+)  # fmt: skip
+def test_how_it_is_asked_and_the_value_of_a_key_do_not(change: dict[str, Any]) -> None:
+    assert mark(**change) == mark()
+
+
+def test_a_variable_counts_by_its_value_a_secret_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = mark()
+    monkeypatch.setenv("BOT_TOKEN", "another-token-of-some-length")
+    assert mark() == before
+    monkeypatch.setenv("PLACE", "there")
+    assert mark() != before
+
+
+def test_no_variable_is_read_for_who_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"url": "https://example.org/${PLACE}"}
+    before = mark(trusted=False, options=options)
+    monkeypatch.setenv("PLACE", "there")
+    assert mark(trusted=False, options=options) == before
+
+
+def test_files_by_place_and_content_wherever_the_project_lies(tmp_path: Path) -> None:
+    def made(folder: Path, helper: str) -> str:
+        (folder / "prompts").mkdir(parents=True, exist_ok=True)
+        (folder / "tools.py").write_text("def search(): ...", "utf-8")
+        (folder / "helper.py").write_text(helper, "utf-8")
+        (folder / "prompts" / "a.md").write_text("system", "utf-8")
+        options = {
+            "system": "file://prompts/a.md",
+            "tools": [{"type": "python", "function": "tools.py:search"}],
+        }
+        spec = AgentSpec("a", "openai", options, base=str(folder))
+        return Fingerprints(Config(root=folder), Trust()).agent(spec)["files"]
+
+    first = made(tmp_path / "one", "1")
+    assert made(tmp_path / "two", "1") == first
+    assert made(tmp_path / "two", "2") != first  # code beside the tools
+    (tmp_path / "one" / "prompts" / "a.md").write_text("other", "utf-8")
+    options = {"system": "file://prompts/a.md"}
+    spec = AgentSpec("a", "openai", options, base=str(tmp_path / "one"))
+    assert Fingerprints(Config(root=tmp_path / "one"), Trust()).agent(spec)["files"] != first

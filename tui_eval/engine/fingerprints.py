@@ -1,0 +1,182 @@
+"""Hashes of what an answer and its verdict rest on beside the case itself: the agent's configuration, its files, and
+the files that a case names. They are the same wherever the project lies, and no secret's value is in them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.config import AgentSpec, Config, ConfigError, fill
+from tui_eval.engine.plan import Job
+from tui_eval.guard.paths import inside, read_plain
+from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Case
+from tui_eval.store.encoding import encode_json
+
+MOST_FILES = 5_000
+"""Files that the cases of a run name, at most: with more nothing is said of any."""
+_FILE_LIMIT = 200  # files of one agent that are hashed
+_SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is told by its size and time
+_SEEN_LIMIT = 20_000  # entries of a folder that are looked at
+_CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
+_PREFIXED = re.compile(r"file://([^\s:*?\"<>|]+)")
+_WORD = re.compile(r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
+_SECRET = "(a secret)"
+
+
+class Fingerprints:
+    """Those of one project; each file is read once. Blocking: use it in a thread."""
+
+    def __init__(self, config: Config, trust: Trust) -> None:
+        self.config = config
+        self.root = config.root
+        self._trust = trust
+        self._files: dict[Path, str] = {}
+        self._agents: dict[bytes, dict[str, str]] = {}
+
+    def agent(self, spec: AgentSpec) -> dict[str, str]:
+        """An agent's type, and hashes of its configuration and its files."""
+        key = msgspec.json.encode(spec, enc_hook=str)
+        if key not in self._agents:
+            filled = spec
+            with contextlib.suppress(ConfigError, NeedsTrust):
+                filled = fill(spec, Trust(self._trust.granted, agreed=self._trust.agreed))
+            base = Path(spec.base or self.root)
+            marks = [self.of(path) for path in agent_files(spec, base)[:_FILE_LIMIT]]
+            self._agents[key] = {
+                "type": spec.type,
+                "config": configuration(spec, filled, self.root),
+                "files": _digest(sorted(mark for mark in marks if mark)),
+            }
+        return self._agents[key]
+
+    def of(self, path: Path) -> str:
+        """A file's place in the project and its content, as one hash; empty for one that lies elsewhere: a hash,
+        too, says something about it."""
+        if path not in self._files:
+            self._files[path] = ""
+            with contextlib.suppress(OSError, ValueError):
+                if inside(self.root, path):
+                    self._files[path] = _digest([os.path.relpath(path, self.root), _content(path.resolve())])
+        return self._files[path]
+
+    def case_files(self, job: Job) -> dict[str, str]:
+        """Hashes of the files that a case names in its assertions, variables and options, with the code beside them,
+        and of its database, by their paths from the root."""
+        found: dict[str, str] = {}
+        for path in (*_case_files(job.case, job.base), *self._database(job.database)):
+            if mark := self.of(path):
+                found[os.path.relpath(path, self.root)] = mark
+        return found
+
+    def _database(self, name: str | None) -> Iterator[Path]:
+        spec = self.config.databases.get(name or "")
+        if spec is None or not spec.path or spec.type not in ("duckdb", "sqlite", "files"):
+            return
+        place = self.root / spec.path
+        yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
+
+    def of_jobs(self, jobs: Iterable[Job]) -> dict[str, str] | None:
+        """Those of all files that cases name; None where these are too many."""
+        found: dict[str, str] = {}
+        for job in jobs:
+            found.update(self.case_files(job))
+            if len(found) > MOST_FILES:
+                return None
+        return found
+
+
+def configuration(spec: AgentSpec, filled: AgentSpec, root: Path) -> str:
+    """A hash of what decides on an agent's answers in its entry: how fast it is asked, and where the entry stands, do
+    not. Of secrets the names count: an answer stays the same when a key is renewed."""
+    same = (
+        spec.type, filled.model, spec.extraction, os.path.relpath(spec.base or root, root),
+        _without_secrets(spec.options, filled.options, ""),
+    )  # fmt: skip
+    return _digest(same)
+
+
+def _without_secrets(given: Any, filled: Any, name: str) -> Any:
+    if isinstance(filled, dict):
+        known = given if isinstance(given, dict) else {}
+        return {
+            key: _without_secrets(known.get(key), value, str(key)) for key, value in sorted(filled.items())
+        }
+    if isinstance(filled, list):
+        known = given if isinstance(given, list) and len(given) == len(filled) else [None] * len(filled)
+        return [_without_secrets(one, value, name) for one, value in zip(known, filled, strict=True)]
+    variables = _VARIABLE.findall(given) if isinstance(given, str) else []
+    secret = secret_name(name) or any(map(secret_name, variables))
+    if not secret and isinstance(filled, str):
+        secret = bool(
+            secret_values({name: filled}) or (name.lower() == "authorization" and credential_parts(filled))
+        )
+    return [_SECRET, variables] if secret else filled
+
+
+def agent_files(spec: AgentSpec, base: Path) -> list[Path]:
+    """The files an agent is made of: `files:`, those that its own keys name, and the code beside these; sorted."""
+    found: set[Path] = set()
+    for name in spec.files:
+        place = base / name
+        found.update(_files_in(place) if place.is_dir() else [place] if place.is_file() else [])
+    return sorted(found | set(_with_code(_named(spec.options, base, plain=True))))
+
+
+def _case_files(case: Case, base: Path) -> set[Path]:
+    body = encode_json([case.turns, case.assertions, case.vars, case.options])
+    if b"file://" not in body:  # nearly all
+        return set()
+    return set(_with_code(_named(msgspec.json.decode(body), base, plain=False)))
+
+
+def _named(value: Any, base: Path, *, plain: bool) -> Iterator[Path]:
+    """The files that texts in a value name: after `file://` and the like, and, where `plain`, any word that is one."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _named(one, base, plain=plain)
+    elif isinstance(value, str) and len(value) < 4096:
+        names = _PREFIXED.findall(value)
+        if plain and not names:
+            names = [value, *_WORD.findall(value)]
+        for name in dict.fromkeys(names):
+            with contextlib.suppress(OSError, ValueError):
+                if name and (base / name).is_file():
+                    yield base / name
+
+
+def _with_code(files: Iterable[Path]) -> Iterator[Path]:
+    """The files, and of code what lies beside it in its language: it may be a part of it."""
+    for file in files:
+        yield file
+        if file.suffix in _CODE:
+            with contextlib.suppress(OSError):
+                beside = islice(file.parent.iterdir(), _SEEN_LIMIT)
+                yield from (one for one in beside if one.suffix == file.suffix and one.is_file())
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    return (entry for entry in islice(folder.rglob("*"), _SEEN_LIMIT) if entry.is_file())
+
+
+def _content(path: Path) -> str:
+    status = path.stat()
+    if status.st_size > _SIZE_LIMIT:
+        return f"{status.st_size} {status.st_mtime_ns}"
+    return hashlib.sha256(read_plain(path, _SIZE_LIMIT)).hexdigest()
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, enc_hook=str, order="deterministic")).hexdigest()[:16]
