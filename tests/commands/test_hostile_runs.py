@@ -3,6 +3,7 @@ knows. Each command, and the index that the app's lists come from, tells it in a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
 import sqlite3
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Cli
+from tests.commands.conftest import CONFIG, SCRIPT, SUITE, Cli
+from tests.engine.test_runs import go
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.runs import Store, StoreError
@@ -59,20 +61,20 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run's folder, to copy."""
-    return tmp_path_factory.mktemp("recorded")
+    """The folder that holds a finished run, to copy."""
+    root = tmp_path_factory.mktemp("recorded")
+    for name, text in (("suite.yaml", SUITE), ("agent.script.yaml", SCRIPT), ("tui_eval.yaml", CONFIG)):
+        (root / name).write_text(text, "utf-8")
+    _, reader = asyncio.run(go(root))
+    reader.close()
+    return root / ".tui-eval" / "runs"
 
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_run_that_somebody_else_wrote_is_told_in_a_line(
     name: str, cli: Cli, project: Path, recorded: Path
 ) -> None:
-    kept = recorded / "runs"
-    if not kept.exists():
-        assert cli("run", ".", "--display", "none").code == 1
-        shutil.copytree(project / ".tui-eval" / "runs", kept)
-    else:
-        shutil.copytree(kept, project / ".tui-eval" / "runs")
+    shutil.copytree(recorded, project / ".tui-eval" / "runs")
     (folder,) = Store(project).run_folders()
     with contextlib.closing(sqlite3.connect(folder / "run.db")) as connection:
         connection.executescript(DAMAGE[name])
@@ -103,8 +105,8 @@ def test_a_run_that_somebody_else_wrote_is_told_in_a_line(
 @pytest.mark.parametrize("name", DAMAGE)
 def test_whoever_reads_it_gets_what_it_is_or_a_line(name: str, recorded: Path, tmp_path: Path) -> None:
     """Each question of the app's to a run: an answer of the right type, or `StoreError`."""
-    folders = sorted((recorded / "runs").iterdir())
-    folder = shutil.copytree(folders[0], tmp_path / "run")
+    (made,) = recorded.iterdir()
+    folder = shutil.copytree(made, tmp_path / "run")
     with contextlib.closing(sqlite3.connect(folder / "run.db")) as connection:
         connection.executescript(DAMAGE[name])
         connection.commit()
