@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tui_eval.model import Compat, Problem
+from tui_eval.model import Compat, Problem, decoded
 
 CONFIG_NAME = "tui_eval.yaml"
 
@@ -127,3 +127,6 @@ def refused_agent(config: Config, name: str) -> str | None:
     key = f"agents.{name}"
     wrong = (one for one in config.problems if one.key == key or one.key.startswith(f"{key}."))
     return next((str(one) for one in wrong if one.level == "error"), None)
+
+
+decoded(AgentSpec)

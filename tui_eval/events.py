@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.model import Exchange, Reply, Usage
+from tui_eval.model import Exchange, Reply, Usage, decoded
 
 
 class TextDelta(msgspec.Struct, tag="text"):
@@ -124,3 +124,5 @@ Event = (
     | Exchanged
     | Finished
 )
+
+decoded(Event)

@@ -366,3 +366,13 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     retries: int = 0
     trace: Trace | None = None
     asserted_nothing: bool = False
+
+
+def decoded(*kinds: object) -> None:
+    """Make msgspec learn these types now, while their module is imported: learning one on first use in two threads
+    at once ends the process (msgspec 0.22, a null pointer)."""
+    for kind in kinds:
+        msgspec.json.Decoder(kind)
+
+
+decoded(Attempt, Case)

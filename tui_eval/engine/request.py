@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tui_eval.model import Compat
+from tui_eval.model import Compat, decoded
 from tui_eval.store.runs import StoreError
 from tui_eval.store.schema import RunInfo
 
@@ -102,3 +102,6 @@ def request_of(info: RunInfo) -> RunRequest:
         return msgspec.convert(info.options, RunRequest)
     except msgspec.ValidationError as error:
         raise StoreError(f"run {info.id}: damaged: its options: {' '.join(str(error).split())}") from None
+
+
+decoded(RunRequest)

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from tui_eval.model import decoded
 from tui_eval.store.writer import RunWriter
 
 Action = Literal["send", "skip", "run_on", "stop"]
@@ -66,3 +67,6 @@ class Stepper:
         """Show what the assertions say after a turn."""
         if self._writer is not None and verdicts:
             self._writer.live(attempt_ref, "verdict", "\n".join(verdicts), name=str(turn))
+
+
+decoded(Decision)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tui_eval.model import Attempt, Verdict
+from tui_eval.model import Attempt, Verdict, decoded
 
 _EXAMPLES = 3
 _NUMBER = re.compile(r"\d[\d,.]*")
@@ -151,3 +151,6 @@ def _general(text: str) -> str:
     line = _QUOTED.sub("'…'", " ".join(text.split()))
     statuses = {found.start(1) for found in _STATUS.finditer(line)}
     return _NUMBER.sub(lambda found: found[0] if found.start() in statuses else "N", line)[:160]
+
+
+decoded(Assessment)

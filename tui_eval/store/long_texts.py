@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tui_eval.guard.text import storable_text
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, decoded
 
 T = TypeVar("T")
 MARK = b"\x02"
@@ -120,3 +120,6 @@ def replaced(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
             return value
         return items if isinstance(value, list) else tuple(items)
     return value
+
+
+decoded(_Head)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from tui_eval.guard import figures, private
-from tui_eval.model import Attempt, Case, Outcome
+from tui_eval.model import Attempt, Case, Outcome, decoded
 from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
@@ -343,3 +343,6 @@ def _open(path: Path) -> sqlite3.Connection:
         )
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {error}") from None
+
+
+decoded(_Answer, tuple[list[str], list[int]])

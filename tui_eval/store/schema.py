@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tui_eval.model import Outcome
+from tui_eval.model import Outcome, decoded
 
 SCHEMA_VERSION = 1
 
@@ -185,3 +185,6 @@ class RunSummary(msgspec.Struct):
     cancelled: int
     cost: float | None
     linked_to: str | None
+
+
+decoded(RunInfo)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.guard import private
+from tui_eval.model import decoded
 from tui_eval.store.digests import connect_or_renew
 from tui_eval.store.reader import RunReader
 
@@ -154,3 +155,6 @@ def _plain(value: msgspec.Raw) -> str:
     if raw[:1] == b'"':
         return msgspec.json.decode(raw, type=str)
     return "" if raw == b"null" else raw.decode("utf-8", "replace")
+
+
+decoded(_Transcript)

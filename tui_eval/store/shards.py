@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.model import decoded
 from tui_eval.store.schema import RunInfo
 
 KEY = "shard"
@@ -66,3 +67,6 @@ def shard_words(provenance: Mapping[str, Any]) -> str:
         return ""
     number, of = given.get("number"), given.get("of")
     return f"shard {number}/{of}" if isinstance(number, int) and isinstance(of, int) else ""
+
+
+decoded(PlannedShard)
