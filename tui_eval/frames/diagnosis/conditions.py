@@ -1,0 +1,275 @@
+"""A condition over the columns of a frame that tells some of its rows from the others: a tree of depth two.
+
+Only said where it separates them exactly or nearly, and where chance would hardly have found it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from tui_eval.frames.columns import Column
+from tui_eval.frames.diagnosis.changes import choose, true
+from tui_eval.frames.diagnosis.finding import name_of
+from tui_eval.frames.numbers import shortest_text
+
+_NEARLY = 0.05
+"""Rows told apart wrongly, as a share of those that are looked for."""
+_SELDOM = 1.5
+"""How unlikely chance must be (decimal logarithm)."""
+_MOST_COLUMNS = 40
+_MOST_VALUES = 3
+_TEXT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`where` is a condition as SQL has it; of the `total` rows looked for it holds in `found`, of the others
+    in `wrong`; `columns` are those that it names."""
+
+    where: str
+    columns: tuple[str, ...]
+    found: int
+    wrong: int
+    total: int
+    mask: pl.Series
+
+    @property
+    def exact(self) -> bool:
+        """Whether it holds in these rows and no others."""
+        return self.found == self.total and not self.wrong
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    where: str
+    column: str
+    mask: pl.Series
+    found: int
+    wrong: int
+    tried: int
+    rank: int
+
+
+def separate(
+    columns: Mapping[str, Column], rows: pl.Series, wanted: pl.Series, but: Iterable[str] = ()
+) -> Condition | None:
+    """What tells the rows of `wanted` (one boolean for each of `rows`, row numbers) from the others; None
+    where nothing does, or where it may be chance. `but` are columns that are not looked at."""
+    total, every = int(wanted.sum()), len(wanted)
+    if total < 2 or total == every:
+        return None
+    left_out = set(but)
+    series = {
+        name: values
+        for name, column in list(columns.items())[:_MOST_COLUMNS]
+        if name not in left_out and (values := _values(column, rows)) is not None
+    }
+    scales = {name: columns[name].scale if columns[name].kind == "exact" else 0 for name in series}
+    tests = [test for name, values in series.items() for test in _tests(name, values, scales[name], wanted)]
+    found = _best(tests, total, every)
+    if found is not None:
+        return _condition([found], total)
+    return _two(series, scales, tests, wanted, total, every)
+
+
+def _condition(tests: list[_Test], total: int) -> Condition:
+    last = tests[-1]
+    where = " and ".join(test.where for test in tests)
+    return Condition(where, tuple(test.column for test in tests), last.found, last.wrong, total, last.mask)
+
+
+def _errors(test: _Test, total: int) -> int:
+    return total - test.found + test.wrong
+
+
+def _best(tests: list[_Test], total: int, every: int, tried: int = 1) -> _Test | None:
+    near = [test for test in tests if _errors(test, total) <= _NEARLY * total and test.found]
+    for test in sorted(near, key=lambda test: (_errors(test, total), test.rank)):
+        errors = _errors(test, total)
+        chance = choose(every, total) - math.log10(test.tried * tried) - choose(every, errors) - math.log10(2)
+        if chance >= _SELDOM:
+            return test
+    return None
+
+
+def _two(
+    series: Mapping[str, pl.Series],
+    scales: Mapping[str, int],
+    tests: list[_Test],
+    wanted: pl.Series,
+    total: int,
+    every: int,
+) -> Condition | None:
+    """Two tests, both of which hold: the first in nearly all rows looked for, the second among its rows."""
+    first = [t for t in tests if t.found >= (1 - _NEARLY) * total and t.found + t.wrong < every and t.wrong]
+    first.sort(key=lambda test: (test.wrong, test.rank))
+    best: tuple[tuple[int, int], Condition] | None = None
+    for test in first[:4]:
+        inside = test.mask.arg_true()
+        part = wanted.gather(inside)
+        for name, values in series.items():
+            if name == test.column:
+                continue
+            for second in _tests(name, values.gather(inside), scales[name], part):
+                if _best([second], total, every, tried=max(len(tests), 1)) is None:
+                    continue
+                mask = pl.DataFrame({"at": inside.filter(second.mask)}).to_series()
+                whole = pl.repeat(False, every, eager=True).scatter(mask, True)
+                found = _Test(second.where, name, whole, second.found, second.wrong, 1, second.rank)
+                order = (_errors(found, total), test.rank + second.rank)
+                if best is None or order < best[0]:
+                    best = (order, _condition([test, found], total))
+    return best[1] if best is not None else None
+
+
+def _values(column: Column, rows: pl.Series) -> pl.Series | None:
+    if column.series is None or column.kind not in ("bool", "exact", "float", "text", "time"):
+        return None
+    return column.series.gather(rows)
+
+
+def _tests(name: str, values: pl.Series, scale: int, wanted: pl.Series) -> Iterator[_Test]:
+    """The best tests of one column: one of its values or a few, all but one, a bound, a range."""
+    table = pl.DataFrame({"v": values, "w": wanted})
+    groups = table.group_by("v").agg(
+        pl.len().cast(pl.Int64).alias("n"), pl.col("w").sum().cast(pl.Int64).alias("k")
+    )
+    if len(groups) < 2:
+        return
+    yield from _equal(name, values, scale, groups, int(wanted.sum()))
+    if values.dtype.is_numeric() or _is_time(values):
+        yield from _bounds(name, values, scale, groups, wanted)
+
+
+def _equal(name: str, values: pl.Series, scale: int, groups: pl.DataFrame, total: int) -> Iterator[_Test]:
+    numeric = values.dtype.is_numeric()
+    repeated = max(int((groups.get_column("n") >= 2).sum()), 1)
+    mostly = groups.filter(pl.col("k") * 2 > pl.col("n")).sort("k", descending=True)
+    others = groups.filter(pl.col("k") * 2 <= pl.col("n"))
+    chosen = mostly.head(_MOST_VALUES)
+    if len(chosen) and (total >= 2 * len(chosen)) and len(mostly) <= _MOST_VALUES + 2:
+        kept = chosen.get_column("v")
+        found, every = int(chosen.get_column("k").sum()), int(chosen.get_column("n").sum())
+        where = _is(name, kept, scale)
+        mask = _in(values, kept)
+        tried = math.comb(repeated, min(len(chosen), repeated))
+        yield _Test(where, name, mask, found, every - found, tried, (3 if numeric else 0) + len(chosen))
+    if len(others) == 1 and len(mostly) > 1:
+        value = others.get_column("v")
+        found, every = int(mostly.get_column("k").sum()), int(mostly.get_column("n").sum())
+        yield _Test(
+            _is_not(name, value, scale),
+            name,
+            ~_in(values, value),
+            found,
+            every - found,
+            repeated,
+            5 if numeric else 2,
+        )
+    # several values hold all rows looked for, among others: the beginning of two tests
+    some = groups.filter(pl.col("k") > 0).sort("k", descending=True)
+    if len(some) <= 2 and len(some) < len(groups) and not some.equals(chosen):
+        kept = some.get_column("v")
+        found, every = int(some.get_column("k").sum()), int(some.get_column("n").sum())
+        yield _Test(
+            _is(name, kept, scale),
+            name,
+            _in(values, kept),
+            found,
+            every - found,
+            repeated,
+            (3 if numeric else 0) + len(some),
+        )
+
+
+def _bounds(
+    name: str, values: pl.Series, scale: int, groups: pl.DataFrame, wanted: pl.Series
+) -> Iterator[_Test]:
+    total = int(wanted.sum())
+    ordered = groups.filter(pl.col("v").is_not_null()).sort("v")
+    if len(ordered) < 2:
+        return
+    n, k = ordered.get_column("n"), ordered.get_column("k")
+    found, wrong = k.cum_sum(), (n - k).cum_sum()
+    all_found, all_wrong = int(found[-1]), int(wrong[-1])
+    low = (total - found) + wrong  # v <= bound
+    high = (total - (all_found - found + k)) + (all_wrong - wrong + (n - k))  # v >= bound
+    tried = max(len(ordered), 1) * 2
+    at = low.arg_min()
+    if at is not None and at < len(ordered) - 1:
+        bound = ordered.get_column("v")[at]
+        mask = true_of(values, pl.col("v") <= pl.lit(bound))
+        yield _Test(
+            f"{name_of(name)} <= {_shown(bound, scale)}", name, mask, int(found[at]), int(wrong[at]), tried, 6
+        )
+    at = high.arg_min()
+    if at is not None and at > 0:
+        bound = ordered.get_column("v")[at]
+        mask = true_of(values, pl.col("v") >= pl.lit(bound))
+        seen = all_found - int(found[at]) + int(k[at])
+        others = all_wrong - int(wrong[at]) + int(n[at]) - int(k[at])
+        yield _Test(f"{name_of(name)} >= {_shown(bound, scale)}", name, mask, seen, others, tried, 6)
+    inside = ordered.filter(pl.col("k") > 0)
+    if len(inside) < 2:
+        return
+    first, last = inside.get_column("v")[0], inside.get_column("v")[-1]
+    if first == ordered.get_column("v")[0] or last == ordered.get_column("v")[-1]:
+        return
+    mask = true_of(values, pl.col("v").is_between(pl.lit(first), pl.lit(last)))
+    where = f"{name_of(name)} between {_shown(first, scale)} and {_shown(last, scale)}"
+    yield _Test(where, name, mask, all_found, int(mask.sum()) - all_found, tried * len(ordered), 8)
+
+
+def true_of(values: pl.Series, condition: pl.Expr) -> pl.Series:
+    """Where a condition on `v` holds."""
+    return pl.DataFrame({"v": values}).select(true(condition).alias("found")).to_series()
+
+
+def _in(values: pl.Series, kept: pl.Series) -> pl.Series:
+    mask = true_of(values, pl.col("v").is_in(kept.drop_nulls().implode()))
+    return mask | values.is_null() if kept.null_count() else mask
+
+
+def _is_time(values: pl.Series) -> bool:
+    if values.dtype != pl.String:
+        return False
+    first = values.drop_nulls().head(100)
+    return bool(len(first)) and bool(first.str.contains(r"^\d{4}-\d\d-\d\d(?:T|$)").all())
+
+
+def _shown(value: object, scale: int = 0) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return shortest_text(value) if not scale else f"{value / 10**scale:.{scale}f}".rstrip("0").rstrip(".")
+    if isinstance(value, float):
+        return shortest_text(value) if math.isfinite(value) else str(value)
+    text = str(value)
+    if len(text) >= 11 and text[10] == "T" and text[:4].isdigit():
+        text = text.removesuffix("T00:00:00").replace("T", " ")
+    text = " ".join(text.split()) if text.strip() else text
+    text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is(name: str, values: pl.Series, scale: int) -> str:
+    column = name_of(name)
+    given = [_shown(value, scale) for value in values.drop_nulls().sort().to_list()]
+    parts = []
+    if len(given) == 1:
+        parts.append(f"{column} = {given[0]}")
+    elif given:
+        parts.append(f"{column} in ({', '.join(given)})")
+    if values.null_count():
+        parts.append(f"{column} is null")
+    return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
+
+
+def _is_not(name: str, values: pl.Series, scale: int) -> str:
+    if values.null_count():
+        return f"{name_of(name)} is not null"
+    return f"{name_of(name)} <> {_shown(values[0], scale)}"

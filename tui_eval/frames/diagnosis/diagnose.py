@@ -1,0 +1,305 @@
+"""The diagnosis of a difference: every kind of finding tried, the strongest three kept.
+
+Below a million rows it takes well under a second: whole columns are compared, never cells one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tui_eval.frames.diagnosis.changes import Change
+from tui_eval.frames.diagnosis.conditions import Condition, separate
+from tui_eval.frames.diagnosis.finding import Finding
+from tui_eval.frames.diagnosis.granularity import granularity
+from tui_eval.frames.diagnosis.number_changes import number_changes
+from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
+from tui_eval.frames.diagnosis.row_sets import row_findings
+from tui_eval.frames.diagnosis.text_changes import null_changes, text_changes
+from tui_eval.frames.diagnosis.time_changes import time_changes
+from tui_eval.frames.difference import Difference, align
+from tui_eval.frames.pairs import Pair
+from tui_eval.frames.settings import ComparisonSettings
+
+if TYPE_CHECKING:
+    from tui_eval.frames.sql_result import SqlResult
+
+MOST = 3
+"""Findings that are kept."""
+_NEARLY_ALL = 0.9
+_PART = 0.25
+_COLUMNS = 60
+_WEIGHTS = {
+    "granularity": 1.3,
+    "renamed": 1.1,
+    "permuted": 0.7,
+    "neighbour": 0.85,
+    "reversed": 0.85,
+    "other_column": 0.9,
+    "null_filled": 0.7,
+    "value_as_null": 0.7,
+    "spelling": 0.8,
+    "punctuation": 0.9,
+    "cut": 0.9,
+    "time_cut": 0.95,
+    "offset": 0.9,
+    "condition": 0.5,
+    "one_column": 0.1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found, the strongest first, at most three.
+
+    `key` are the columns that aligned the rows (empty: by content); `wrong`, `missing` and `extra` how many
+    rows differ, are missing and are too many.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    key: tuple[str, ...] = ()
+    wrong: int = 0
+    missing: int = 0
+    extra: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """Each finding in one line of plain English."""
+        return [str(finding) for finding in self.findings]
+
+
+def diagnose(
+    expected: SqlResult | pl.DataFrame | Sequence[dict[str, Any]],
+    actual: SqlResult | pl.DataFrame | Sequence[dict[str, Any]] | None,
+    settings: ComparisonSettings | None = None,
+    *,
+    key: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Diagnosis:
+    """What the differences between two frames have in common.
+
+    Args:
+        settings: tolerances and key of the comparison; `key` goes before its key.
+        columns, types: as for `difference.align`.
+    """
+    settings = settings or ComparisonSettings()
+    if key is not None:
+        settings = ComparisonSettings(
+            settings.rtol,
+            settings.atol,
+            settings.decimals,
+            settings.ordered,
+            tuple(key),
+            settings.exact_integers,
+        )
+    return diagnosis_of(align(expected, actual, settings, columns, types))
+
+
+def diagnosis_of(difference: Difference) -> Diagnosis:
+    """What the differences of aligned frames have in common. Frames are read whole: call it in a thread."""
+    facts = _Facts(difference)
+    expected, actual = difference.lengths
+    if not expected or not actual:
+        return Diagnosis((), difference.key, 0, expected, actual)
+    found = list(_candidates(facts))
+    return Diagnosis(_strongest(found, facts), difference.key, facts.wrong_rows, facts.missing, facts.extra)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    finding: Finding
+    rows: int
+    weight: float
+
+
+class _Facts:
+    """The rows that both sides have, and which of them differ in which column."""
+
+    def __init__(self, difference: Difference) -> None:
+        self.difference = difference
+        e_rows, a_rows = difference.aligned()
+        both = (e_rows.is_not_null() & a_rows.is_not_null()).arg_true()
+        self.e_rows, self.a_rows = e_rows.gather(both).cast(pl.UInt32), a_rows.gather(both).cast(pl.UInt32)
+        self.missing, self.extra = int(a_rows.is_null().sum()), int(e_rows.is_null().sum())
+        self.wrong: dict[str, pl.Series] = {}
+        """By column, which of the rows that both sides have differ."""
+        cells = difference.same_cells()
+        for name in difference.pairs:
+            flags = ~cells.get_column(name).gather(both)
+            if flags.any():
+                self.wrong[name] = flags
+        self.both = both
+        flags = list(self.wrong.values())
+        if flags:
+            frame = pl.DataFrame({f"w{i}": flag for i, flag in enumerate(flags)})
+            self.any_wrong = frame.select(pl.any_horizontal(pl.all()).alias("w")).to_series()
+        else:
+            self.any_wrong = pl.repeat(False, len(both), eager=True)
+        self.wrong_rows = int(self.any_wrong.sum())
+        self.total = max(self.wrong_rows + self.missing + self.extra, 1)
+
+
+def _candidates(facts: _Facts) -> Iterator[_Candidate]:
+    difference = facts.difference
+    names, same, every = renamed(difference) if difference.missing_columns else ({}, 0, 0)
+    if names:
+        finding = Finding("renamed", tuple(names), same, every, {"names": tuple(names.values())})
+        yield _Candidate(finding, facts.total, _WEIGHTS["renamed"])
+    if not difference.pairs:
+        return
+    coarse = granularity(difference) if facts.missing or facts.extra or facts.wrong_rows else None
+    if coarse is not None:
+        yield _Candidate(coarse, facts.total, _WEIGHTS["granularity"])
+        return
+    for finding, weight in row_findings(difference):
+        yield _Candidate(finding, finding.explained, weight)
+    if facts.wrong_rows:
+        yield from _of_values(facts)
+    elif not facts.missing and not facts.extra and difference.settings.ordered and len(difference.moved()):
+        moved = len(difference.moved())
+        yield _Candidate(Finding("order", (), moved, moved), facts.total, 1.0)
+
+
+def _of_values(facts: _Facts) -> Iterator[_Candidate]:
+    """How the values of each column were changed, columns that were changed alike taken together."""
+    others = OtherColumns(facts.difference, {n: facts.both.filter(w) for n, w in facts.wrong.items()})
+    groups: dict[tuple[str, str], list[tuple[str, Change]]] = {}
+    explained: set[str] = set()
+    for name in list(facts.wrong)[:_COLUMNS]:
+        for change in _accepted(list(_changes(facts, others, name)), int(facts.wrong[name].sum())):
+            if change.code == "swapped":
+                pair_of = sorted((name, str(change.parameters["with"])))
+                groups.setdefault(("swapped", repr(pair_of)), []).append((name, change))
+            elif change.code in ("elsewhere", "other_column"):
+                groups[change.code, repr((name, sorted(change.parameters.items())))] = [(name, change)]
+            else:
+                key = (change.code, repr(sorted(change.parameters.items())))
+                groups.setdefault(key, []).append((name, change))
+            explained.add(name)
+    for (code, _), members in groups.items():
+        yield _merged(facts, code, members)
+    yield from _places(facts, explained)
+
+
+def _merged(facts: _Facts, code: str, members: list[tuple[str, Change]]) -> _Candidate:
+    """One finding of all columns that were changed in one way: a row is explained where all its cells are."""
+    frame: dict[str, pl.Series] = {}
+    length = len(facts.both)
+    for index, (name, change) in enumerate(members):
+        flags = facts.wrong[name]
+        right = pl.repeat(False, length, eager=True).scatter(flags.arg_true().filter(change.mask), True)
+        frame[f"w{index}"], frame[f"x{index}"] = flags, right | ~flags
+    table = pl.DataFrame(frame).select(
+        pl.any_horizontal(pl.col(r"^w\d+$")).alias("w"), pl.all_horizontal(pl.col(r"^x\d+$")).alias("x")
+    )
+    total = int(table.get_column("w").sum())
+    rows = int(table.select((pl.col("w") & pl.col("x")).sum()).item())
+    names = tuple(dict.fromkeys(name for name, _ in members))
+    parameters = dict(members[0][1].parameters)
+    if code == "swapped":
+        names = tuple(dict.fromkeys((*names, parameters.pop("with"))))
+    return _Candidate(Finding(code, names, rows, total, parameters), rows, _WEIGHTS.get(code, 1.0))
+
+
+def _accepted(changes: list[Change], total: int) -> Iterator[Change]:
+    """Of the ways in which a column was changed the one that explains most of its rows, then what explains
+    the rest. One that may be chance counts where it explains nearly all of them."""
+    left = pl.repeat(True, total, eager=True)
+    for _ in range(2):
+        rest = int(left.sum())
+        best: tuple[int, Change] | None = None
+        for change in changes:
+            count = int((change.mask & left).sum())
+            nearly = count >= _NEARLY_ALL * rest and rest >= min(3, total)
+            enough = nearly or (change.sure and count >= max(3, _PART * total))
+            if count and enough and (best is None or count > best[0] * 1.02):
+                best = (count, change)
+        if best is None:
+            return
+        yield best[1]
+        left = left & ~best[1].mask
+        if not left.any():
+            return
+
+
+def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[Change]:
+    one, flags = facts.difference.pairs[name], facts.wrong[name]
+    e_rows, a_rows = facts.e_rows.filter(flags), facts.a_rows.filter(flags)
+    numeric = one.expected.kind in ("exact", "float")
+    e, a = (_numbers(one, "e"), _numbers(one, "a")) if numeric else (one.e_key, one.a_key)
+    e_wrong, a_wrong = e.gather(e_rows), a.gather(a_rows)
+    strange = _strange(one, a, a_rows)
+    for change in null_changes(e_wrong, a_wrong if strange is None else strange):
+        if change.count and (strange is None or change.code.startswith("null_as")):
+            yield change
+    moved = list(others.changes(name))
+    yield from (change for change in moved if change.code != "other_column")
+    if numeric:
+        yield from number_changes(name, e_wrong, a_wrong)
+    elif e_wrong.dtype == pl.String and a_wrong.dtype == pl.String:
+        times = list(time_changes(e_wrong, a_wrong))
+        yield from times or text_changes(e_wrong, a_wrong)
+    yield from (change for change in moved if change.code == "other_column")
+    if name not in facts.difference.key and int(flags.sum()) >= 3:
+        yield from displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags)
+
+
+def _numbers(one: Pair, side: str) -> pl.Series:
+    """The numbers of a pair as Float64; null where there is none."""
+    value, key = (one.e_value, one.e_key) if side == "e" else (one.a_value, one.a_key)
+    found = key if value is None else value
+    found = found.cast(pl.Float64, strict=False)
+    return found / 10.0**one.scale if one.scale else found
+
+
+def _strange(one: Pair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:
+    """The answer's texts, where it has texts that are no numbers; None where all can be read."""
+    if one.expected.kind not in ("exact", "float") or one.actual.kind not in ("text", "mixed"):
+        return None
+    cells = one.actual.cells
+    unread = numbers.gather(rows).is_null()
+    texts = [cells[row] if isinstance(cells[row], str) else None for row in rows.filter(unread).to_list()]
+    if not any(text is not None for text in texts):
+        return None
+    at = unread.arg_true()
+    held = pl.repeat(None, len(rows), dtype=pl.String, eager=True)
+    return held.scatter(at, texts)
+
+
+def _places(facts: _Facts, explained: set[str]) -> Iterator[_Candidate]:
+    """Where the rows that differ are: in one column, in rows of which a condition tells."""
+    sets: dict[str, tuple[list[str], pl.Series]] = {}
+    by_size = sorted(facts.wrong, key=lambda name: -int(facts.wrong[name].sum()))
+    sets["all"] = (by_size, facts.any_wrong)
+    for name in by_size[:3]:
+        sets[name] = ([name], facts.wrong[name])
+    columns = {name: one.expected for name, one in facts.difference.pairs.items()} | facts.difference.lacking
+    done: list[pl.Series] = []
+    for names, flags in sets.values():
+        if any(flags.equals(other) for other in done):
+            continue
+        done.append(flags)
+        found = separate(columns, facts.e_rows, flags, but=names)
+        if found is not None:
+            yield _Candidate(
+                _where(names, found), found.found, _WEIGHTS["condition"] * (1 if found.exact else 0.8)
+            )
+            break
+    only = by_size[0] if len(by_size) == 1 else ""
+    if only and only not in explained and facts.wrong_rows >= 2 and len(facts.difference.pairs) > 2:
+        finding = Finding("one_column", (only,), facts.wrong_rows, facts.wrong_rows, {}, conclusive=False)
+        yield _Candidate(finding, facts.wrong_rows, _WEIGHTS["one_column"])
+
+
+def _where(names: list[str], found: Condition) -> Finding:
+    parameters = {"where": found.where, "wrong": found.wrong, "of": tuple(names), "exact": found.exact}
+    return Finding("condition", found.columns, found.found, found.total, parameters, conclusive=False)
+
+
+def _strongest(found: list[_Candidate], facts: _Facts) -> tuple[Finding, ...]:
+    order = sorted(found, key=lambda one: -one.weight * one.rows / facts.total)
+    return tuple(one.finding for one in order[:MOST])

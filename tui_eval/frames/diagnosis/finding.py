@@ -1,0 +1,314 @@
+"""One finding about rows that differ, as data, and its line in plain English."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui_eval.frames.numbers import shortest_text
+
+_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What differences have in common.
+
+    `code` is its kind, a word that stays (`factor`, `fan_out`, `limit`); `columns` those that it is about, as
+    the expected side calls them; `explained` of `total` rows that differ in that way are explained by it,
+    counted; `parameters` what was measured (`{"factor": 100}`), `conclusive` whether nothing else needs to be
+    said of these rows (a place alone, "only in amount", is not).
+    """
+
+    code: str
+    columns: tuple[str, ...]
+    explained: int
+    total: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    conclusive: bool = True
+
+    def __str__(self) -> str:
+        return sentence(self)
+
+
+def sentence(finding: Finding) -> str:
+    """A finding in one line of plain English, names cut to 40 characters.
+
+    Raises:
+        KeyError: its code is none of those that this version knows.
+    """
+    return _SENTENCES[finding.code](finding)
+
+
+def codes() -> tuple[str, ...]:
+    """All kinds of findings."""
+    return tuple(_SENTENCES)
+
+
+def name_of(column: str) -> str:
+    """A column's name on one line."""
+    shown = " ".join(column.split()) or '""'
+    return shown if len(shown) <= _NAME else shown[: _NAME - 1] + "…"
+
+
+def names_of(columns: tuple[str, ...] | list[str], most: int = 3) -> str:
+    """Columns in a row, as a person lists them."""
+    shown = [name_of(column) for column in columns[:most]]
+    if len(columns) > most:
+        return f"{', '.join(shown)} and {len(columns) - most} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def figure(number: float) -> str:
+    """A factor or an offset as short as it can be written."""
+    if number == int(number) and abs(number) < 1e15:
+        return f"{int(number):,}"
+    return shortest_text(float(f"{number:.6g}"))
+
+
+def times(factor: float) -> str:
+    """A factor as people write it: `×100`, `÷1,000`."""
+    if 0 < abs(factor) < 1:
+        inverse = 1 / factor
+        if abs(inverse - round(inverse)) < 1e-9 * abs(inverse):
+            return f"÷{figure(round(inverse))}"
+    return f"×{figure(factor)}"
+
+
+def rows_of(finding: Finding, what: str = "that differ") -> str:
+    """`in 12 of 13 rows that differ`."""
+    noun = "row" if finding.total == 1 else "rows"
+    verb = {"that differ": "that differs"}.get(what, what) if finding.total == 1 else what
+    return f"in {finding.explained:,} of {finding.total:,} {noun} {verb}"
+
+
+def _verb(finding: Finding, one: str, many: str) -> str:
+    return one if len(finding.columns) == 1 else many
+
+
+def _about(words: Callable[[Finding], str]) -> Callable[[Finding], str]:
+    """`amount ×100 in 13 of 13 rows that differ`."""
+    return lambda finding: f"{names_of(finding.columns)} {words(finding)} {rows_of(finding)}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _digits(finding: Finding) -> str:
+    digits = finding.parameters["digits"]
+    if digits > 0:
+        return f"to {_counted(digits, 'decimal')}"
+    return "to whole numbers" if digits == 0 else f"to the nearest {10**-digits:,}"
+
+
+def _multiplied(finding: Finding) -> str:
+    least, most = finding.parameters["least"], finding.parameters["most"]
+    many = f"×{least}" if least == most else f"whole multiples (×{least} to ×{most})"
+    return f"{many} {rows_of(finding)}: the same rows counted several times, as a join does?"
+
+
+def _later(amount: int, unit: str) -> str:
+    return f"{_counted(abs(amount), unit)} {'later' if amount > 0 else 'earlier'}"
+
+
+def _duration(seconds: float) -> str:
+    size = abs(seconds)
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if size % length == 0 and size >= length:
+            return _later(int(seconds // length), unit)
+    return f"{figure(size)} s {'later' if seconds > 0 else 'earlier'}"
+
+
+def _time_zone(finding: Finding) -> str:
+    hours = finding.parameters["hours"]
+    words = " or ".join(figure(abs(hour)) for hour in hours)
+    direction = "later" if hours[0] > 0 else "earlier"
+    plural = "" if [abs(hour) for hour in hours] == [1] else "s"
+    return f"{words} hour{plural} {direction} {rows_of(finding)}: another time zone"
+
+
+def _join_word(finding: Finding) -> str:
+    p = finding.parameters
+    alike = "the same rows again" if p["alike"] else "a join fans out"
+    repeats = "once" if finding.explained == 1 else f"{finding.explained:,} times"
+    return f"{names_of(finding.columns)}, unique in expected, repeats {repeats}: {alike}"
+
+
+def _condition(finding: Finding) -> str:
+    wrong = finding.parameters.get("wrong", 0)
+    exact = finding.explained == finding.total and not wrong
+    where = f"where {finding.parameters['where']}"
+    if exact:
+        all_of = (
+            "the only row that differs is the one"
+            if finding.total == 1
+            else f"all {finding.total:,} rows that differ are those"
+        )
+        return f"{all_of} {where}"
+    words = f"{finding.explained:,} of {finding.total:,} rows that differ are {where}"
+    return words + (
+        f", and {_counted(wrong, 'row')} there {'is' if wrong == 1 else 'are'} right" if wrong else ""
+    )
+
+
+def _filter(word: str, guess: str) -> Callable[[Finding], str]:
+    def words(finding: Finding) -> str:
+        wrong = finding.parameters.get("wrong", 0)
+        of = f"{finding.explained:,} of {finding.total:,}"
+        rows = f"all {finding.total:,}" if finding.explained == finding.total else of
+        tail = (
+            f" (so {'is' if wrong == 1 else 'are'} {wrong:,} other{'' if wrong == 1 else 's'})"
+            if wrong
+            else ""
+        )
+        return f"{rows} {word} rows are where {finding.parameters['where']}{tail}: {guess}"
+
+    return words
+
+
+def _granularity(finding: Finding) -> str:
+    p = finding.parameters
+    by = f" by {names_of(p['by'])}" if p.get("by") else " in all"
+    unit = f" and {p['unit']}" if p.get("unit") else ""
+    unit = unit if p.get("by") else (f" by {p['unit']}" if p.get("unit") else "")
+    by = "" if p.get("unit") and not p.get("by") else by
+    measure = names_of(finding.columns)
+    if p["finer"]:
+        grouped = f"; it is grouped by {names_of(p['grouped'])} too" if p.get("grouped") else ""
+        return (
+            f"too fine: summed{by}{unit}, the answer's {p['rows']:,} rows give {measure} of "
+            f"{finding.explained:,} of {finding.total:,} expected rows{grouped}"
+        )
+    return (
+        f"too coarse: summed{by}{unit}, the {p['rows']:,} expected rows give {measure} of "
+        f"{finding.explained:,} of {finding.total:,} rows of the answer"
+    )
+
+
+def _renamed(finding: Finding) -> str:
+    given = finding.parameters["names"]
+    pairs = [f"{name_of(e)} as {name_of(a)}" for e, a in zip(finding.columns, given, strict=True)][:3]
+    more = f" and {len(given) - 3} more" if len(given) > 3 else ""
+    return f"the answer has {', '.join(pairs)}{more} ({finding.explained:,} of {finding.total:,} values are the same)"
+
+
+def _neighbour(finding: Finding) -> str:
+    step = finding.parameters["step"]
+    where = "before" if step < 0 else "after"
+    distance = "the row" if abs(step) == 1 else f"the {abs(step)}th row"
+    return f"has the value of {distance} {where} it {rows_of(finding)}"
+
+
+def _limit(finding: Finding) -> str:
+    p = finding.parameters
+    if p["first"]:
+        return f"the answer has the first {p['rows']:,} of {p['of']:,} expected rows and ends there: a LIMIT?"
+    return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows: a LIMIT?"
+
+
+def _rounded(finding: Finding) -> str:
+    return f"rounded {_digits(finding)} {rows_of(finding)}"
+
+
+def _unit(finding: Finding) -> str:
+    return f"{times(finding.parameters['factor'])} {rows_of(finding)}: {finding.parameters['unit']}"
+
+
+def _plain(words: str) -> Callable[[Finding], str]:
+    return _about(lambda finding: words)
+
+
+_SENTENCES: dict[str, Callable[[Finding], str]] = {
+    # numbers
+    "factor": _about(lambda f: times(f.parameters["factor"])),
+    "percent": lambda f: (
+        f"{names_of(f.columns)} {times(f.parameters['factor'])} {rows_of(f)}: "
+        + (
+            "percent where a share is expected"
+            if f.parameters["factor"] > 1
+            else "a share where percent are expected"
+        )
+    ),
+    "time_unit": lambda f: f"{names_of(f.columns)} {_unit(f)}",
+    "multiplied": lambda f: f"{names_of(f.columns)} {_multiplied(f)}",
+    "offset": _about(
+        lambda f: (
+            f"{figure(abs(f.parameters['offset']))} too {'high' if f.parameters['offset'] > 0 else 'low'}"
+        )
+    ),
+    "sign": _plain("with the other sign"),
+    "rounded": lambda f: f"{names_of(f.columns)} {_rounded(f)}",
+    "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),
+    "rounded_up": _about(lambda f: f"rounded up {_digits(f)}"),
+    # nulls
+    "null_as_zero": _plain("0 instead of null"),
+    "null_as_empty": _plain("an empty text instead of null"),
+    "null_as_text": _about(lambda f: f"the text {f.parameters['text']} instead of null"),
+    "null_filled": _plain("a value instead of null"),
+    "zero_as_null": _plain("null instead of 0"),
+    "empty_as_null": _plain("null instead of an empty text"),
+    "value_as_null": _plain("null instead of a value"),
+    # texts
+    "case": _plain("in other case"),
+    "blanks": _plain("with other blanks"),
+    "accents": _plain("with other accents"),
+    "zeros": _plain("with other leading or trailing zeros"),
+    "punctuation": _plain("with other punctuation"),
+    "spelling": _plain("with other case, blanks, accents or punctuation"),
+    "cut": _about(
+        lambda f: (
+            f"cut to {_counted(f.parameters['length'], 'character')}"
+            if f.parameters.get("length")
+            else "cut short"
+        )
+    ),
+    # times
+    "days": _about(lambda f: _later(f.parameters["days"], "day")),
+    "months": _about(lambda f: _later(f.parameters["months"], "month")),
+    "time_zone": lambda f: f"{names_of(f.columns)} {_time_zone(f)}",
+    "time_shift": _about(lambda f: _duration(f.parameters["seconds"])),
+    "time_cut": _about(lambda f: f"cut to the {f.parameters['unit']}"),
+    "day_and_month": _plain("with day and month exchanged"),
+    "zone_named": _plain("the same time, but only one side names its zone"),
+    # other columns and rows
+    "swapped": lambda f: f"{names_of(f.columns)} are exchanged {rows_of(f)}",
+    "other_column": lambda f: (
+        f"{name_of(f.columns[0])} has what {name_of(f.parameters['holds'])} should have {rows_of(f)}"
+    ),
+    "elsewhere": lambda f: (
+        f"{name_of(f.columns[0])} differs, the expected values are in the answer's {name_of(f.parameters['name'])} "
+        f"{rows_of(f)}"
+    ),
+    "renamed": _renamed,
+    "neighbour": lambda f: f"{names_of(f.columns)} {_neighbour(f)}",
+    "reversed": lambda f: (
+        f"{names_of(f.columns)} {_verb(f, 'stands', 'stand')} in reverse order {rows_of(f)}"
+    ),
+    "permuted": lambda f: (
+        f"{names_of(f.columns)} {_verb(f, 'has', 'have')} the right values in the wrong rows {rows_of(f)}"
+    ),
+    "condition": _condition,
+    "one_column": lambda f: f"only {name_of(f.columns[0])} differs, {rows_of(f)}",
+    # rows
+    "order": lambda f: "the same rows in another order",
+    "fan_out": _join_word,
+    "duplicates": lambda f: (
+        f"{f.explained:,} of {f.total:,} extra rows repeat expected ones: DISTINCT is missing, or a join fans out"
+    ),
+    "distinct": lambda f: (
+        f"{f.explained:,} of {f.total:,} missing rows repeat others: DISTINCT or UNION took them away"
+    ),
+    "too_narrow": _filter("missing", "the filter is too narrow"),
+    "too_wide": _filter("extra", "the filter is too wide"),
+    "missing_groups": lambda f: (
+        f"all {f.total:,} missing rows have {f.parameters['where']}: groups without rows are left out (an inner join?)"
+    ),
+    "limit": _limit,
+    "no_limit": lambda f: (
+        f"the answer begins with the {f.parameters['rows']:,} expected rows and has {f.explained:,} more: "
+        "its LIMIT is missing or larger"
+    ),
+    "granularity": _granularity,
+}

@@ -1,0 +1,212 @@
+"""How numbers were changed: a factor, an offset, a sign, a rounding, a whole multiple."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from tui_eval.frames.diagnosis.changes import Change, decimals_of, number, series, true
+
+_CLOSE = 1e-9
+_POWERS = tuple(10.0**power for power in (*range(-9, 0), *range(1, 10)))
+_TIME_UNITS = {
+    60: ("seconds where minutes are expected, or minutes where hours are", False),
+    3600: ("seconds where hours are expected", False),
+    86400: ("seconds where days are expected", False),
+    1440: ("minutes where days are expected", False),
+    24: ("hours where days are expected", True),
+    7: ("days where weeks are expected", True),
+    12: ("months where years are expected", True),
+    1000: ("a unit of time a thousand times smaller", True),
+    1_000_000: ("a unit of time a million times smaller", True),
+}
+_INVERSE = {
+    60: "minutes where seconds are expected, or hours where minutes are",
+    3600: "hours where seconds are expected",
+    86400: "days where seconds are expected",
+    1440: "days where minutes are expected",
+    24: "days where hours are expected",
+    7: "weeks where days are expected",
+    12: "years where months are expected",
+    1000: "a unit of time a thousand times larger",
+    1_000_000: "a unit of time a million times larger",
+}
+_OF_TIME = re.compile(
+    r"(?:^|_|\b)(?:durations?|elapsed|latency|time|times|age|delay|wait\w*|uptime|ms|msec|secs?|seconds?|mins?|minutes?|"
+    r"hours?|hrs?|days?|weeks?|months?|years?|s|h|us|ns)(?:$|_|\b)",
+    re.IGNORECASE,
+)
+_NICE = {*_POWERS, *(float(unit) for unit in _TIME_UNITS), *(1.0 / unit for unit in _TIME_UNITS), -1.0}
+_ENOUGH = 0.9
+
+
+def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[Change]:
+    """What was done to the numbers of a column (Float64, rows that differ only)."""
+    frame = {"e": e, "a": a}
+    known = series(frame, true(pl.col("e").is_finite() & pl.col("a").is_finite()))
+    count = int(known.sum() or 0)
+    if not count:
+        return
+    both = pl.DataFrame(frame).filter(known)
+    chance = _Chance(both.get_column("e"), both.get_column("a"))
+    yield from _rounding(frame, both, chance)
+    yield from _factors(name, frame, both, chance)
+    yield from _offset(frame, both, chance)
+    yield from _multiples(frame, both, chance)
+
+
+class _Chance:
+    """How seldom two numbers agree by chance."""
+
+    def __init__(self, e: pl.Series, a: pl.Series) -> None:
+        self.a_digits, self.e_digits = decimals_of(a), decimals_of(e)
+        self.distinct = e.n_unique()
+        values = pl.concat([e, a])
+        self.range = number(values.max()) - number(values.min())
+
+    def per_row(self, tolerance: float = 0.0) -> float:
+        """The decimal logarithm of one row's chance to miss: 2 is one in a hundred."""
+        width = max(10.0**-self.a_digits, 2 * tolerance)
+        return math.log10(max(self.range, width) / width)
+
+
+def _near(factor: pl.Expr | float, tolerance: float = 0.0) -> pl.Expr:
+    wanted = pl.col("e") * factor
+    return true((pl.col("a") - wanted).abs() <= _CLOSE * pl.col("a").abs() + 1e-12 + tolerance)
+
+
+def _factors(name: str, frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+    ratios = both.filter((pl.col("e") != 0) & (pl.col("a") != 0)).select(
+        (pl.col("a") / pl.col("e")).alias("r")
+    )
+    ratio = ratios.get_column("r")
+    if not len(ratio):
+        return
+    most = ratio.round_sig_figs(9).value_counts(sort=True).row(0)
+    tried = {_snapped(float(most[0])): 0.0}
+    if most[1] < _ENOUGH * len(both):  # values that were rounded afterwards have no exact ratio
+        tolerance = 0.5 * 10.0**-chance.a_digits * (1 + 1e-6)
+        apart = number(both.select((pl.col("a") - pl.col("e")).abs().median()).item())
+        if chance.a_digits <= 4 and apart > 8 * tolerance:
+            middle = number(both.get_column("a").abs().sum()) / number(both.get_column("e").abs().sum())
+            sign = math.copysign(1.0, number(ratio.median()))
+            for candidate in (_snapped(sign * middle, 0.01), sign * middle):
+                tried.setdefault(candidate, tolerance)
+    for factor, tolerance in tried.items():
+        if factor in (0.0, 1.0) or not math.isfinite(factor):
+            continue
+        mask = series(frame, _near(factor, tolerance) & (pl.col("e") != 0))
+        rows = int(mask.sum())
+        nice = factor in _NICE
+        row = chance.per_row(tolerance)
+        if nice:
+            if factor != -1.0 and rows * row < 2.0:
+                continue
+        elif rows < 3 or chance.distinct < 2 or (rows - 1) * row < 2.5:
+            continue
+        yield from _factor(name, factor, mask, frame, nice)
+
+
+def _snapped(factor: float, near: float = 1e-8) -> float:
+    """The figure that people would use where one is this near; else the factor itself."""
+    for one in _NICE:
+        if abs(factor - one) <= min(near, 1e-3) * abs(one):
+            return one
+    for digits in (2, 3, 4, 6):
+        rounded = float(f"{factor:.{digits}g}")
+        if abs(factor - rounded) <= (1e-8 if near < 1e-3 else 1e-4) * abs(factor):
+            return rounded
+    return factor
+
+
+def _factor(
+    name: str, factor: float, mask: pl.Series, frame: dict[str, pl.Series], nice: bool
+) -> Iterator[Change]:
+    if factor == -1.0:
+        yield Change("sign", mask)
+        return
+    if factor in (100.0, 0.01):
+        share = frame["e" if factor > 1 else "a"].filter(mask)
+        if (share.abs() <= 1.0).all() and decimals_of(share) > 0:
+            yield Change("percent", mask, {"factor": factor})
+            return
+    size = factor if factor > 1 else 1 / factor
+    unit = _TIME_UNITS.get(round(size)) if abs(size - round(size)) < 1e-6 * abs(size) else None
+    if unit is not None and nice and (not unit[1] or _OF_TIME.search(name)):
+        words = unit[0] if factor > 1 else _INVERSE[round(size)]
+        yield Change("time_unit", mask, {"factor": factor, "unit": words})
+    elif factor in (2.0, 3.0, 4.0, 5.0, 6.0):
+        yield Change("multiplied", mask, {"least": int(factor), "most": int(factor)}, sure=False)
+    else:
+        yield Change("factor", mask, {"factor": factor}, sure=nice)
+
+
+def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+    digits = min(max(chance.a_digits, chance.e_digits), 9)
+    gaps = both.select((pl.col("a") - pl.col("e")).round(digits).alias("g")).get_column("g")
+    offset = float(gaps.value_counts(sort=True).row(0)[0])
+    if offset == 0:
+        return
+    gap = pl.col("a") - pl.col("e") - offset
+    size = pl.max_horizontal(pl.col("a").abs(), pl.col("e").abs())
+    mask = series(frame, true(gap.abs() <= _CLOSE * size + 1e-12))
+    rows = int(mask.sum())
+    distinct = frame["e"].filter(mask).n_unique()
+    if rows >= 3 and distinct >= 2 and (rows - 1) * chance.per_row() >= 2.5:
+        yield Change("offset", mask, {"offset": offset}, sure=False)
+
+
+def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+    gap = both.select((pl.col("a") - pl.col("e")).abs().alias("g")).get_column("g")
+    largest = number(gap.quantile(_ENOUGH, "higher") if len(gap) >= 10 else gap.max())
+    if largest <= 0:
+        return
+    for code, room in (
+        ("rounded", 2 * largest * (1 - 1e-6)),
+        ("truncated", largest),
+        ("rounded_up", largest),
+    ):
+        digits = math.floor(-math.log10(room) + (1e-9 if code == "rounded" else 0.0))
+        if not -9 <= digits <= 8:
+            continue
+        mask = series(frame, _rounded(code, digits))
+        rows = int(mask.sum())
+        finer = chance.e_digits - digits
+        if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
+            yield Change(code, mask, {"digits": digits})
+            return
+
+
+def _rounded(code: str, digits: int) -> pl.Expr:
+    step = 10.0**-digits
+    e, a = pl.col("e"), pl.col("a")
+    steps = a / step
+    whole = (steps - steps.round(0)).abs() <= 1e-6 + 1e-12 * steps.abs()
+    gap = (a - e).abs()
+    slack = 1e-9 * step + _CLOSE * 1e-3 * e.abs()
+    if code == "rounded":
+        return true(whole & (gap <= step / 2 + slack))
+    inside = whole & (gap < step + slack)
+    return true(inside & (a.abs() <= e.abs() + slack) if code == "truncated" else inside & (a >= e - slack))
+
+
+def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+    times = (pl.col("a") / pl.col("e")).round(0)
+    several = true((pl.col("e") != 0) & (times >= 2) & (times <= 1000) & _near(times))
+    mask = series(frame, several)
+    rows = int(mask.sum())
+    if rows < 2:
+        return
+    found = pl.DataFrame(frame).filter(mask)
+    factors = found.select(times.cast(pl.Int64).alias("k")).get_column("k")
+    least, most = int(number(factors.min())), int(number(factors.max()))
+    if least == most:
+        return
+    unit = 10.0**-chance.a_digits
+    # a number is a multiple of another by chance once in as many cases as the other has units
+    seldom = found.select((pl.col("e").abs() / unit).clip(lower_bound=1.0).log10().sum()).item()
+    if number(seldom) >= 2.0 + 0.5 * rows and most <= 100:
+        yield Change("multiplied", mask, {"least": least, "most": most}, sure=False)

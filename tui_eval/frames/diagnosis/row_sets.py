@@ -1,0 +1,190 @@
+"""Rows that are missing, too many or in another order: what these have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from tui_eval.frames.columns import Column
+from tui_eval.frames.diagnosis.changes import true
+from tui_eval.frames.diagnosis.conditions import Condition, separate
+from tui_eval.frames.diagnosis.finding import Finding
+from tui_eval.frames.difference import Difference
+from tui_eval.frames.matching import row_hashes
+
+_ROUND = {
+    *range(1, 11),
+    12,
+    15,
+    20,
+    24,
+    25,
+    30,
+    40,
+    50,
+    60,
+    75,
+    100,
+    150,
+    200,
+    250,
+    300,
+    500,
+    1000,
+    2000,
+    5000,
+    10_000,
+    50_000,
+    100_000,
+}
+
+
+def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
+    """What is found about rows that one side lacks, each with its weight among others of as many rows."""
+    e_rows, a_rows = difference.aligned()
+    missing = e_rows.filter(a_rows.is_null()).cast(pl.UInt32)
+    extra = a_rows.filter(e_rows.is_null()).cast(pl.UInt32)
+    repeats = difference.repeats if difference.key_unique_in_expected else pl.Series([], dtype=pl.UInt32)
+    if len(repeats):
+        rows = a_rows.gather(repeats).cast(pl.UInt32)
+        yield _fan_out(difference, rows, len(extra)), 1.0
+        extra = extra.filter(~extra.is_in(rows.implode()))
+    elif not difference.key:
+        yield from _repeated(difference, missing, extra)
+    limited = next(_limit(difference, missing, extra), None)
+    if limited is not None and limited[1] >= 1.0:
+        yield limited
+        return
+    found = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
+    yield from found
+    if limited is not None and not found:
+        yield limited
+
+
+def _fan_out(difference: Difference, rows: pl.Series, extra: int) -> Finding:
+    """Rows that repeat a key: the same rows again, or ones that differ otherwise."""
+    hashes = row_hashes(list(difference.pairs.values()), values=True)[1]
+    counts = hashes.is_duplicated().gather(rows)
+    alike = bool(counts.all()) and not difference.surplus
+    return Finding("fan_out", difference.key, len(rows), extra, {"alike": alike})
+
+
+def _repeated(
+    difference: Difference, missing: pl.Series, extra: pl.Series
+) -> Iterator[tuple[Finding, float]]:
+    """Without a key: extra rows that are expected once, missing ones that the answer has once."""
+    pairs = list(difference.pairs.values())
+    if not pairs or bool(len(missing)) == bool(len(extra)):
+        return
+    e_hash, a_hash = row_hashes(pairs, values=True)
+    names = tuple(difference.shared_columns)
+    if len(extra):
+        again = int(a_hash.gather(extra).is_in(e_hash.implode()).sum())
+        if again and again >= 0.9 * len(extra):
+            yield Finding("duplicates", names, again, len(extra)), 0.95
+    else:
+        again = int(e_hash.gather(missing).is_in(a_hash.implode()).sum())
+        if again and again >= 0.9 * len(missing) and a_hash.n_unique() == len(a_hash):
+            yield Finding("distinct", names, again, len(missing)), 0.95
+
+
+def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iterator[tuple[Finding, float]]:
+    """Weight 1 where hardly anything else explains it, else 0.6."""
+    expected, actual = difference.lengths
+    names = tuple(difference.key)
+    if len(missing) and not len(extra) and actual == expected - len(missing) and actual:
+        first = bool((missing >= actual).all())
+        sure = actual in _ROUND and (actual >= 5 or expected >= 4 * actual)
+        if first and (sure or len(missing) >= 3):
+            yield (
+                Finding(
+                    "limit",
+                    names,
+                    len(missing),
+                    len(missing),
+                    {"rows": actual, "of": expected, "first": True},
+                ),
+                1.0 if sure else 0.6,
+            )
+        elif sure and actual >= 10:
+            yield (
+                Finding(
+                    "limit",
+                    names,
+                    len(missing),
+                    len(missing),
+                    {"rows": actual, "of": expected, "first": False},
+                ),
+                0.6,
+            )
+    elif len(extra) >= 2 and not len(missing) and expected in _ROUND and bool((extra >= expected).all()):
+        weight = 1.0 if expected >= 3 else 0.6
+        yield Finding("no_limit", names, len(extra), len(extra), {"rows": expected}), weight
+
+
+def _filters(
+    difference: Difference, missing: pl.Series, extra: pl.Series, every_extra: int
+) -> Iterator[tuple[Finding, float]]:
+    pairs = difference.pairs
+    if len(missing) and len(missing) < difference.lengths[0]:
+        columns = {name: one.expected for name, one in pairs.items()} | difference.lacking
+        found = _separated(columns, difference.lengths[0], missing)
+        groups = _without_rows(difference, missing, found)
+        if groups is not None:
+            yield groups, 1.0
+        elif found is not None:
+            yield _filter("too_narrow", found), 0.95 if found.exact else 0.8
+    if len(extra) and len(extra) == every_extra and len(extra) < difference.lengths[1]:
+        columns = {name: one.actual for name, one in pairs.items()} | difference.surplus
+        found = _separated(columns, difference.lengths[1], extra)
+        if found is not None:
+            yield _filter("too_wide", found), 0.95 if found.exact else 0.8
+
+
+def _separated(columns: dict[str, Column], length: int, rows: pl.Series) -> Condition | None:
+    every = pl.int_range(length, eager=True, dtype=pl.UInt32)
+    return separate(columns, every, every.is_in(rows.implode()))
+
+
+def _filter(code: str, found: Condition) -> Finding:
+    return Finding(
+        code,
+        found.columns,
+        found.found,
+        found.total,
+        {"where": found.where, "wrong": found.wrong, "exact": found.exact},
+    )
+
+
+def _without_rows(difference: Difference, missing: pl.Series, found: Condition | None) -> Finding | None:
+    """Whether all missing rows are groups of nothing: every measure in them is 0 or null, and seldom elsewhere."""
+    if found is not None and not found.exact:
+        return None
+    measures: list[str] = []
+    words: list[str] = []
+    for name, one in difference.pairs.items():
+        column = one.expected
+        if name in difference.key or column.kind not in ("exact", "float") or column.series is None:
+            continue
+        frame = pl.DataFrame({"v": column.series})
+        there = frame.select(
+            (pl.col("v").is_null() | (pl.col("v") == 0)).fill_null(True).alias("n")
+        ).to_series()
+        if not there.gather(missing).all():
+            continue
+        if int(there.sum()) > 1.5 * len(missing):  # it is nothing in many rows that are there
+            continue
+        measures.append(name)
+        none = frame.select(true(pl.col("v").is_null()).alias("n")).to_series().gather(missing)
+        words.append("null" if none.all() else "0" if not none.any() else "0 or null")
+    if not measures or len(missing) < 2 or len(missing) == difference.lengths[0]:
+        return None
+    if found is not None and not set(found.columns) <= set(measures):
+        first = difference.pairs.get(found.columns[0])
+        if first is None or first.expected.kind in ("text", "bool"):
+            return None
+    where = f"{measures[0]} {words[0]}"
+    return Finding(
+        "missing_groups", (measures[0],), len(missing), len(missing), {"where": where, "exact": True}
+    )

@@ -1,0 +1,97 @@
+"""How texts were changed: case, blanks, accents, zeros, a cut; and what stands in place of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from tui_eval.frames.alignment import loose_texts
+from tui_eval.frames.diagnosis.changes import Change, series, true
+
+_NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
+
+
+def null_changes(e: pl.Series, a: pl.Series) -> Iterator[Change]:
+    """What stands where nothing is expected, and the other way round (any kind of values)."""
+    e_null, a_null = e.is_null(), a.is_null()
+    if e_null.any():
+        zero, empty, word = _zero(a), _empty(a), _word(a)
+        yield Change("null_as_zero", e_null & zero)
+        yield Change("null_as_empty", e_null & empty)
+        if (e_null & word).any():
+            text = a.filter(e_null & word).value_counts(sort=True).row(0)[0]
+            same = series({"a": a}, true(pl.col("a") == text))
+            yield Change("null_as_text", e_null & same, {"text": str(text)})
+        yield Change("null_filled", e_null & ~a_null & ~zero & ~empty & ~word)
+    if a_null.any():
+        zero, empty = _zero(e), _empty(e)
+        yield Change("zero_as_null", a_null & zero)
+        yield Change("empty_as_null", a_null & empty)
+        yield Change("value_as_null", a_null & ~e_null & ~zero & ~empty)
+
+
+def _zero(values: pl.Series) -> pl.Series:
+    if values.dtype.is_numeric():
+        return series({"v": values}, true(pl.col("v") == 0))
+    if values.dtype == pl.String:
+        return series({"v": values}, true(pl.col("v").str.contains(r"^-?0+(?:\.0*)?$")))
+    return pl.repeat(False, len(values), eager=True)
+
+
+def _empty(values: pl.Series) -> pl.Series:
+    if values.dtype != pl.String:
+        return pl.repeat(False, len(values), eager=True)
+    return series({"v": values}, true(pl.col("v").str.strip_chars() == ""))
+
+
+def _word(values: pl.Series) -> pl.Series:
+    if values.dtype != pl.String:
+        return pl.repeat(False, len(values), eager=True)
+    return series({"v": values}, true(pl.col("v").str.strip_chars().str.to_lowercase().is_in(list(_NOTHING))))
+
+
+def text_changes(e: pl.Series, a: pl.Series) -> Iterator[Change]:
+    """What was done to the texts of a column (rows that differ only)."""
+    frame = {"e": e, "a": a}
+    shared = series(frame, true(pl.col("e").is_not_null() & pl.col("a").is_not_null()))
+    if not shared.any():
+        return
+    for code, form in _FORMS.items():
+        yield Change(code, series(frame, true(form(pl.col("e")) == form(pl.col("a")))))
+    bare = r"[^\p{L}\p{N}]+"
+    loose = {"e": loose_texts(e).str.replace_all(bare, ""), "a": loose_texts(a).str.replace_all(bare, "")}
+    yield Change("spelling", series(loose, true((pl.col("e") == pl.col("a")) & (pl.col("e") != ""))))
+    yield from _cut(frame)
+
+
+def _number(text: pl.Expr) -> pl.Expr:
+    """A number without zeros that do not count; null where the text is none."""
+    plain = text.str.contains(r"^[+-]?\d+(?:\.\d*)?$")
+    shown = text.str.strip_prefix("+").str.replace(r"^(-?)0+(\d)", "${1}${2}")
+    return pl.when(plain).then(shown.str.replace(r"(\.\d*?)0+$", "${1}").str.strip_suffix("."))
+
+
+_FORMS = {
+    "case": lambda text: text.str.to_lowercase(),
+    "blanks": lambda text: text.str.replace_all(r"[\s\u{200b}\u{feff}]+", ""),
+    "accents": lambda text: text.str.normalize("NFKD").str.replace_all(r"\p{M}", ""),
+    "zeros": _number,
+    "punctuation": lambda text: pl.when(text.str.contains(r"[\p{L}\p{N}]")).then(
+        text.str.replace_all(r"[^\p{L}\p{N}\s]+", "").str.replace_all(r"\s+", " ").str.strip_chars()
+    ),
+}
+
+
+def _cut(frame: dict[str, pl.Series]) -> Iterator[Change]:
+    kept = pl.col("a").str.replace(r"(?:…|\.\.\.)$", "")
+    length = kept.str.len_chars()
+    mask = series(
+        frame,
+        true((length >= 3) & pl.col("e").str.starts_with(kept) & (length < pl.col("e").str.len_chars())),
+    )
+    if not mask.any():
+        return
+    lengths = pl.DataFrame(frame).filter(mask).select(pl.col("a").str.len_chars().alias("n")).get_column("n")
+    same = lengths.n_unique() == 1 and len(lengths) > 1
+    yield Change("cut", mask, {"length": int(lengths[0])} if same else {}, sure=False)
