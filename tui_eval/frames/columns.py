@@ -136,6 +136,8 @@ def from_series(series: pl.Series, type_name: str = "") -> Column:
             whole.typed = True
             return whole
         return made("text", series)
+    if (quick := _moments(series)) is not None:
+        return made("time", quick)
     if dtype.is_temporal():
         texts = [None if value is None else plain(value) for value in series.to_list()]
         return made("time", _times(pl.Series(series.name, texts, dtype=pl.String)))
@@ -245,7 +247,29 @@ def _unscaled(number: int | Decimal, scale: int, factor: int) -> int:
     return int(number.scaleb(scale, _WIDE)) if isinstance(number, Decimal) else number * factor
 
 
+_DAY, _MOMENT = r"^\d{4}-\d\d-\d\d$", r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d$"
+
+
+def _moments(series: pl.Series) -> pl.Series | None:
+    """Dates and timestamps without a zone as `instant` spells them, all at a time; None: one by one."""
+    dtype = series.dtype
+    if not (dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)):
+        return None
+    years = series.dt.year()
+    if series.null_count() == len(series) or not bool(years.drop_nulls().is_between(1000, 9999).all()):
+        return None
+    if dtype == pl.Date:
+        return series.dt.strftime("%Y-%m-%dT00:00:00")
+    texts = series.dt.cast_time_unit("us").dt.strftime("%Y-%m-%dT%H:%M:%S%.6f")
+    return texts.str.replace(r"(\.\d*?)0+$", "${1}").str.strip_suffix(".")
+
+
 def _times(series: pl.Series) -> pl.Series:
+    given = series.drop_nulls()
+    if len(given) and given.str.contains(_DAY).all():
+        return series + "T00:00:00"
+    if len(given) and given.str.contains(_MOMENT).all():
+        return series.str.replace(" ", "T", literal=True)
     distinct = series.drop_nulls().unique().to_list()
     readings = {text: instant(text) or text for text in distinct}
     if all(text == reading for text, reading in readings.items()):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -21,6 +21,7 @@ _NEARLY = 0.05
 _SELDOM = 1.5
 """How unlikely chance must be (decimal logarithm)."""
 _MOST_COLUMNS = 40
+_MANY = 20_000
 _MOST_VALUES = 3
 _TEXT = 40
 
@@ -55,12 +56,17 @@ class _Test:
 
 
 def separate(
-    columns: Mapping[str, Column], rows: pl.Series, wanted: pl.Series, but: Iterable[str] = ()
+    columns: Mapping[str, Column],
+    rows: pl.Series,
+    wanted: pl.Series,
+    but: Iterable[str] = (),
+    late: Iterable[str] = (),
 ) -> Condition | None:
     """What tells the rows of `wanted` (one boolean for each of `rows`, row numbers) from the others; None
-    where nothing does, or where it may be chance. `but` are columns that are not looked at."""
+    where nothing does, or where it may be chance. `but` are columns that are not looked at, `late`
+    (a key) those that are named only where no other does as well."""
     total, every = int(wanted.sum()), len(wanted)
-    if total < 2 or total == every:
+    if total < 2 or every - total < 2:
         return None
     left_out = set(but)
     series = {
@@ -69,7 +75,15 @@ def separate(
         if name not in left_out and (values := _values(column, rows)) is not None
     }
     scales = {name: columns[name].scale if columns[name].kind == "exact" else 0 for name in series}
-    tests = [test for name, values in series.items() for test in _tests(name, values, scales[name], wanted)]
+    order = [name for name in series if name not in set(late)] + [
+        name for name in series if name in set(late)
+    ]
+    series = {name: series[name] for name in order}
+    tests = [
+        replace(test, rank=test.rank + (20 if name in set(late) else 0))
+        for name, values in series.items()
+        for test in _tests(name, values, scales[name], wanted)
+    ]
     found = _best(tests, total, every)
     if found is not None:
         return _condition([found], total)
@@ -108,7 +122,7 @@ def _two(
     first = [t for t in tests if t.found >= (1 - _NEARLY) * total and t.found + t.wrong < every and t.wrong]
     first.sort(key=lambda test: (test.wrong, test.rank))
     best: tuple[tuple[int, int], Condition] | None = None
-    for test in first[:4]:
+    for test in first[: 4 if every <= _MANY else 2]:
         inside = test.mask.arg_true()
         part = wanted.gather(inside)
         for name, values in series.items():

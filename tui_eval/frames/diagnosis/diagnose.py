@@ -170,7 +170,13 @@ def _of_values(facts: _Facts) -> Iterator[_Candidate]:
     groups: dict[tuple[str, str], list[tuple[str, Change]]] = {}
     explained: set[str] = set()
     for name in list(facts.wrong)[:_COLUMNS]:
-        for change in _accepted(list(_changes(facts, others, name)), int(facts.wrong[name].sum())):
+        total = int(facts.wrong[name].sum())
+        tried: list[Change] = []
+        for change in _changes(facts, others, name):
+            tried.append(change)
+            if change.count == total:
+                break
+        for change in _accepted(tried, total):
             if change.code == "swapped":
                 pair_of = sorted((name, str(change.parameters["with"])))
                 groups.setdefault(("swapped", repr(pair_of)), []).append((name, change))
@@ -283,7 +289,7 @@ def _places(facts: _Facts, explained: set[str]) -> Iterator[_Candidate]:
         if any(flags.equals(other) for other in done):
             continue
         done.append(flags)
-        found = separate(columns, facts.e_rows, flags, but=names)
+        found = separate(columns, facts.e_rows, flags, but=names, late=facts.difference.key)
         if found is not None:
             yield _Candidate(
                 _where(names, found), found.found, _WEIGHTS["condition"] * (1 if found.exact else 0.8)

@@ -170,19 +170,17 @@ def _filter(word: str, guess: str) -> Callable[[Finding], str]:
 
 def _granularity(finding: Finding) -> str:
     p = finding.parameters
-    by = f" by {names_of(p['by'])}" if p.get("by") else " in all"
-    unit = f" and {p['unit']}" if p.get("unit") else ""
-    unit = unit if p.get("by") else (f" by {p['unit']}" if p.get("unit") else "")
-    by = "" if p.get("unit") and not p.get("by") else by
+    by = f" by {p['unit']} of {names_of(p['by'])}" if p.get("unit") else f" by {names_of(p['by'])}"
+    by = by if p.get("by") else ""
     measure = names_of(finding.columns)
     if p["finer"]:
         grouped = f"; it is grouped by {names_of(p['grouped'])} too" if p.get("grouped") else ""
         return (
-            f"too fine: summed{by}{unit}, the answer's {p['rows']:,} rows give {measure} of "
+            f"too fine: summed{by}, the answer's {p['rows']:,} rows give {measure} of "
             f"{finding.explained:,} of {finding.total:,} expected rows{grouped}"
         )
     return (
-        f"too coarse: summed{by}{unit}, the {p['rows']:,} expected rows give {measure} of "
+        f"too coarse: summed{by}, the {p['rows']:,} expected rows give {measure} of "
         f"{finding.explained:,} of {finding.total:,} rows of the answer"
     )
 

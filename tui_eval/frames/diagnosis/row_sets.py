@@ -129,7 +129,7 @@ def _filters(
     pairs = difference.pairs
     if len(missing) and len(missing) < difference.lengths[0]:
         columns = {name: one.expected for name, one in pairs.items()} | difference.lacking
-        found = _separated(columns, difference.lengths[0], missing)
+        found = _separated(columns, difference, 0, missing)
         groups = _without_rows(difference, missing, found)
         if groups is not None:
             yield groups, 1.0
@@ -137,14 +137,16 @@ def _filters(
             yield _filter("too_narrow", found), 0.95 if found.exact else 0.8
     if len(extra) and len(extra) == every_extra and len(extra) < difference.lengths[1]:
         columns = {name: one.actual for name, one in pairs.items()} | difference.surplus
-        found = _separated(columns, difference.lengths[1], extra)
+        found = _separated(columns, difference, 1, extra)
         if found is not None:
             yield _filter("too_wide", found), 0.95 if found.exact else 0.8
 
 
-def _separated(columns: dict[str, Column], length: int, rows: pl.Series) -> Condition | None:
-    every = pl.int_range(length, eager=True, dtype=pl.UInt32)
-    return separate(columns, every, every.is_in(rows.implode()))
+def _separated(
+    columns: dict[str, Column], difference: Difference, side: int, rows: pl.Series
+) -> Condition | None:
+    every = pl.int_range(difference.lengths[side], eager=True, dtype=pl.UInt32)
+    return separate(columns, every, every.is_in(rows.implode()), late=difference.key)
 
 
 def _filter(code: str, found: Condition) -> Finding:
