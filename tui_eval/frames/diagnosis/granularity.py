@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
 
 import polars as pl
 
 from tui_eval.frames.columns import Column
-from tui_eval.frames.diagnosis.changes import true
+from tui_eval.frames.diagnosis.changes import number, true
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.time_changes import moments
 from tui_eval.frames.difference import Difference
@@ -15,6 +17,7 @@ from tui_eval.frames.difference import Difference
 _MEASURES = 12
 _NEARLY = 0.95
 _PERIODS = ("day", "week", "month", "quarter", "year")
+_Keys = Callable[[], dict[str, tuple[pl.Series, pl.Series]]]
 _EVERY = {"day": "1d", "week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
 
 
@@ -23,16 +26,18 @@ def granularity(difference: Difference) -> Finding | None:
     expected, actual = difference.lengths
     if expected == actual or not expected or not actual:
         return None
-    measures = _measures(difference)
-    if not measures:
-        return None
+    numbers = _numbers(difference)
     finer = actual > expected
     few, many = ("e", "a") if finer else ("a", "e")
     sides = {"e": _side(difference, "e"), "a": _side(difference, "a")}
+    alike = {
+        name for name in numbers if _totals_alike(sides["e"].get_column(name), sides["a"].get_column(name))
+    }
     for by, unit, keys in _groupings(difference, sides[few], sides[many]):
-        if any(name in measures for name in by):
+        measures = [name for name in numbers if name not in by]
+        if not measures or not alike.issuperset(measures):
             continue
-        found = _summed(sides[few], sides[many], keys, measures)
+        found = _summed(sides[few], sides[many], keys(), measures)
         if found is None:
             continue
         same, groups = found
@@ -58,14 +63,18 @@ def _tells(side: pl.DataFrame, by: tuple[str, ...], name: str) -> bool:
     return side.n_unique(subset=[*by, name]) > whole
 
 
-def _measures(difference: Difference) -> list[str]:
-    """Columns of numbers on both sides that are no key."""
+def _totals_alike(e: pl.Series, a: pl.Series) -> bool:
+    """Whether two columns sum to about the same: what groups of the one give the other has the same sum."""
+    left, right = number(e.sum()), number(a.sum())
+    return abs(left - right) <= 0.1 * max(abs(left), abs(right))
+
+
+def _numbers(difference: Difference) -> list[str]:
+    """Columns of numbers on both sides."""
     found = [
         name
         for name, one in difference.pairs.items()
-        if one.expected.kind in ("exact", "float")
-        and one.actual.kind in ("exact", "float")
-        and name not in difference.key
+        if one.expected.kind in ("exact", "float") and one.actual.kind in ("exact", "float")
     ]
     return found[:_MEASURES]
 
@@ -102,33 +111,52 @@ def floats(column: Column) -> pl.Series:
 
 def _groupings(
     difference: Difference, few: pl.DataFrame, many: pl.DataFrame
-) -> Iterator[tuple[tuple[str, ...], str, dict[str, tuple[pl.Series, pl.Series]]]]:
+) -> Iterator[tuple[tuple[str, ...], str, _Keys]]:
     """By what the rows of the larger side may be grouped: columns that are unique on the smaller side, a
     period of a time, all of it. With each its values on the smaller and the larger side."""
     shared = [name for name in difference.shared_columns if name in few.columns and name in many.columns]
-    exact = [name for name in shared if not difference.pairs[name].tolerant]
-    texts = [name for name in exact if difference.pairs[name].expected.kind not in ("exact", "float")]
+    texts = [name for name in shared if difference.pairs[name].expected.kind not in ("exact", "float")]
+    whole = [name for name in shared if difference.pairs[name].expected.integral]
     tried: list[tuple[str, ...]] = []
-    for by in (tuple(difference.key), tuple(texts), *((name,) for name in exact)):
-        if by and by not in tried and all(name in few.columns for name in by):
+    sets = (
+        difference.key,
+        tuple(texts),
+        *((*texts, name) for name in whole),
+        *((name,) for name in (*texts, *whole)),
+        *combinations(whole[:4], 2),
+    )
+    for by in sets:
+        if by and by not in tried and all(name in shared for name in by):
             tried.append(by)
             if few.n_unique(subset=list(by)) == len(few):
-                yield by, "", {name: (few.get_column(name), many.get_column(name)) for name in by}
+                yield by, "", partial(_values, few, many, by)
     for name in texts:
-        left, right = moments(few.get_column(name)), moments(many.get_column(name))
-        if left is None or right is None:
+        left = moments(few.get_column(name))
+        if left is None:
             continue
-        others = [other for other in texts if other != name]
+        others = tuple(other for other in texts if other != name)
         for period in _PERIODS:
             short = left.dt.truncate(_EVERY[period])
-            if short.n_unique() == len(few) or others:
-                keys = {name: (short, right.dt.truncate(_EVERY[period]))}
-                for with_others in ([], others) if others else ([],):
-                    chosen = keys | {n: (few.get_column(n), many.get_column(n)) for n in with_others}
-                    if pl.DataFrame({n: k[0] for n, k in chosen.items()}).n_unique() == len(few):
-                        yield (name, *with_others), period, chosen
+            for more in ((), others) if others else ((),):
+                if few.select(*more, short.alias("")).n_unique() == len(few):
+                    yield (name, *more), period, partial(_periods, few, many, name, _EVERY[period], more)
     if len(few) == 1:
-        yield (), "", {}
+        yield (), "", dict
+
+
+def _values(
+    few: pl.DataFrame, many: pl.DataFrame, by: tuple[str, ...]
+) -> dict[str, tuple[pl.Series, pl.Series]]:
+    return {name: (few.get_column(name), many.get_column(name)) for name in by}
+
+
+def _periods(
+    few: pl.DataFrame, many: pl.DataFrame, name: str, every: str, more: tuple[str, ...]
+) -> dict[str, tuple[pl.Series, pl.Series]]:
+    sides = [moments(side.get_column(name)) for side in (few, many)]
+    if sides[0] is None or sides[1] is None:  # texts that are no times on one side: no group has several rows
+        return _values(few, many, (name, *more))
+    return {name: (sides[0].dt.truncate(every), sides[1].dt.truncate(every))} | _values(few, many, more)
 
 
 def _summed(
