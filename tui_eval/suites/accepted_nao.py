@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tui_eval.agent_query import agent_query
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_nodes import only, plain, put
 from tui_eval.suites.accepted_values import Edited
@@ -18,9 +19,10 @@ def nao(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
     """
     document = YamlText(text)
     if verdict.type == "sql":
-        query = agents_sql(attempt)
-        if query is None:
+        own = agent_query(attempt)
+        if own is None:
             raise EditError("the agent's own SQL is not in the record: edit the case (e)")
+        query = own.sql
         found = document.at("sql")
         place = only([found] if found else [], "sql")
         if " ".join(plain(place.node).split()) == " ".join(query.split()):
@@ -57,17 +59,3 @@ def nao(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edited:
 
 def _alike(args: dict[str, Any], given: Any) -> int:
     return sum(given.get(key) == value for key, value in args.items()) if isinstance(given, dict) else -1
-
-
-def agents_sql(attempt: Attempt) -> str | None:
-    """The SQL behind the agent's answer: what its backend verified, else the last query that it ran."""
-    if attempt.data is not None and attempt.data.verification_sql:
-        return attempt.data.verification_sql
-    for entry in reversed(attempt.transcript):
-        if entry.kind != "tool_call" or "sql" not in entry.name.lower():
-            continue
-        if isinstance(entry.arguments, dict):
-            for key in ("sql_query", "sql", "query", "statement"):
-                if isinstance(entry.arguments.get(key), str):
-                    return entry.arguments[key]
-    return None

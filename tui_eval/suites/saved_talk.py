@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tui_eval.agent_query import agent_query
 from tui_eval.model import Attempt, Case
-from tui_eval.suites.accepted_nao import agents_sql
 from tui_eval.suites.yaml_edit import EditError
 
 _MOST_FACTS = 3
@@ -63,10 +63,11 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
     if not any(turn.asked.strip() for turn in turns):
         raise EditError("the conversation has no message of a user")
     calls = [Call(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]
+    own = agent_query(attempt)
     agent = case.agent if case.format == "neuro_san" and case.agent else attempt.agent
     return Talk(
         name or f"{case.name} (saved)", agent or case.agent or "my_agent", turns, calls,
-        agents_sql(attempt), case.connection, case.database,
+        own.sql if own is not None else None, case.connection, case.database,
     )  # fmt: skip
 
 

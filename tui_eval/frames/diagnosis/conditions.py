@@ -129,7 +129,7 @@ def _two(
             if name == test.column:
                 continue
             for second in _tests(name, values.gather(inside), scales[name], part):
-                if _best([second], total, every, tried=max(len(tests), 1)) is None:
+                if _best([second], total, every, tried=max(len(tests), 1) * test.tried) is None:
                     continue
                 mask = pl.DataFrame({"at": inside.filter(second.mask)}).to_series()
                 whole = pl.repeat(False, every, eager=True).scatter(mask, True)
@@ -160,7 +160,7 @@ def _tests(name: str, values: pl.Series, scale: int, wanted: pl.Series) -> Itera
 
 
 def _equal(name: str, values: pl.Series, scale: int, groups: pl.DataFrame, total: int) -> Iterator[_Test]:
-    numeric = values.dtype.is_numeric()
+    numeric = values.dtype.is_numeric() or _is_time(values)
     repeated = max(int((groups.get_column("n") >= 2).sum()), 1)
     mostly = groups.filter(pl.col("k") * 2 > pl.col("n")).sort("k", descending=True)
     others = groups.filter(pl.col("k") * 2 <= pl.col("n"))
@@ -171,7 +171,7 @@ def _equal(name: str, values: pl.Series, scale: int, groups: pl.DataFrame, total
         where = _is(name, kept, scale)
         mask = _in(values, kept)
         tried = math.comb(repeated, min(len(chosen), repeated))
-        yield _Test(where, name, mask, found, every - found, tried, (3 if numeric else 0) + len(chosen))
+        yield _Test(where, name, mask, found, every - found, tried, _rank(numeric, len(chosen)))
     if len(others) == 1 and len(mostly) > 1:
         value = others.get_column("v")
         found, every = int(mostly.get_column("k").sum()), int(mostly.get_column("n").sum())
@@ -186,7 +186,7 @@ def _equal(name: str, values: pl.Series, scale: int, groups: pl.DataFrame, total
         )
     # several values hold all rows looked for, among others: the beginning of two tests
     some = groups.filter(pl.col("k") > 0).sort("k", descending=True)
-    if len(some) <= 2 and len(some) < len(groups) and not some.equals(chosen):
+    if len(some) <= min(2, total // 2, len(groups) - 1) and not some.equals(chosen):
         kept = some.get_column("v")
         found, every = int(some.get_column("k").sum()), int(some.get_column("n").sum())
         yield _Test(
@@ -196,8 +196,13 @@ def _equal(name: str, values: pl.Series, scale: int, groups: pl.DataFrame, total
             found,
             every - found,
             repeated,
-            (3 if numeric else 0) + len(some),
+            _rank(numeric, len(some)),
         )
+
+
+def _rank(ordered: bool, values: int) -> int:
+    """The fewer values the better; of numbers and times a bound (6) goes before two of them."""
+    return 3 + 2 * values if ordered else values
 
 
 def _bounds(

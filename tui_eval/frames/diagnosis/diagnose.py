@@ -289,6 +289,8 @@ def _places(facts: _Facts, explained: set[str]) -> Iterator[_Candidate]:
         if any(flags.equals(other) for other in done):
             continue
         done.append(flags)
+        if len(names) == 1 and _says_itself(facts, names[0], flags):
+            continue
         found = separate(columns, facts.e_rows, flags, but=names, late=facts.difference.key)
         if found is not None:
             yield _Candidate(
@@ -299,6 +301,19 @@ def _places(facts: _Facts, explained: set[str]) -> Iterator[_Candidate]:
     if only and only not in explained and facts.wrong_rows >= 2 and len(facts.difference.pairs) > 2:
         finding = Finding("one_column", (only,), facts.wrong_rows, facts.wrong_rows, {}, conclusive=False)
         yield _Candidate(finding, facts.wrong_rows, _WEIGHTS["one_column"])
+
+
+def _says_itself(facts: _Facts, name: str, flags: pl.Series) -> bool:
+    """Whether a column differs wherever it could: in all rows but those that expect nothing or 0, or in all
+    that expect nothing. A condition that finds these rows says nothing new."""
+    one = facts.difference.pairs[name]
+    values = (one.e_key if one.e_value is None else one.e_value).gather(facts.e_rows)
+    nothing = values.is_null()
+    if nothing.any() and (flags == nothing).all():
+        return True
+    if values.dtype.is_numeric():
+        nothing = nothing | (values == 0).fill_null(False)
+    return bool(nothing.filter(~flags).all())
 
 
 def _where(names: list[str], found: Condition) -> Finding:

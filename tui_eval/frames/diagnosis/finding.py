@@ -132,8 +132,9 @@ def _time_zone(finding: Finding) -> str:
 def _join_word(finding: Finding) -> str:
     p = finding.parameters
     alike = "the same rows again" if p["alike"] else "a join fans out"
-    repeats = "once" if finding.explained == 1 else f"{finding.explained:,} times"
-    return f"{names_of(finding.columns)}, unique in expected, repeats {repeats}: {alike}"
+    often = "once" if finding.explained == 1 else f"{finding.explained:,} times"
+    verb = _verb(finding, "repeats", "repeat")
+    return f"{names_of(finding.columns)}, unique in expected, {verb} {often}: {alike}"
 
 
 def _condition(finding: Finding) -> str:

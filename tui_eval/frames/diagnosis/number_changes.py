@@ -86,16 +86,15 @@ def _factors(name: str, frame: dict[str, pl.Series], both: pl.DataFrame, chance:
     if not len(ratio):
         return
     most = ratio.round_sig_figs(9).value_counts(sort=True).row(0)
-    tried = {_snapped(float(most[0])): 0.0}
+    tried = [(_snapped(float(most[0])), 0.0)]
     if most[1] < _ENOUGH * len(both):  # values that were rounded afterwards have no exact ratio
         tolerance = 0.5 * 10.0**-chance.a_digits * (1 + 1e-6)
         apart = number(both.select((pl.col("a") - pl.col("e")).abs().median()).item())
         if chance.a_digits <= 4 and apart > 8 * tolerance:
             middle = number(both.get_column("a").abs().sum()) / number(both.get_column("e").abs().sum())
             sign = math.copysign(1.0, number(ratio.median()))
-            for candidate in (_snapped(sign * middle, 0.01), sign * middle):
-                tried.setdefault(candidate, tolerance)
-    for factor, tolerance in tried.items():
+            tried += [(_snapped(sign * middle, 0.01), tolerance), (sign * middle, tolerance)]
+    for factor, tolerance in tried:
         if factor in (0.0, 1.0) or not math.isfinite(factor):
             continue
         mask = series(frame, _near(factor, tolerance) & (pl.col("e") != 0))

@@ -118,7 +118,9 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
                 ),
                 0.6,
             )
-    elif len(extra) >= 2 and not len(missing) and expected in _ROUND and bool((extra >= expected).all()):
+    elif len(extra) and not len(missing) and expected in _ROUND and bool((extra >= expected).all()):
+        if 4 * len(extra) < expected:
+            return
         weight = 1.0 if expected >= 3 else 0.6
         yield Finding("no_limit", names, len(extra), len(extra), {"rows": expected}), weight
 

@@ -1,0 +1,474 @@
+"""Each kind of finding, both ways: found where it is, not found where it nearly is; and none that does not hold."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from typing import Any
+
+import hypothesis
+import polars as pl
+import pytest
+from hypothesis import strategies as st
+
+from tui_eval.frames.diagnosis import Finding, codes, diagnose, sentence
+from tui_eval.frames.difference import align
+from tui_eval.frames.settings import ComparisonSettings
+
+c = pl.col
+N = 60
+DAY = datetime.datetime(2026, 3, 1, 9, 30)
+
+
+def scattered(seed: int, most: int, least: int = 0) -> pl.Series:
+    """Whole numbers that follow no rule."""
+    numbers = random.Random(seed)
+    return pl.Series([least + numbers.randrange(most) for _ in range(N)])
+
+
+SHOP = pl.DataFrame(
+    {
+        "id": range(1, N + 1),
+        "status": [("paid", "open", "returned")[n] for n in scattered(5, 3)],
+        "country": [("FR", "NO", "IT", "ES")[n] for n in scattered(11, 4)],
+        "price": scattered(3, 9973, 100) / 100,
+        "cost": scattered(31, 9949, 100) / 100,
+        "share": scattered(13, 97, 1) / 100,
+        "waiting_time": scattered(19, 500, 1) / 4,
+        "quantity": scattered(23, 40, 1),
+        "name": [f"Ünit {n} of Señor O'Neil-{n % 7}" for n in scattered(29, 901)],
+        "at": [DAY + datetime.timedelta(minutes=int(n)) for n in scattered(37, 90_001)],
+        "bonus": [None if n == 0 else float(n) for n in scattered(41, 4)],
+    }
+)
+HALF = c.id % 2 == 0
+JUNK = pl.lit(scattered(43, 9941, 100) / 100 + 0.003)
+
+
+def some(change: pl.Expr, column: str, rest: pl.Expr | None = None) -> pl.Expr:
+    """A change in every second row; in the others another, or none."""
+    return pl.when(HALF).then(change).otherwise(c(column) if rest is None else rest).alias(column)
+
+
+hour, day = pl.duration(hours=1), pl.duration(days=1)
+
+FOUND: dict[str, tuple[pl.DataFrame, str, str]] = {
+    "factor": (SHOP.with_columns(c.price * 10), "factor", "price ×10 in 60 of 60 rows that differ"),
+    "a factor of no round figure": (SHOP.with_columns(c.price * 0.8372), "factor", "price ×0.8372 in 60 of 60"),
+    "a factor, rounded afterwards": (SHOP.with_columns((c.price * 1.2).round(2)), "factor", "price ×1.2 in 60 of 60"),
+    "divided": (SHOP.with_columns(c.price / 1000), "factor", "price ÷1,000 in 60 of 60"),
+    "two columns alike": (SHOP.with_columns(c.price * 10, c.cost * 10), "factor", "price and cost ×10 in 60 of 60"),
+    "most rows": (
+        SHOP.with_columns(pl.when(c.id == 7).then(c.price + 3.21).otherwise(c.price * 10).alias("price")),
+        "factor",
+        "price ×10 in 59 of 60 rows that differ",
+    ),
+    "half of them": (SHOP.with_columns(some(c.price * 10, "price", JUNK)), "factor", "price ×10 in 30 of 60"),
+    "offset": (SHOP.with_columns(c.price - 2.5), "offset", "price 2.5 too low in 60 of 60"),
+    "sign": (SHOP.with_columns(some(-c.price, "price")), "sign", "price with the other sign in 30 of 30"),
+    "rounded": (SHOP.with_columns(c.price.round(1)), "rounded", "price rounded to 1 decimal in"),
+    "rounded to tens": (SHOP.with_columns((c.price / 10).round(0) * 10), "rounded", "price rounded to the nearest 10"),
+    "truncated": (SHOP.with_columns(c.price.floor()), "truncated", "price cut off, not rounded, to whole numbers"),
+    "rounded up": (SHOP.with_columns(c.price.ceil()), "rounded_up", "price rounded up to whole numbers"),
+    "percent": (SHOP.with_columns(c.share * 100), "percent", "share ×100 in 60 of 60 rows that differ: percent where"),
+    "unit of time": (SHOP.with_columns(c.waiting_time * 1000), "time_unit", "a thousand times smaller"),
+    "minutes": (SHOP.with_columns(c.waiting_time / 60), "time_unit", "minutes where seconds are expected"),
+    "counted twice": (SHOP.with_columns(c.quantity * 2), "multiplied", "quantity ×2 in 60 of 60"),
+    "counted several times": (
+        SHOP.with_columns(c.price * (c.id % 3 + 1)),
+        "multiplied",
+        "price whole multiples (×2 to ×3) in 40 of 40",
+    ),
+    "0 for null": (SHOP.with_columns(c.bonus.fill_null(0)), "null_as_zero", "bonus 0 instead of null"),
+    "another value for null": (SHOP.with_columns(c.bonus.fill_null(7)), "null_filled", "a value instead of null"),
+    "null for a value": (SHOP.with_columns(some(pl.lit(None), "price")), "value_as_null", "null instead of a value"),
+    "a word for null": (
+        SHOP.with_columns(c.bonus.cast(pl.String).fill_null("N/A")),
+        "null_as_text",
+        "bonus the text N/A instead of null",
+    ),
+    "case": (SHOP.with_columns(c.name.str.to_lowercase()), "case", "name in other case in 60 of 60"),
+    "blanks": (SHOP.with_columns(c.name.str.replace(" ", "  ")), "blanks", "name with other blanks in 60 of 60"),
+    "accents": (
+        SHOP.with_columns(c.name.str.replace_all("Ü", "U").str.replace_all("ñ", "n")),
+        "accents",
+        "name with other accents in 60 of 60",
+    ),
+    "punctuation": (SHOP.with_columns(c.name.str.replace("'", "’")), "punctuation", "name with other punctuation"),
+    "spelling": (
+        SHOP.with_columns(c.name.str.to_uppercase().str.replace("'", "").str.replace("Ü", "U")),
+        "spelling",
+        "name with other case, blanks, accents or punctuation",
+    ),
+    "cut": (SHOP.with_columns(c.name.str.slice(0, 9)), "cut", "name cut to 9 characters in 60 of 60"),
+    "a day": (SHOP.with_columns(c.at - day), "days", "at 1 day earlier in 60 of 60"),
+    "a week": (SHOP.with_columns(c.at + 7 * day), "days", "at 7 days later"),
+    "a month": (SHOP.with_columns(c.at.dt.offset_by("1mo")), "months", "at 1 month later"),
+    "a zone": (SHOP.with_columns(c.at + 2 * hour), "time_zone", "at 2 hours later in 60 of 60 rows"),
+    "a zone with summer time": (
+        SHOP.with_columns(c.at + pl.when(c.id > 30).then(2 * hour).otherwise(hour)),
+        "time_zone",
+        "at 1 or 2 hours later in 60 of 60 rows",
+    ),
+    "half an hour of zone": (SHOP.with_columns(c.at - hour * 5 - pl.duration(minutes=30)), "time_zone", "5.5 hours earlier"),
+    "seconds": (SHOP.with_columns(c.at + pl.duration(seconds=7)), "time_shift", "at 7 s later in 60 of 60"),
+    "midnight": (SHOP.with_columns(c.at.dt.truncate("1d")), "time_cut", "at cut to the day in 60 of 60"),
+    "day and month": (
+        SHOP.with_columns(pl.Series("at", [datetime.datetime(2026, n % 11 + 1, 12) for n in range(N)])),
+        "day_and_month",
+        "at with day and month exchanged",
+    ),
+    "swapped": (
+        SHOP.rename({"price": "cost", "cost": "price"}), "swapped", "price and cost are exchanged in 60 of 60"
+    ),
+    "renamed": (SHOP.rename({"price": "net", "name": "label"}), "renamed", "price as net, name as label"),
+    "in another column": (
+        SHOP.with_columns(c.price * 1.07 + c.quantity, c.price.alias("net")), "elsewhere", "in the answer's net"
+    ),
+    "what another should hold": (
+        SHOP.with_columns(c.cost.alias("price")), "other_column", "price has what cost should have in 60 of 60"
+    ),
+    "the row after": (SHOP.with_columns(c.price.shift(-1)), "neighbour", "the value of the row after it in 59 of 60"),
+    "in reverse": (SHOP.with_columns(c.price.reverse()), "reversed", "price stands in reverse order"),
+    "sorted": (SHOP.with_columns(c.price.sort()), "permuted", "price has the right values in the wrong rows"),
+    "where": (
+        SHOP.with_columns(pl.when(c.status == "returned").then(JUNK).otherwise(c.price).alias("price")),
+        "condition",
+        "rows that differ are those where status = 'returned'",
+    ),
+    "where two things hold": (
+        SHOP.with_columns(
+            pl.when((c.status == "returned") & (c.country == "FR")).then(JUNK).otherwise(c.price).alias("price")
+        ),
+        "condition",
+        "where status = 'returned' and country = 'FR'",
+    ),
+    "from a bound on": (
+        SHOP.with_columns(pl.when(c.quantity > 30).then(JUNK).otherwise(c.price).alias("price")),
+        "condition",
+        "where quantity >= 31",
+    ),
+    "nearly where": (
+        SHOP.with_columns(pl.when((c.country != "NO") & (c.id != 1)).then(JUNK).otherwise(c.price).alias("price")),
+        "condition",
+        "country <> 'NO', and 1 row there is right",
+    ),
+    "one column": (SHOP.with_columns(JUNK.alias("price")), "one_column", "only price differs, in 60 of 60"),
+    "fan-out": (pl.concat([SHOP, SHOP.head(13)]), "fan_out", "id, unique in expected, repeats 13 times: the same rows again"),
+    "fan-out with other values": (
+        pl.concat([SHOP, SHOP.head(13).with_columns(c.cost + 1.23)]), "fan_out", "repeats 13 times: a join fans out"
+    ),
+    "too narrow": (SHOP.filter(c.status != "open"), "too_narrow", "missing rows are where status = 'open'"),
+    "limit": (SHOP.head(20), "limit", "the first 20 of 60 expected rows"),
+    "a number of rows that is round": (SHOP.sample(50, seed=5), "limit", "exactly 50 of 60 expected rows"),
+}  # fmt: skip
+
+EXPECTED: dict[str, pl.DataFrame] = {
+    "day and month": SHOP.with_columns(
+        pl.Series("at", [datetime.datetime(2026, 12, n % 11 + 1) for n in range(N)])
+    )
+}
+
+WIDE = {
+    "too wide": (SHOP.filter(c.status != "open"), SHOP, "too_wide", "extra rows are where status = 'open'"),
+    "no limit": (SHOP.head(10), SHOP, "no_limit", "begins with the 10 expected rows and has 50 more"),
+    "groups left out": (
+        SHOP.select("id", "status", pl.when(c.id % 4 == 1).then(0).otherwise(c.quantity).alias("orders")),
+        SHOP.select("id", "status", c.quantity.alias("orders")).filter(c.id % 4 != 1),
+        "missing_groups", "missing rows have orders 0",
+    ),
+    "duplicates": (
+        SHOP.select("status", c.share.round(1)), pl.concat([SHOP.select("status", c.share.round(1))] * 2),
+        "duplicates", "60 of 60 extra rows repeat expected ones",
+    ),
+    "distinct": (
+        SHOP.select("status", c.share.round(0)), SHOP.select("status", c.share.round(0)).unique(maintain_order=True),
+        "distinct", "missing rows repeat others",
+    ),
+    "too fine": (
+        SHOP.group_by("status").agg(c.price.sum()), SHOP.group_by("status", "country").agg(c.price.sum()),
+        "granularity", "too fine: summed by status",
+    ),
+    "too coarse": (
+        SHOP.group_by("status", "country").agg(c.price.sum(), c.quantity.sum()),
+        SHOP.group_by("status").agg(c.price.sum(), c.quantity.sum()),
+        "granularity", "too coarse: summed by status, the",
+    ),
+    "weeks": (
+        SHOP.group_by(c.at.dt.truncate("1w")).agg(c.quantity.sum()),
+        SHOP.group_by(c.at.dt.truncate("1d")).agg(c.quantity.sum()),
+        "granularity", "too fine: summed by week of at",
+    ),
+    "years of whole numbers": (
+        SHOP.group_by((c.id % 3).alias("y"), (c.id % 4).alias("m")).agg(c.price.sum()),
+        SHOP.group_by((c.id % 3).alias("y")).agg(c.price.sum()),
+        "granularity", "too coarse: summed by y, the 12 expected rows give price of 3 of 3",
+    ),
+    "one figure in cents": (
+        pl.DataFrame({"revenue": [1672.5]}), pl.DataFrame({"revenue": [167250.0]}), "factor", "revenue ×100 in 1 of 1 row that differs"
+    ),
+    "one figure, rounded": (
+        pl.DataFrame({"revenue": [1672.53]}), pl.DataFrame({"revenue": [1672.5]}), "rounded", "to 1 decimal in 1 of 1"
+    ),
+    "empty for null": (
+        pl.DataFrame({"k": ["a", "b", "c"], "v": ["x", None, None]}), pl.DataFrame({"k": ["a", "b", "c"], "v": ["x", "", ""]}),
+        "null_as_empty", "v an empty text instead of null in 2 of 2",
+    ),
+    "null for empty": (
+        pl.DataFrame({"k": ["a", "b", "c"], "v": ["x", "", ""]}), pl.DataFrame({"k": ["a", "b", "c"], "v": ["x", None, None]}),
+        "empty_as_null", "v null instead of an empty text",
+    ),
+    "null for 0": (
+        pl.DataFrame({"k": ["a", "b", "c"], "v": [5, 0, 0]}), pl.DataFrame({"k": ["a", "b", "c"], "v": [5, None, None]}),
+        "zero_as_null", "v null instead of 0 in 2 of 2",
+    ),
+    "zeros": (
+        pl.DataFrame({"k": [1, 2, 3], "v": ["1.50", "007", "2.0"]}), pl.DataFrame({"k": [1, 2, 3], "v": ["1.5", "7", "2"]}),
+        "zeros", "v with other leading or trailing zeros in 3 of 3",
+    ),
+}  # fmt: skip
+
+
+def found(expected: pl.DataFrame, actual: pl.DataFrame) -> list[Finding]:
+    return list(diagnose(expected, actual).findings)
+
+
+@pytest.mark.parametrize("name", [*FOUND, *WIDE])
+def test_it_is_found_where_it_is(name: str) -> None:
+    if name in WIDE:
+        expected, actual, code, words = WIDE[name]
+    else:
+        actual, code, words = FOUND[name]
+        expected = EXPECTED.get(name, SHOP)
+    findings = found(expected, actual)
+    lines = [str(finding) for finding in findings]
+    assert code in [finding.code for finding in findings], lines
+    assert any(words in line for line in lines), lines
+    assert len(findings) <= 3
+
+
+JUNK_INT = pl.lit(scattered(61, 400))
+SHUFFLED = pl.lit(scattered(67, 59))
+NOT_FOUND: dict[str, tuple[pl.DataFrame, str]] = {
+    "a factor in too few rows": (
+        SHOP.with_columns(pl.when(c.id % 10 == 0).then(c.price * 10).otherwise(JUNK).alias("price")), "factor"
+    ),
+    "a factor that varies": (SHOP.with_columns(c.price * (1.1 + c.id / 1000)), "factor"),
+    "an offset that varies": (SHOP.with_columns(c.price + c.id / 97), "offset"),
+    "a sign beside other values": (
+        SHOP.with_columns(pl.when(c.id % 10 == 0).then(-c.price).otherwise(JUNK).alias("price")), "sign"
+    ),
+    "nearly rounded": (SHOP.with_columns(c.price.round(0) + c.id % 3 + 2), "rounded"),
+    "whole, not truncated": (SHOP.with_columns(c.price.floor() - c.id % 3 - 1), "truncated"),
+    "a hundred of no share": (SHOP.with_columns(c.price * 100), "percent"),
+    "a thousand of no time": (SHOP.with_columns(c.price * 1000), "time_unit"),
+    "multiples of small numbers": (SHOP.with_columns(c.quantity % 2 + 1, c.id).with_columns(c.quantity * (c.id % 4 + 2)), "multiplied"),
+    "null for any value is no null for 0": (SHOP.with_columns(some(pl.lit(None), "quantity")), "zero_as_null"),
+    "other words in other case": (SHOP.with_columns(c.name.reverse().str.to_uppercase()), "case"),
+    "other words without blanks": (SHOP.with_columns(c.name.reverse().str.replace_all(" ", "")), "blanks"),
+    "other words without accents": (SHOP.with_columns(c.name.reverse().str.replace("Ü", "U")), "accents"),
+    "the beginning of another": (SHOP.with_columns(c.name.reverse().str.slice(5, 9)), "cut"),
+    "days that vary": (SHOP.with_columns(c.at + day * (c.id % 7 + 1)), "days"),
+    "hours that vary": (SHOP.with_columns(c.at + hour * (c.id % 7 + 1) + pl.duration(minutes=c.id)), "time_zone"),
+    "another midnight": (SHOP.with_columns(c.at.dt.truncate("1d") + day * (c.id % 5 + 1)), "time_cut"),
+    "one of the two exchanged": (SHOP.with_columns(c.cost.alias("price"), JUNK.alias("cost")), "swapped"),
+    "another name and other values": (SHOP.with_columns(JUNK.alias("price")).rename({"price": "net"}), "renamed"),
+    "no better column": (SHOP.with_columns(JUNK.alias("price"), (JUNK + 1).alias("net")), "elsewhere"),
+    "what no column should hold": (SHOP.with_columns(JUNK.alias("price")), "other_column"),
+    "neighbours here and there": (
+        SHOP.with_columns(pl.when(c.id % 3 == 0).then(c.price.shift(1)).otherwise(JUNK).alias("price")), "neighbour"
+    ),
+    "not the same values": (SHOP.with_columns(c.price.sort() + c.id / 50), "permuted"),
+    "no condition": (SHOP.with_columns(pl.when(SHUFFLED % 4 == 0).then(JUNK).otherwise(c.price).alias("price")), "condition"),
+    "two rows": (SHOP.with_columns(pl.when(c.id.is_in([4, 44])).then(JUNK).otherwise(c.price).alias("price")), "condition"),
+    "two columns": (SHOP.with_columns(JUNK.alias("price"), JUNK_INT.alias("quantity")), "one_column"),
+    "other keys": (pl.concat([SHOP, SHOP.head(13).with_columns(c.id + 100)]), "fan_out"),
+    "any rows missing": (SHOP.filter(SHUFFLED % 5 != 0), "too_narrow"),
+    "rows from everywhere": (SHOP.filter(SHUFFLED % 5 != 0), "limit"),
+    "any rows too many": (pl.concat([SHOP, SHOP.sample(9, seed=3).with_columns(c.id + 100)]), "no_limit"),
+    "fewer rows that are no sums": (
+        SHOP.group_by("status", maintain_order=True).agg(c.price.mean(), c.cost.mean(), c.share.mean()), "granularity"
+    ),
+    "order where it does not count": (SHOP.reverse(), "order"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_FOUND)
+def test_it_is_not_found_where_it_is_not(name: str) -> None:
+    actual, code = NOT_FOUND[name]
+    findings = found(SHOP, actual)
+    assert code not in [finding.code for finding in findings], [str(finding) for finding in findings]
+
+
+def test_every_kind_of_finding_is_tried() -> None:
+    """`zone_named` and `order` have tests of their own."""
+    tried = {code for _, code, _ in FOUND.values()} | {code for _, _, code, _ in WIDE.values()}
+    assert tried | {"zone_named", "order"} == set(codes())
+
+
+def test_a_time_whose_zone_is_named_on_one_side() -> None:
+    expected = [{"k": n, "at": f"2026-03-0{n}T10:00:00"} for n in range(1, 4)]
+    actual = [{"k": n, "at": f"2026-03-0{n}T10:00:00Z"} for n in range(1, 4)]
+    assert diagnose(expected, actual).lines == [
+        "at the same time, but only one side names its zone in 3 of 3 rows that differ"
+    ]
+
+
+def test_the_strongest_finding_stands_first() -> None:
+    actual = SHOP.with_columns(c.price * 10, pl.when(c.status == "paid").then("quantity").alias("quantity"))
+    actual = actual.filter(c.country != "NO")
+    result = diagnose(SHOP, actual)
+    assert [finding.code for finding in result.findings] == ["factor", "value_as_null", "too_narrow"]
+    assert (result.key, result.wrong, result.extra) == (("id",), len(actual), 0)
+    assert result.missing == len(SHOP) - len(actual)
+
+
+def test_a_key_given_goes_before_that_of_the_settings() -> None:
+    settings = ComparisonSettings(key=("status",))
+    assert diagnose(SHOP, SHOP, settings, key=("id",)).key == ("id",)
+    assert diagnose(SHOP, SHOP, settings).key == ("status",)
+
+
+@pytest.mark.parametrize("actual", [None, [], pl.DataFrame({"other": [1, 2]})])
+def test_an_answer_without_rows_or_columns_has_no_diagnosis(actual: Any) -> None:
+    assert diagnose(SHOP, actual).findings == ()
+    assert diagnose(SHOP.head(0), SHOP).findings == ()
+
+
+def test_names_and_values_of_any_length_stand_on_one_line() -> None:
+    name = "a\nname " * 40
+    frame = SHOP.rename({"price": name}).with_columns(c.status + "\n" + "x" * 500)
+    actual = frame.with_columns(
+        pl.when(c.status.str.starts_with("open")).then(c(name) * 10).otherwise(c(name)).alias(name)
+    )
+    lines = diagnose(frame, actual).lines
+    assert len(lines) == 2 and all("\n" not in line and len(line) < 200 for line in lines)
+
+
+def test_figures_are_written_as_people_write_them() -> None:
+    def line(factor: float) -> str:
+        return sentence(Finding("factor", ("x",), 1, 1, {"factor": factor})).split(" in ")[0]
+
+    assert [line(f) for f in (1000.0, 0.01, 1.19, 1 / 3, -100.0, 0.8372)] == [
+        "x ×1,000", "x ÷100", "x ×1.19", "x ÷3", "x ×-100", "x ×0.8372",
+    ]  # fmt: skip
+
+
+# -- no finding that does not hold
+
+
+def _close(left: float, right: float, room: float = 0.0) -> bool:
+    return math.isclose(left, right, rel_tol=1e-8, abs_tol=1e-9 + room)
+
+
+def _holds(finding: Finding, e: Any, a: Any) -> bool:
+    """Whether what is said of a column holds for one pair of its values, by other means than the diagnosis."""
+    p, code = finding.parameters, finding.code
+    if code in ("null_as_zero", "null_filled"):
+        return e is None and a is not None and (a == 0) == (code == "null_as_zero")
+    if code in ("zero_as_null", "value_as_null"):
+        return a is None and e is not None and (e == 0) == (code == "zero_as_null")
+    if e is None or a is None:
+        return False
+    if code in ("factor", "percent", "time_unit"):
+        return _close(a, e * p["factor"], 0.51 if a == round(a) else 0.0051)
+    if code == "offset":
+        return _close(a, e + p["offset"])
+    if code == "sign":
+        return _close(a, -e)
+    if code == "multiplied":
+        return _close(a / e, round(a / e)) and p["least"] <= round(a / e) <= p["most"]
+    step = 10.0 ** -p["digits"] if "digits" in p else 1.0
+    if code in ("rounded", "truncated", "rounded_up"):
+        return _close(a / step, round(a / step), 1e-5) and abs(a - e) <= step * (
+            0.5000001 if code == "rounded" else 1
+        )
+    if code == "case":
+        return e.lower() == a.lower()
+    if code == "blanks":
+        return e.replace(" ", "") == a.replace(" ", "")
+    return True
+
+
+_VALUES = st.none() | st.integers(-40, 40) | st.floats(-50, 50).map(lambda value: round(value, 2))
+_TEXTS = st.sampled_from(["paid", "Paid", "open", "op en", "x", "", "returned"])
+_LINES = st.lists(
+    st.tuples(_VALUES, _VALUES, _TEXTS, _TEXTS, st.booleans(), st.integers(0, 9)), min_size=1, max_size=40
+)
+_PLANTS: list[Any] = [
+    lambda value: value,
+    lambda value: value * 100,
+    lambda value: -value,
+    lambda value: value + 3,
+    lambda value: round(value, 0),
+    lambda value: 0 if value is None else value,
+]
+
+
+@hypothesis.settings(deadline=None, max_examples=200)
+@hypothesis.given(_LINES, st.sampled_from(_PLANTS), st.integers(0, 10))
+def test_random_frames_give_no_finding_that_does_not_hold(
+    lines: list[tuple[Any, Any, str, str, bool, int]], plant: Any, rows: int
+) -> None:
+    expected = [{"id": n, "x": float(x) if x is not None else None, "t": t, "f": f, "g": g}
+                for n, (x, _, t, _, f, g) in enumerate(lines)]  # fmt: skip
+    actual = []
+    for row, (_, other, _, text, _, g) in zip(expected, lines, strict=True):
+        planted = row["x"] if row["x"] is None else plant(row["x"])
+        actual.append(dict(row, x=planted if g < rows else other, t=text if g > rows else row["t"]))
+    types = {"x": "DOUBLE"}
+    difference = align(expected, actual, types=types, columns=["id", "x", "t", "f", "g"])
+    result = diagnose(expected, actual, types=types, columns=["id", "x", "t", "f", "g"])
+    same = difference.same_cells()
+    e_rows, a_rows = difference.aligned()
+    for finding in result.findings:
+        assert 0 < finding.explained <= finding.total
+        if (
+            finding.code in ("condition", "one_column", "permuted", "neighbour", "reversed")
+            or not finding.columns
+        ):
+            continue
+        if finding.code in (
+            "cut",
+            "spelling",
+            "punctuation",
+            "accents",
+            "zeros",
+            "null_as_text",
+            "null_as_empty",
+        ):
+            continue
+        name = finding.columns[0]
+        if name not in ("x", "t") or len(finding.columns) > 1:
+            continue
+        wrong = [i for i, fine in enumerate(same.get_column(name)) if not fine]
+        pairs = [(expected[e_rows[i]][name], actual[a_rows[i]][name]) for i in wrong
+                 if e_rows[i] is not None and a_rows[i] is not None]  # fmt: skip
+        assert len(pairs) == finding.total
+        assert sum(_holds(finding, e, a) for e, a in pairs) >= finding.explained, (str(finding), pairs)
+
+
+@hypothesis.settings(deadline=None, max_examples=100)
+@hypothesis.given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.booleans()), min_size=4, max_size=60)
+)
+def test_a_condition_holds_in_the_rows_that_it_names(lines: list[tuple[str, int, bool]]) -> None:
+    expected = pl.DataFrame(
+        [{"id": n, "s": s, "q": q, "x": float(n)} for n, (s, q, _) in enumerate(lines)],
+        schema={"id": pl.Int64, "s": pl.String, "q": pl.Int64, "x": pl.Float64},
+    )
+    chosen = pl.Series([wrong or s == "a" for s, _, wrong in lines])
+    actual = expected.with_columns(
+        pl.when(chosen).then(c.x * c.x / 7 + 1000.3 + c.q).otherwise(c.x).alias("x")
+    )
+    for finding in diagnose(expected, actual).findings:
+        if finding.code != "condition":
+            continue
+        holds = pl.SQLContext({"f": expected}).execute(
+            f"select id from f where {finding.parameters['where']}", eager=True
+        )
+        wrong = set(chosen.arg_true().to_list())
+        there = set(holds.get_column("id").to_list())
+        assert len(wrong & there) == finding.explained and len(there - wrong) == finding.parameters["wrong"]
+        assert finding.total == len(wrong)

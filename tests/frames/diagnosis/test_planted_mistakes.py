@@ -1,0 +1,267 @@
+"""The usual mistakes of text-to-SQL, planted on the jaffle shop's database: each is called by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from tui_eval.frames.diagnosis import diagnose
+from tui_eval.frames.settings import ComparisonSettings
+
+DATABASE = Path(__file__).parents[2] / "data" / "jaffle_shop" / "jaffle_shop.duckdb"
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(str(DATABASE), read_only=True) as connection:
+        yield connection
+
+
+def rows(shop: duckdb.DuckDBPyConnection, sql: str) -> pl.DataFrame:
+    return pl.DataFrame(shop.sql(sql))
+
+
+ORDERS = "select order_id, customer_id, order_date, status, amount from orders order by order_id"
+PAYMENTS = "select payment_id, order_id, payment_method, amount from stg_payments order by payment_id"
+CUSTOMERS = (
+    "select customer_id, first_name, last_name, number_of_orders, customer_lifetime_value from customers"
+)
+PER_CUSTOMER = (
+    """select customer_id, sum(amount) as revenue from orders group by customer_id order by customer_id"""
+)
+COUNTS = """select c.customer_id, c.first_name, count(o.order_id) as orders
+            from stg_customers c left join stg_orders o using (customer_id) group by all order by 1"""
+SHARES = "select status, count(*) / sum(count(*)) over () as share, count(*) as n from orders group by status"
+SPLIT = (
+    "select order_id, status, credit_card_amount, bank_transfer_amount, amount from orders order by order_id"
+)
+TIMES = (
+    "select order_id, status, order_date + interval 8 hour as placed_at, amount from orders order by order_id"
+)
+ACTIVE = """select customer_id, most_recent_order - first_order as days_active, number_of_orders
+            from customers where most_recent_order > first_order"""
+AVERAGES = """select customer_id, count(*) as orders, avg(amount) / 7 as average_order from orders group by customer_id"""
+
+PLANTED = {
+    "cents": (PAYMENTS, PAYMENTS.replace(", amount", ", amount * 100 as amount"), "factor", "amount ×100 in 110 of 110"),
+    "cents of one method": (
+        PAYMENTS,
+        PAYMENTS.replace(", amount", ", if(payment_method = 'coupon', amount * 100, amount) as amount"),
+        "condition",
+        "payment_method = 'coupon'",
+    ),
+    "thousands": (ORDERS, ORDERS.replace(", amount", ", amount / 1000 as amount"), "factor", "÷1,000"),
+    "returns count against": (
+        ORDERS,
+        ORDERS.replace(", amount", ", if(status = 'returned', -amount, amount) as amount"),
+        "sign",
+        "amount with the other sign",
+    ),
+    "one too many": (
+        CUSTOMERS,
+        CUSTOMERS.replace("number_of_orders", "number_of_orders + 1 as number_of_orders"),
+        "offset",
+        "number_of_orders 1 too high",
+    ),
+    "rounded": (AVERAGES, AVERAGES.replace("avg(amount) / 7", "round(avg(amount) / 7, 1)"), "rounded", "to 1 decimal"),
+    "cut off": (AVERAGES, AVERAGES.replace("avg(amount) / 7", "trunc(avg(amount) / 7)"), "truncated", "to whole numbers"),
+    "percent": (SHARES, SHARES.replace("count(*) / ", "100.0 * count(*) / "), "percent", "percent where a share is expected"),
+    "share": (SHARES.replace("count(*) / ", "100.0 * count(*) / "), SHARES, "percent", "a share where percent are"),
+    "hours for days": (
+        ACTIVE,
+        ACTIVE.replace("most_recent_order - first_order", "(most_recent_order - first_order) * 24"),
+        "time_unit",
+        "hours where days are expected",
+    ),
+    "seconds for days": (
+        ACTIVE,
+        ACTIVE.replace("most_recent_order - first_order", "(most_recent_order - first_order) * 86400"),
+        "time_unit",
+        "seconds where days are expected",
+    ),
+    "a day later": (ORDERS, ORDERS.replace("order_date,", "order_date + 1 as order_date,"), "days", "order_date 1 day later"),
+    "another zone": (TIMES, TIMES.replace("8 hour", "3 hour"), "time_zone", "placed_at 5 hours earlier"),
+    "the month alone": (
+        TIMES,
+        TIMES.replace("order_date + interval 8 hour", "date_trunc('month', order_date)"),
+        "time_cut",
+        "cut to the month",
+    ),
+    "zero for nothing": (
+        CUSTOMERS,
+        CUSTOMERS.replace("customer_lifetime_value", "coalesce(customer_lifetime_value, 0) as customer_lifetime_value"),
+        "null_as_zero",
+        "0 instead of null in 38 of 38",
+    ),
+    "nothing for zero": (
+        COUNTS,
+        COUNTS.replace("count(o.order_id)", "nullif(count(o.order_id), 0)"),
+        "zero_as_null",
+        "orders null instead of 0 in 38 of 38",
+    ),
+    "groups without rows": (COUNTS, COUNTS.replace("left join", "join"), "missing_groups", "all 38 missing rows have orders 0"),
+    "capitals": (ORDERS, ORDERS.replace("status", "upper(status) as status"), "case", "status in other case"),
+    "a blank more": (
+        CUSTOMERS, CUSTOMERS.replace("first_name", "first_name || ' ' as first_name"), "blanks", "other blanks in 100 of 100"
+    ),
+    "names cut": (
+        ORDERS,
+        ORDERS.replace("status", "left(status, 5) as status"),
+        "cut",
+        "status cut to 5 characters",
+    ),
+    "zeros before": (
+        "select order_id, customer_id::varchar as code, amount from orders",
+        "select order_id, lpad(customer_id::varchar, 4, '0') as code, amount from orders",
+        "zeros",
+        "leading or trailing zeros",
+    ),
+    "exchanged": (
+        SPLIT,
+        SPLIT.replace(
+            "credit_card_amount, bank_transfer_amount",
+            "bank_transfer_amount as credit_card_amount, credit_card_amount as bank_transfer_amount",
+        ),
+        "swapped",
+        "credit_card_amount and bank_transfer_amount are exchanged",
+    ),
+    "another name": (PER_CUSTOMER, PER_CUSTOMER.replace("as revenue", "as total"), "renamed", "revenue as total"),
+    "another column": (
+        SPLIT, SPLIT.replace("credit_card_amount,", "amount as credit_card_amount,"), "other_column", "what amount should have"
+    ),
+    "the right one beside it": (
+        PER_CUSTOMER,
+        PER_CUSTOMER.replace("sum(amount) as revenue", "sum(amount) as gross, max(amount) / 3 as revenue"),
+        "elsewhere",
+        "in the answer's gross",
+    ),
+    "the row before": (
+        PER_CUSTOMER, f"select customer_id, lag(revenue) over (order by customer_id) as revenue from ({PER_CUSTOMER})",
+        "neighbour", "the row before it",
+    ),
+    "sorted by itself": (
+        PER_CUSTOMER,
+        f"""select customer_id, revenue from
+            (select customer_id, row_number() over (order by customer_id) as n from ({PER_CUSTOMER}))
+            join (select revenue, row_number() over (order by revenue) as n from ({PER_CUSTOMER})) using (n)""",
+        "permuted", "the right values in the wrong rows",
+    ),
+    "returns at another price": (
+        ORDERS,
+        ORDERS.replace(", amount", ", if(status = 'return_pending' or status = 'returned', order_id % 7 + 90.5, amount) as amount"),
+        "condition",
+        "status in ('return_pending', 'returned')",
+    ),
+    "old ones wrong": (
+        ORDERS,
+        ORDERS.replace(", amount", ", if(order_date < '2018-02-01', order_id % 7 + 90.5, amount) as amount"),
+        "condition",
+        "order_date <= '2018-01-31'",
+    ),
+    "a join fans out": (
+        "select order_id, status from orders",
+        "select o.order_id, o.status from orders o join stg_payments using (order_id)",
+        "fan_out",
+        "order_id, unique in expected, repeats 14 times",
+    ),
+    "sums of a fan-out": (
+        PER_CUSTOMER,
+        """select o.customer_id, sum(o.amount) as revenue from orders o join orders p using (customer_id)
+           group by 1 order by 1""",
+        "multiplied", "counted several times",
+    ),
+    "without the returns": (
+        ORDERS, ORDERS.replace("order by", "where status <> 'returned' order by"), "too_narrow", "all 4 missing rows are where status = 'returned'"
+    ),
+    "without february": (
+        ORDERS, ORDERS.replace("order by", "where month(order_date) <> 2 order by"), "too_narrow", "order_date between"
+    ),
+    "the filter forgotten": (
+        ORDERS.replace("order by", "where status = 'completed' order by"), ORDERS, "too_wide", "status <> 'completed'"
+    ),
+    "one status more": (
+        ORDERS.replace("order by", "where status <> 'placed' order by"), ORDERS, "too_wide", "status = 'placed'"
+    ),
+    "the first ten": (ORDERS, f"{ORDERS} limit 10", "limit", "the first 10 of 99 expected rows"),
+    "a hundred payments": (PAYMENTS, f"{PAYMENTS} limit 100", "limit", "the first 100 of 113"),
+    "all of them": (f"{ORDERS} limit 5", ORDERS, "no_limit", "begins with the 5 expected rows and has 94 more"),
+    "day by day": (
+        "select date_trunc('month', order_date) as period, sum(amount) as revenue from orders group by 1",
+        "select order_date as period, sum(amount) as revenue from orders group by 1",
+        "granularity", "too fine: summed by month of period",
+    ),
+    "by method too": (
+        "select status, sum(p.amount) as revenue from orders join stg_payments p using (order_id) group by 1",
+        "select status, payment_method, sum(p.amount) as revenue from orders join stg_payments p using (order_id) group by all",
+        "granularity", "it is grouped by payment_method too",
+    ),
+    "the total alone": (
+        "select payment_method, sum(amount) as revenue from stg_payments group by 1",
+        "select sum(amount) as revenue from stg_payments",
+        "granularity", "too coarse: summed, the 4 expected rows give revenue of 1 of 1",
+    ),
+    "duplicates": (
+        "select distinct status, payment_method from orders join stg_payments using (order_id)",
+        "select status, payment_method from orders join stg_payments using (order_id)",
+        "fan_out", "status and payment_method, unique in expected, repeat 97 times",
+    ),
+    "duplicates taken away": (
+        "select status, payment_method from orders join stg_payments using (order_id)",
+        "select distinct status, payment_method from orders join stg_payments using (order_id)",
+        "distinct", "missing rows repeat others",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_mistake_is_called_by_its_name(shop: duckdb.DuckDBPyConnection, name: str) -> None:
+    wanted, mistaken, code, words = PLANTED[name]
+    found = diagnose(rows(shop, wanted), rows(shop, mistaken))
+    assert code in [finding.code for finding in found.findings], found.lines
+    line = next(str(finding) for finding in found.findings if finding.code == code)
+    assert words in line
+    assert found.findings[0].code == code or code == "condition", found.lines
+    for finding in found.findings:
+        assert 0 < finding.explained <= finding.total
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_right_has_no_diagnosis(shop: duckdb.DuckDBPyConnection, name: str) -> None:
+    for sql in PLANTED[name][:2]:
+        frame = rows(shop, sql)
+        assert diagnose(frame, frame).findings == ()
+
+
+def test_another_order_is_one_line(shop: duckdb.DuckDBPyConnection) -> None:
+    frame = rows(shop, ORDERS)
+    found = diagnose(frame, frame.reverse(), ComparisonSettings(ordered=True))
+    assert found.lines == ["the same rows in another order"]
+    assert diagnose(frame, frame.reverse()).findings == ()
+
+
+NOISE = {
+    "amounts": ORDERS.replace(", amount", ", round((order_id * 48271 % 65537) % 6007 / 61, 2) as amount"),
+    "some amounts": ORDERS.replace(
+        ", amount",
+        ", if((order_id * 48271 % 65537) % 7 = 0, round((order_id * 48271 % 65537) % 6007 / 61, 2), amount) as amount",
+    ),
+    "states": ORDERS.replace(
+        "status", "(['placed','shipped','lost'])[1 + (order_id * 48271 % 65537) % 3] as status"
+    ),
+    "rows left out": ORDERS.replace("order by", "where (order_id * 48271 % 65537) % 5 <> 0 order by"),
+    "dates": ORDERS.replace(
+        "order_date,", "order_date + ((order_id * 48271 % 65537) % 200)::int as order_date,"
+    ),
+    "customers": ORDERS.replace("customer_id,", "((order_id * 48271 % 65537) % 97)::int as customer_id,"),
+}
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_noise_has_no_diagnosis_but_its_place(shop: duckdb.DuckDBPyConnection, name: str) -> None:
+    found = diagnose(rows(shop, ORDERS), rows(shop, NOISE[name]))
+    assert found.wrong or found.missing
+    assert [finding.code for finding in found.findings] in ([], ["one_column"]), found.lines

@@ -1,0 +1,102 @@
+"""Which query is the agent's own, by what its attempt recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tui_eval.agent_query import AgentQuery, agent_query
+from tui_eval.model import Attempt, DataDetails, Entry, Reply
+
+
+def attempt(
+    *entries: Entry, reply: str = "", rows_sql: str | None = None, verified: str | None = None
+) -> Attempt:
+    return Attempt(
+        case_id="a",
+        attempt=1,
+        outcome="failed",
+        transcript=list(entries),
+        replies=[Reply(turn=1, text=reply, rows_sql=rows_sql)],
+        data=DataDetails(verification_sql=verified),
+    )
+
+
+def call(arguments: Any, name: str = "run_sql", call_id: str | None = None) -> Entry:
+    return Entry(turn=1, kind="tool_call", name=name, arguments=arguments, call_id=call_id)
+
+
+def result(call_id: str, error: str | None = None) -> Entry:
+    return Entry(turn=1, kind="tool_result", name="run_sql", call_id=call_id, error=error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sql"),
+    [
+        ({"query": "select 1"}, "select 1"),
+        ({"sql_query": "select 2", "limit": 5}, "select 2"),
+        ('{"sql": "select 3"}', "select 3"),
+        ("select 4", "select 4"),
+        ({"statement": " "}, None),
+        ({"query": 7}, None),
+        ("{not json", None),
+        (None, None),
+    ],
+)
+def test_a_call_of_a_tool_that_runs_sql(arguments: Any, sql: str | None) -> None:
+    found = agent_query(attempt(call(arguments)))
+    assert found == (None if sql is None else AgentQuery(sql, "tool", "run_sql"))
+
+
+def test_the_last_call_counts() -> None:
+    found = agent_query(
+        attempt(call({"query": "select 1"}), call({"query": "select 2"}), call({}, "search_docs"))
+    )
+    assert found is not None and found.sql == "select 2"
+
+
+def test_a_call_that_failed_counts_only_where_none_went_well() -> None:
+    good, bad = call({"query": "select 1"}, call_id="1"), call({"query": "selec 2"}, call_id="2")
+    found = agent_query(attempt(good, result("1"), bad, result("2", "syntax error")))
+    assert found is not None and found.sql == "select 1"
+    found = agent_query(attempt(bad, result("2", "syntax error")))
+    assert found is not None and found.sql == "selec 2"
+
+
+def test_a_question_to_another_tool_is_no_query() -> None:
+    assert agent_query(attempt(call({"query": "opening hours in March"}, "query_docs"))) is None
+    found = agent_query(attempt(call({"query": "SELECT 1"}, "query_warehouse")))
+    assert found is not None and found.tool == "query_warehouse"
+
+
+def test_what_the_server_verified_counts_before_all() -> None:
+    found = agent_query(
+        attempt(call({"query": "select 1"}), verified="select 2", reply="```sql\nselect 3\n```")
+    )
+    assert found == AgentQuery("select 2", "verification")
+    assert agent_query(attempt(rows_sql="select 4")) == AgentQuery("select 4", "verification")
+
+
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        ("So:\n```sql\nselect 1\n```\nor better\n```SQL\nselect 2\nfrom t\n```\n", "select 2\nfrom t"),
+        ("```\nWITH a AS (SELECT 1) SELECT * FROM a\n```", "WITH a AS (SELECT 1) SELECT * FROM a"),
+        ("```\n-- all\nselect 1\n```", "-- all\nselect 1"),
+        ("````duckdb\r\nselect '```'\r\n````", "select '```'"),
+        ("  ~~~sql\n  select 1\n  ~~~", "select 1"),
+        ("```python\nselect = 1\n```", None),
+        ("```\nnot a query\n```", None),
+        ("```sql\nselect 1", None),
+        ("select 1", None),
+    ],
+)
+def test_a_fenced_block_of_the_reply(text: str, sql: str | None) -> None:
+    found = agent_query(attempt(reply=text))
+    assert found == (None if sql is None else AgentQuery(sql, "reply"))
+
+
+def test_a_reply_of_nothing_but_fences_is_read_in_time() -> None:
+    assert agent_query(attempt(reply="```\n" * 50_000)) is None
+    assert agent_query(attempt(reply="`" * 200_000 + "sql\nselect 1")) is None

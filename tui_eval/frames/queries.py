@@ -1,0 +1,166 @@
+"""The expected query and the agent's own beside each other, and which of the two steps went wrong.
+
+Pure: the caller runs the queries (`frames.sql.execute`: read-only, limited).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, Literal
+
+from tui_eval.frames.settings import ComparisonSettings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui_eval.frames.result import Comparison
+    from tui_eval.frames.sql_result import SqlResult
+
+Blame = Literal["query", "retold", "both", "lucky", "neither", "unknown"]
+_LONGEST = 20_000
+"""Characters of a query that is formatted; a longer one stays as it is."""
+_WIDE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Whether the query was wrong or what the agent made of its rows.
+
+    `blame` is `query` (its rows are not the expected ones, and the answer has them), `retold` (its rows are
+    right, the answer has others), `both`, `lucky` (the query is wrong, the answer is right), `neither`, or
+    `unknown`: it cannot be run or compared here, `line` says why. `renamed` are the
+    query's columns that were read as expected ones of other names.
+    """
+
+    blame: Blame
+    line: str
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+def conclude(
+    expected: SqlResult | pl.DataFrame | Sequence[dict[str, Any]],
+    own: SqlResult | pl.DataFrame | Sequence[dict[str, Any]] | str | None,
+    answer: Sequence[dict[str, Any]] | pl.DataFrame | SqlResult | None,
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+) -> Conclusion:
+    """One line about where the answer went wrong, from the rows of the expected query, of the agent's own and
+    of its answer.
+
+    Args:
+        own: the rows of the agent's query, or why it could not be run; None: it is not known.
+        columns: the expected columns (default: all of `expected`).
+    """
+    from tui_eval.frames.compare import compare
+
+    if own is None:
+        return Conclusion("unknown", "the agent's query is not in the record")
+    if isinstance(own, str):
+        why = " ".join(own.split()) or "no reason given"
+        return Conclusion("unknown", f"the agent's query cannot be run here: {why}")
+    wanted, given = _frame(expected), _frame(own)
+    names = list(columns or _names(wanted))
+    best: Comparison | None = None
+    renamed: dict[str, str] = {}
+    for mapping in _mappings(names, _names(given)):
+        found = compare(_renamed(given, mapping), expected, settings, columns)
+        if found.passed is None:
+            return Conclusion("unknown", f"the agent's query cannot be judged: {found.message}")
+        best, renamed = found, mapping
+        if found.passed:
+            break
+    assert best is not None
+    right = compare(answer, expected, settings, columns)
+    if best.passed:
+        if right.passed:
+            return Conclusion("neither", "the agent's query and its answer give the expected rows", renamed)
+        return Conclusion("retold", "its query gives the right rows: the answer retold them wrongly", renamed)
+    if right.passed:
+        return Conclusion(
+            "lucky", f"its query is wrong ({best.message}), the answer is right all the same", renamed
+        )
+    for mapping in _mappings(names, _names(given)):
+        kept = [name for name in names if name in mapping.values() or name in _names(given)]
+        if kept and compare(answer, _renamed(given, mapping), settings, kept).passed:
+            return Conclusion(
+                "query", f"its query is wrong: {best.message}; the answer has its rows", mapping
+            )
+    return Conclusion(
+        "both", f"its query is wrong: {best.message}; the answer has other rows than it, too", renamed
+    )
+
+
+def _frame(side: Any) -> Any:
+    frame = getattr(side, "frame", None)
+    return side if frame is None else frame
+
+
+def _names(side: Any) -> list[str]:
+    from tui_eval.frames.columns import column_names
+
+    return column_names(side)
+
+
+def _mappings(wanted: list[str], given: list[str]) -> list[dict[str, str]]:
+    """Ways to read an answer's columns as the expected ones (from its name to theirs): as they are called,
+    then, what is left, by their order."""
+    lower = {name.casefold(): name for name in wanted}
+    same = {
+        name: lower[name.casefold()]
+        for name in given
+        if name not in wanted and name.casefold() in lower and lower[name.casefold()] not in given
+    }
+    left_wanted = [name for name in wanted if name not in given and name not in same.values()]
+    left_given = [name for name in given if name not in wanted and name not in same]
+    found = [same]
+    if left_wanted and len(left_given) >= len(left_wanted):
+        found.append(same | dict(zip(left_given, left_wanted, strict=False)))
+    return found
+
+
+def _renamed(side: Any, mapping: Mapping[str, str]) -> Any:
+    if not mapping:
+        return side
+    if hasattr(side, "rename"):
+        return side.rename(dict(mapping))
+    return [{mapping.get(name, name): value for name, value in row.items()} for row in side]
+
+
+def formatted(sql: str, dialect: str = "duckdb") -> str:
+    """A query as sqlglot prints it, keywords large, one clause a line, so that two can be compared line by
+    line; one that cannot be parsed stays as it is, without what all its lines are indented by."""
+    plain = textwrap.dedent(sql.expandtabs(4)).strip().rstrip(";").rstrip()
+    if len(plain) > _LONGEST:
+        return plain
+    import sqlglot
+    from sqlglot import errors
+
+    try:
+        made = sqlglot.transpile(plain, read=dialect, write=dialect, pretty=True, max_text_width=_WIDE)
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return plain
+    return ";\n".join(one for one in made if one) or plain
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLine:
+    """A line of both queries: None where that side has none; `same` where they do not differ."""
+
+    expected: str | None
+    actual: str | None
+    same: bool
+
+
+def beside(expected: str, actual: str, dialect: str = "duckdb") -> list[QueryLine]:
+    """Both queries, formatted alike, line beside line."""
+    left, right = formatted(expected, dialect).splitlines(), formatted(actual, dialect).splitlines()
+    lines: list[QueryLine] = []
+    for kind, e_from, e_to, a_from, a_to in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        for index in range(max(e_to - e_from, a_to - a_from)):
+            e = left[e_from + index] if e_from + index < e_to else None
+            a = right[a_from + index] if a_from + index < a_to else None
+            lines.append(QueryLine(e, a, kind == "equal"))
+    return lines
