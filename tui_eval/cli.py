@@ -267,12 +267,13 @@ def merge_command(runs: tuple[str, ...], outputs: tuple[Path, ...]) -> int:
 @cli.command(name="prune")
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="runs older than this")
 @click.option("--keep-size", type=click.FloatRange(0), metavar="MB", help="the oldest runs beyond this size")
+@click.option("--cache", is_flag=True, help="the answers that --cache keeps")
 @click.option("-y", "--yes", is_flag=True, help="do not ask")
-def prune_command(older_than: float | None, keep_size: float | None, yes: bool) -> int:
-    """Delete old runs, by age or size; asks."""
+def prune_command(older_than: float | None, keep_size: float | None, cache: bool, yes: bool) -> int:
+    """Delete old runs, by age or size, or the answers that are kept; asks."""
     from tui_eval.commands.prune import prune
 
-    return prune(older_than, keep_size, yes)
+    return prune(older_than, keep_size, yes, cache)
 
 
 @cli.command(name="server")

@@ -168,6 +168,7 @@ AGENT: dict[str, Check] = {
     "extraction": choice("guide"),
     "live": flag,
     "files": texts,
+    "cache": flag,
 }
 """Keys that every agent has."""
 

@@ -43,6 +43,7 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     extraction: str | None = None
     live: bool = False
     files: list[str] = []
+    cache: bool = False
     base: str = ""
     typed: bool = False
     line: int = 0

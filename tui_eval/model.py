@@ -202,6 +202,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     `output` is set where the reply is not text (an object); `metadata` is what the reply carries
     beside its text; `rows` are records that a nao server verified, with `rows_error`,
     `expected_rows` and `rows_sql` as that server gives them. `raw` is the body as received.
+    `cached` is True where nobody was asked for it now (`--cache`); its cost and time are those it had.
     `text_missing` is True where the reply has no text at all, which neuro-san tells from an empty
     one.
     """
@@ -227,6 +228,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     expected_rows: list[dict[str, Any]] | None = None
     verified: bool = False
     raw: Any = None
+    cached: bool = False
 
 
 class Exchange(msgspec.Struct, omit_defaults=True):
@@ -335,7 +337,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     `message` is what a person reads first; `stdout` what people's own code printed;
     `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
     weights behind its `named_scores`; `trace` what the agent told of itself over OpenTelemetry;
-    `asserted_nothing` says that no verdict could have been another one (`vacuity`).
+    `asserted_nothing` says that no verdict could have been another one (`vacuity`). `cached` turns were
+    answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others.
     """
 
     case_id: str
@@ -366,6 +369,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     retries: int = 0
     trace: Trace | None = None
     asserted_nothing: bool = False
+    cached: int = 0
+    saved: float | None = None
 
 
 def decoded(*kinds: object) -> None:

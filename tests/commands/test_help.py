@@ -63,12 +63,17 @@ def test_every_option_of_every_command_is_in_the_command_line_page() -> None:
         assert f"tui-eval {name}" in page
         for parameter in command.params:
             if isinstance(parameter, click.Option) and not parameter.hidden and parameter.name != "help":
-                for option in parameter.opts:
+                for option in (*parameter.opts, *parameter.secondary_opts):
                     assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", page), f"{name} {option}"
 
 
 def test_every_option_of_the_page_exists() -> None:
-    known = {option for command in group.commands.values() for one in command.params for option in one.opts}
+    known = {
+        option
+        for command in group.commands.values()
+        for one in command.params
+        for option in (*one.opts, *one.secondary_opts)
+    }
     for option in re.findall(r"`(--?[a-z][a-z-]*)", text("command-line")):
         assert option in known | {"-n"}, option
 

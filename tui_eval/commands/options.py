@@ -251,6 +251,12 @@ def run_options(function: Any) -> Any:
             is_flag=True,
             help="group the failures by what failed, named by the judge if there is one",
         ),
+        click.option(
+            "--cache/--no-cache",
+            "cache",
+            default=None,
+            help="take answers that were given before to the same conversation, and keep them",
+        ),
         click.option("--no-store", is_flag=True, help="keep nothing"),
         click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass"),
         click.option(

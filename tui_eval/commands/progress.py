@@ -52,6 +52,7 @@ class Progress:
             )
             name = visible(full_name(job.case.name, job.case.variant), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
+            which += " cached" if attempt.cached else ""
             warn(
                 f"[{self.done:>{width}}/{self.total}] {_WORDS[attempt.outcome]} {attempt.outcome:<9} "
                 f"{seconds:6.2f} s  {name}{which} [{job.agent}]{reason}"
@@ -62,4 +63,5 @@ class Progress:
                 "outcome": attempt.outcome, "message": attempt.message, "score": attempt.score,
                 "duration_ms": attempt.duration_ms, "cost": None if job.judges_only else attempt.cost,
             }  # fmt: skip
+            line |= {"cached": True, "saved": attempt.saved} if attempt.cached else {}
             say(json.dumps(storable(line), default=str))

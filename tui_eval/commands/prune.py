@@ -10,6 +10,7 @@ import click
 
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, CommandError, counted, say, warn
 from tui_eval.config import find_root
+from tui_eval.store.answer_cache import AnswerCache
 from tui_eval.store.index import Index
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.runs import DATABASE, Store, is_alive
@@ -18,16 +19,22 @@ from tui_eval.store.schema import RunSummary
 _ALL = 1_000_000
 
 
-def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool) -> int:
+def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool, cache: bool = False) -> int:
     """Delete runs older than so many days, and the oldest ones until the rest take at most so many
-    megabytes. Runs that are being executed stay.
+    megabytes. Runs that are being executed stay. `cache`: delete the answers that are kept (`--cache`).
 
     Raises:
-        CommandError: neither limit is given.
+        CommandError: nothing of this is given.
     """
-    if older_than_days is None and larger_than_mb is None:
-        raise CommandError("say what to delete: --older-than DAYS, --keep-size MB, or both")
     root, _ = find_root([Path.cwd()])
+    if cache:
+        code = _clear_answers(root, yes)
+        if older_than_days is None and larger_than_mb is None:
+            return code
+    if older_than_days is None and larger_than_mb is None:
+        raise CommandError(
+            "say what to delete: --older-than DAYS, --keep-size MB, --cache, or several of them"
+        )
     store, index = Store(root), Index(root)
     runs = {run.id: run for run in index.runs(_ALL)}
     doomed = _doomed(store, runs, older_than_days, larger_than_mb)
@@ -47,6 +54,25 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
             warn(f"{folder}: {error.strerror or error}")
             continue
         index.forget(folder.name)
+    say(f"deleted {many}")
+    return EXIT_OK
+
+
+def _clear_answers(root: Path, yes: bool) -> int:
+    answers = AnswerCache(root)
+    count, size = answers.size()
+    answers.close()
+    if not answers.path.exists():
+        say("no answers are kept")
+        return EXIT_NOTHING
+    many = f"{counted(count, 'kept answer')}, {size / 1e6:.1f} MB"
+    if not yes and not _confirmed(f"delete these ({many})?"):
+        say("nothing deleted")
+        return EXIT_OK
+    try:
+        answers.clear()
+    except OSError as error:
+        raise CommandError(f"{answers.path}: {error.strerror or error}") from None
     say(f"deleted {many}")
     return EXIT_OK
 

@@ -104,7 +104,8 @@ def _usual_tokens(case: CaseRow) -> dict[str, str]:
 def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = None) -> str:
     """An attempt for reading: outcome, transcript, verdicts; `usual` is said beside the verdicts of a type."""
     lines = [
-        f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})",
+        f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})"
+        f"{', cached' if attempt.cached else ''}",
         "",
     ]
     for entry in attempt.transcript:

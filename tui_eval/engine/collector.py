@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tui_eval import events
@@ -144,12 +145,33 @@ class Collector:
         self._close_text()
         self._note_unknown()
 
+    @property
+    def cached(self) -> list[Reply]:
+        """The replies that came from the cache."""
+        return [reply for reply in self.replies if reply.cached]
+
+    def spent(self) -> tuple[Usage | None, float | None]:
+        """As `usage`, of the turns that the agent was asked now; what came from the cache costs nothing."""
+        known = {reply.turn for reply in self.replies if reply.cached}
+        if not known:
+            return self.usage()
+        usage, cost = self._sums(known)
+        return usage, cost if cost is not None or len(known) < len(self.replies) else 0.0
+
+    def saved(self) -> float | None:
+        """What the replies from the cache cost when they were given (USD); None where that is not known."""
+        return figures.total_amount([one.cost for one in self.cached if one.cost is not None], "cost saved")
+
     def usage(self) -> tuple[Usage | None, float | None]:
         """Tokens and cost (USD) of all turns; None where no turn said."""
+        return self._sums(frozenset())
+
+    def _sums(self, without: AbstractSet[int]) -> tuple[Usage | None, float | None]:
         parts: list[tuple[Usage | None, float | None]] = [
             (reply.usage or self._usage.get(reply.turn, (None, None))[0],
              reply.cost if reply.cost is not None else self._usage.get(reply.turn, (None, None))[1])
             for reply in self.replies
+            if reply.turn not in without
         ]  # fmt: skip
         answered = {reply.turn for reply in self.replies}
         parts.extend(value for turn, value in self._usage.items() if turn not in answered)
@@ -260,7 +282,7 @@ class Collector:
 
     def _progress(self) -> None:
         if self._writer is not None:
-            usage, _ = self.usage()
+            usage, _ = self.spent()
             tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
             self._writer.progress(self._ref, tokens, self.tool_calls)
 

@@ -30,6 +30,7 @@ from tui_eval.model import Attempt
 from tui_eval.store.runs import Store
 
 if TYPE_CHECKING:
+    from tui_eval.engine.cached_session import Answers
     from tui_eval.engine.hooks import SuiteHooks
     from tui_eval.engine.otlp.tracing import Tracing
     from tui_eval.engine.plan import Job
@@ -54,6 +55,8 @@ class Environment(Hosts):
         self.run_id = uuid.uuid4().hex
         self._tracing: Tracing | None = None
         self.hooks: SuiteHooks | None = None
+        self.answers: Answers | None = None
+        """Answers that are kept, where somebody asked for that."""
         self.asks_models = True
         """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
         self.typed_judge: str | None = None
@@ -313,5 +316,7 @@ class Environment(Hosts):
         if self._tracing is not None:
             closing.append(self._tracing.close())
         closing += self.end_hosts()
+        if self.answers is not None:
+            closing.append(asyncio.to_thread(self.answers.cache.close))
         await asyncio.gather(*closing, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -28,7 +28,7 @@ def finished(
 ) -> Attempt:
     """The attempt as it is kept; its times are the caller's to set. `conversation` is None where it never
     began, `judgement` where it could not be judged."""
-    usage, cost = collector.usage()
+    usage, cost = collector.spent()
     outcome: Outcome = "error" if judgement is None else judgement.outcome
     last = collector.replies[-1] if collector.replies else None
     judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
@@ -64,6 +64,8 @@ def finished(
         prompt_sent=conversation.prompt if conversation else None,
         stdout=collector.stdout,
         retries=collector.retries,
+        cached=len(collector.cached),
+        saved=None if job.judges_only else collector.saved(),
     )
 
 

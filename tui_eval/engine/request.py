@@ -41,7 +41,8 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `rescores`
     is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
-    `delay` is in seconds. `changed_only` leaves out what passed and has not changed since. `shard` is the part of the cases that
+    `delay` is in seconds. `changed_only` leaves out what passed and has not changed since. `cache` takes answers that are kept, and keeps them
+    (None: as each agent's entry says). `shard` is the part of the cases that
     this run takes (`engine.shards`). `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one.
     """
 
@@ -60,6 +61,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     filter_first_n: int | None = None
     failed_only: bool = False
     changed_only: bool = False
+    cache: bool | None = None
     filter_range: str | None = None
     filter_sample: int | None = None
     filter_sample_seed: str | None = None

@@ -16,7 +16,15 @@ from tui_eval.engine.environment import Environment
 from tui_eval.engine.kept_cases import is_masked, restored
 from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.request import RunRequest, request_of
-from tui_eval.engine.runs import NothingToRun, check_judge, mark_failed, recall, typed_options, with_hooks
+from tui_eval.engine.runs import (
+    NothingToRun,
+    check_judge,
+    kept_answers,
+    mark_failed,
+    recall,
+    typed_options,
+    with_hooks,
+)
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.guard.trust_store import trust_for
@@ -80,6 +88,7 @@ def resume(
     }
     settings = {path: suite.settings for path, suite in loaded.items()}
     environment = Environment(config, trust)
+    environment.answers = kept_answers(config, trust, request)
     cases = _with_secrets(cases, loaded, environment)
     if any("extensions" in own for own in settings.values()):
         with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again

@@ -17,6 +17,7 @@ from tui_eval.assertions.evidence import Judgement, Reports
 from tui_eval.config import AgentSpec, ConfigError
 from tui_eval.engine import continuing
 from tui_eval.engine.by_hand import ByHand
+from tui_eval.engine.cached_session import CachedSession
 from tui_eval.engine.collector import Collector
 from tui_eval.engine.environment import Environment
 from tui_eval.engine.extraction import last_reply
@@ -88,12 +89,43 @@ class Running:
             AttemptFailed, AgentError, ConfigError, NeedsTrust, ScriptError: it cannot be judged.
         """
         job = self.job
-        if job.spec is not None and job.case.provider_output in (None, "") and not job.judges_only:
-            before = time.perf_counter()
-            await self.environment.agent(job.spec).prepare(self._teller())
-            self.uncounted_ms += (time.perf_counter() - before) * 1000
+        asks = job.spec is not None and job.case.provider_output in (None, "") and not job.judges_only
+        if job.spec is not None and asks and not self._from_cache(job.spec):
+            await self._prepare(self.environment.agent(job.spec))
         async with self.limits.attempt():
             return await self._converse_and_judge()
+
+    async def _prepare(self, agent: Agent) -> None:
+        before = time.perf_counter()
+        await agent.prepare(self._teller())
+        self.uncounted_ms += (time.perf_counter() - before) * 1000
+
+    def _from_cache(self, spec: AgentSpec) -> bool:
+        """Whether answers of this agent are kept. What a person changes on its way is none, nor what goes on from a
+        recorded answer; and a cached answer leaves no trace."""
+        answers, job = self.environment.answers, self.job
+        by_hand = self.by_hand.stepper is not None or job.recorded is not None
+        return (
+            answers is not None
+            and answers.of(spec)
+            and not by_hand
+            and not asks_for_traces(job.case, job.settings)
+        )
+
+    async def _open(self, agent: Agent, spec: AgentSpec, context: SessionContext) -> Session:
+        answers = self.environment.answers
+        asked = await answers.asked(spec, context) if answers is not None and self._from_cache(spec) else None
+        if answers is None or not self._from_cache(spec):
+            return await agent.open(context)
+
+        async def opened() -> Session:
+            await self._prepare(agent)
+            return await agent.open(context)
+
+        if asked is None:
+            return await opened()
+        said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
+        return CachedSession(answers.cache, asked, opened, said, self.environment.masker, answers.reads)
 
     def _teller(self) -> Callable[[str], None] | None:
         """Shows the person a line, also in the attempt that waits for them."""
@@ -126,14 +158,17 @@ class Running:
         agent = self.environment.agent(spec)
         if asks_for_traces(case, job.settings):
             self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
-        async with _session(agent, self._context(conversation)) as session:
+        async with _closing(await self._open(agent, spec, self._context(conversation))) as session:
             await self._converse(agent, session, conversation)
             self._spent_ms = (time.perf_counter() - self._clock) * 1000
+            if isinstance(session, CachedSession):  # an answer took what it took when it was given
+                self._spent_ms += session.cached_ms
+                self.uncounted_ms -= session.cached_ms
             if self.tracer is not None:
                 await self.tracer.settle(case)
 
             async def ask(request: Request) -> Reply:
-                await self._keep_pace(agent)
+                await self._keep_pace(agent, session, request)
                 self.collector.begin(request.turn, request.text)
                 return await self._send(session, request)
 
@@ -224,10 +259,13 @@ class Running:
         left = self._continue(session, conversation)
         whole = agent.takes_whole_conversation and conversation.whole and self.by_hand.stepper is None
         whole = whole and len(left) == len(conversation.requests)
-        for request in [conversation.as_one()] if whole else left:
+        requests = [conversation.as_one()] if whole else left
+        if isinstance(session, CachedSession):
+            await session.look(requests)
+        for request in requests:
             if not await self._not_counted(self.by_hand.sends(request, conversation)):
                 continue
-            await self._keep_pace(agent)
+            await self._keep_pace(agent, session, request)
             if whole:
                 for turn, text in enumerate(request.messages or [], 1):
                     self.collector.begin(turn, text)
@@ -257,8 +295,10 @@ class Running:
             replies.append(await last_reply(session.send(request), self._take))
         return replies[0]
 
-    async def _keep_pace(self, agent: Agent) -> None:
+    async def _keep_pace(self, agent: Agent, session: Session, request: Request) -> None:
         """Wait until the agent may be asked; those that send requests of their own do it themselves."""
+        if isinstance(session, CachedSession) and session.knows(request):
+            return
         seconds = 0.0 if agent.keeps_pace else agent.pace.claim()
         if seconds:
             self._take(Held(round(seconds, 3)))
@@ -301,8 +341,7 @@ def _figures(event: Event) -> None:
 
 
 @asynccontextmanager
-async def _session(agent: Agent, context: SessionContext):
-    session = await agent.open(context)
+async def _closing(session: Session):
     try:
         yield session
     finally:

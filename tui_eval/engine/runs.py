@@ -14,6 +14,7 @@ from tui_eval import __version__
 from tui_eval.config import Config, ConfigError, SuiteRule, find_root, load
 from tui_eval.engine import continuing
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.cached_session import Answers
 from tui_eval.engine.candidates import candidates
 from tui_eval.engine.changed import changed, provenance_in
 from tui_eval.engine.columns import Ended, ended_columns
@@ -25,7 +26,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import NothingLeft, SelectionError, choose
 from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
-from tui_eval.guard.trust import fingerprint
+from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem
 from tui_eval.store import shards
@@ -83,6 +84,7 @@ def prepare(
     settings = {suite.path: suite.settings for suite in loaded}
     latest = functools.cache(Index(config.root).latest)
     environment = Environment(config, trust)
+    environment.answers = kept_answers(config, trust, request)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
     try:
@@ -132,6 +134,12 @@ def prepare(
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers | None:
+    """The answers that are kept where somebody asked for that: what a person runs again is asked anew."""
+    wanted = any(spec.cache for spec in config.agents.values()) if request.cache is None else request.cache
+    return Answers(config, trust, request.cache, reads=request.linked_to is None) if wanted else None
 
 
 def _shard(request: RunRequest) -> Shard | None:

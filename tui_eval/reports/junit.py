@@ -54,6 +54,8 @@ def write(reader: RunReader, path: Path) -> None:
         if item.asserted_nothing:
             _property(element, "asserted_nothing", "true")
             idle[case.suite] = idle.get(case.suite, 0) + 1
+        if item.cached:
+            _property(element, "cached", str(item.cached))
         if item.outcome == "passed":
             continue
         if item.outcome is None or item.outcome in ("skipped", "cancelled"):
@@ -81,9 +83,11 @@ def write(reader: RunReader, path: Path) -> None:
 
 def _property(element: ElementTree.Element, name: str, value: str) -> None:
     """JUnit has properties before everything else that an element holds."""
-    properties = ElementTree.Element("properties")
+    properties = element.find("properties")
+    if properties is None:
+        properties = ElementTree.Element("properties")
+        element.insert(0, properties)
     ElementTree.SubElement(properties, "property", name=name, value=value)
-    element.insert(0, properties)
 
 
 def _count(element: ElementTree.Element, counts: dict[str, int], seconds: float) -> None:

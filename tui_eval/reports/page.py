@@ -16,7 +16,7 @@ from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
 from tui_eval.store.shards import shard_words
-from tui_eval.store.summary import CaseSummary, summarise_run, wilson
+from tui_eval.store.summary import CaseSummary, cached_words, summarise_run, wilson
 
 WHOLE = 5_000
 """Attempts up to which those that passed have their transcript in the page."""
@@ -88,6 +88,7 @@ def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[A
     counts += [f"{flaky:,} flaky"] if flaky else []
     idle = sum(item.asserted_nothing for item in summaries)
     counts += [f"{idle:,} asserted nothing"] if idle else []
+    counts += [cached] if (cached := cached_words(summaries)) else []
     tokens = sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in done)
     costs = [row.cost for row in done if row.cost is not None]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))

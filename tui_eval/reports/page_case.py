@@ -49,7 +49,7 @@ def case_html(number: int, item: CaseSummary, results: Sequence[Result], *, pass
     parts = [
         f'<details class="case" id="case-{number}" data-outcome="{safe((item.outcome or "not").split()[0])}"{flaky}>'
         f'<summary>{mark(item.outcome)}<span><span class="name">{safe(full_name(item.name, item.variant), 300)}</span> '
-        f'<span class="muted">{who}{" · flaky" if item.flaky else ""}{" · asserted nothing" if item.asserted_nothing else ""}</span></span>'
+        f'<span class="muted">{who}{" · flaky" if item.flaky else ""}{" · asserted nothing" if item.asserted_nothing else ""}{" · cached" if item.cached else ""}</span></span>'
         f'<span class="number">{ratio}</span><span class="number time">{seconds(item.duration_ms)}</span>'
         f'<span class="number cost">{dollars(item.cost)}</span>{why}</summary><div class="inside">'
         f'<p class="muted">{safe(item.suite)} · <a href="#case-{number}">link to this case</a></p>'
@@ -62,6 +62,8 @@ def case_html(number: int, item: CaseSummary, results: Sequence[Result], *, pass
 def _attempt(row: Result, *, alone: bool, whole: bool) -> str:
     tokens = f" · {row['tokens']:,} tokens" if row["tokens"] is not None else ""
     facts = f"{seconds(row['duration_ms'])}{tokens} {dollars(row['cost'])}"
+    if row.get("cached"):
+        facts += f" · cached, {dollars(row['saved'])} saved" if row.get("saved") else " · cached"
     parts = [
         f'<details class="attempt"{" open" if alone or row["outcome"] != "passed" else ""}><summary>'
         f'attempt {row["attempt"]} {mark(row["outcome"])} <span class="muted">{facts}</span></summary>'

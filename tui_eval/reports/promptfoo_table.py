@@ -214,7 +214,7 @@ def _response(
     output = attempt.output if attempt.output is not None else attempt.response_text
     response: dict[str, Any] = {
         "output": None if nothing else output,
-        "cached": False,
+        "cached": attempt.cached > 0,
         "cost": cost,
         "tokenUsage": usage,
         "latencyMs": latency,

@@ -131,6 +131,8 @@ def rows_with_attempt(reader: RunReader) -> Iterator[tuple[int, Attempt, dict[st
         made = result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
         if attempt.trace is not None:
             made["trace"] = msgspec.to_builtins(attempt.trace)
+        if row.cached:
+            made |= {"cached": True, "saved": row.saved}
         if row.id in notes:
             made["note"] = _note(notes[row.id])
         yield row.case_ref, attempt, made

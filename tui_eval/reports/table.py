@@ -14,7 +14,7 @@ from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.printed_commands import configs_of, run_options
 from tui_eval.store.schema import AttemptRow, CaseRow
-from tui_eval.store.summary import CaseSummary
+from tui_eval.store.summary import CaseSummary, cached_words
 
 _WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
 _LEAST = {"Message": 20, "Model": 12, "Test": 20}
@@ -51,6 +51,8 @@ def table(
             status += f" {item.passed}/{item.attempts}"
         if item.flaky:
             status += " flaky"
+        if item.cached:
+            status += " cached" if item.cached == item.attempts else f" cached {item.cached}"
         count = tokens.get(case.id)
         lines.append(
             [
@@ -197,6 +199,7 @@ def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], not
     flaky, idle = sum(item.flaky for item in summaries), sum(item.asserted_nothing for item in summaries)
     notes = [f"{flaky} flaky"] if flaky else []
     notes += [f"{idle} asserted nothing"] if idle else []
+    notes += [cached] if (cached := cached_words(summaries)) else []
     if notes:
         line += f" ({', '.join(notes)})"
     ended = [row for row in attempts if row.state == "done"]

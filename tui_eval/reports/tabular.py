@@ -15,12 +15,12 @@ from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import CaseRow
 from tui_eval.store.shards import shard_words
-from tui_eval.store.summary import CaseSummary, summarise_run, wilson
+from tui_eval.store.summary import CaseSummary, cached_words, summarise_run, wilson
 
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
     "tokens", "cost", "duration_ms", "tool_call_count", "started_at", "prompt", "vars", "metadata",
-    "response_text", "error", "person_verdict", "person_note", "starred",
+    "response_text", "error", "cached", "saved", "person_verdict", "person_note", "starred",
 )  # fmt: skip
 """The last three are what a person noted on the attempt (`m`)."""
 
@@ -29,6 +29,7 @@ def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
     for result in results.rows(reader):
         row = {name: result.get(name) for name in COLUMNS}
         row["response_text"] = result["details"]["response_text"]
+        row["cached"] = bool(result.get("cached"))
         for name in ("vars", "metadata"):
             row[name] = json.dumps(storable(result[name]), default=str, ensure_ascii=False)
         note = result.get("note") or {}
@@ -36,7 +37,16 @@ def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
         row["starred"] = bool(note.get("star"))
         yield storable(row)
     for left in results.not_run(reader):
-        yield storable({**dict.fromkeys(COLUMNS), **left, "vars": "{}", "metadata": "{}", "starred": False})
+        yield storable(
+            {
+                **dict.fromkeys(COLUMNS),
+                **left,
+                "vars": "{}",
+                "metadata": "{}",
+                "cached": False,
+                "starred": False,
+            }
+        )
 
 
 def write_csv(reader: RunReader, path: Path) -> None:
@@ -60,7 +70,7 @@ def write_parquet(reader: RunReader, path: Path) -> None:
 
     kinds = {"attempt": pl.Int64, "passed": pl.Boolean, "score": pl.Float64, "tokens": pl.Int64,
              "cost": pl.Float64, "duration_ms": pl.Float64, "tool_call_count": pl.Int64,
-             "started_at": pl.Float64, "starred": pl.Boolean}  # fmt: skip
+             "started_at": pl.Float64, "cached": pl.Boolean, "saved": pl.Float64, "starred": pl.Boolean}  # fmt: skip
     schema = {name: kinds.get(name, pl.String) for name in COLUMNS}
     pl.DataFrame(list(_rows(reader)), schema=schema, orient="row", strict=False).write_parquet(path)
 
@@ -135,6 +145,7 @@ def _totals(summaries: Sequence[CaseSummary]) -> str:
     parts += [f"{flaky:,} flaky"] if flaky else []
     idle = sum(item.asserted_nothing for item in ended)
     parts += [f"{idle:,} asserted nothing"] if idle else []
+    parts += [cached] if (cached := cached_words(ended)) else []
     tokens = sum(item.tokens or 0 for item in ended)
     costs = [item.cost for item in ended if item.cost is not None]
     parts += [f"{tokens:,} tokens"] if tokens else []
@@ -144,7 +155,7 @@ def _totals(summaries: Sequence[CaseSummary]) -> str:
 
 def _outcome(item: CaseSummary) -> str:
     ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 else ""
-    return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}"
+    return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}{', cached' if item.cached else ''}"
 
 
 _MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*_{}[]<>|#!&~@$"}

@@ -175,6 +175,8 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         output=details.get("output"),
         vars=case.vars,
         trace=_trace(entry.get("trace")),
+        cached=int(entry.get("cached") is True),
+        saved=figures.amount(entry.get("saved"), "cost saved"),
     )
 
 

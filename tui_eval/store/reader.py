@@ -160,7 +160,9 @@ class RunReader:
 
     def _attempt(self, row: tuple[Any, ...]) -> AttemptRow:
         attempt = _figures(AttemptRow(*row))
-        numbers = (attempt.case_ref, attempt.attempt, attempt.turn, attempt.changed, attempt.asserted_nothing)
+        numbers = (
+            attempt.case_ref, attempt.attempt, attempt.turn, attempt.changed, attempt.asserted_nothing, attempt.cached,
+        )  # fmt: skip
         texts = (attempt.message, attempt.detail, attempt.answer, attempt.judges)
         if (
             attempt.state not in _STATES
@@ -309,6 +311,7 @@ def _figures(row: AttemptRow) -> AttemptRow:
     row.output_tokens = figures.count(row.output_tokens, "output tokens")
     row.cached_tokens = figures.count(row.cached_tokens, "cached tokens")
     row.cost = figures.amount(row.cost, "cost")
+    row.saved = figures.amount(row.saved, "cost saved")
     row.tool_calls = figures.count(row.tool_calls, "tool calls")
     if row.judges:  # the agent was asked, and paid, for the answer where that was recorded
         row.input_tokens = row.output_tokens = row.cached_tokens = row.cost = None

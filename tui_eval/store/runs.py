@@ -73,6 +73,18 @@ class Store:
         if folder.parent.resolve() != self.runs_folder.resolve():
             GUESTS[folder.name] = folder
 
+    def make(self) -> None:
+        """Make the store's own folder, with its `.gitignore`.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        private.make_folder(self.folder)
+        ignore = self.folder / ".gitignore"
+        if not os.path.lexists(ignore):
+            private.write_file(ignore, b"*\n")
+
     def create_folder(self, run_id: str) -> Path:
         """Make the folder of a new run, and the store with its own `.gitignore` before it.
 
@@ -81,13 +93,9 @@ class Store:
         """
         folder = self.runs_folder / run_id
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            private.make_folder(self.folder)
+            self.make()
             private.make_folder(self.runs_folder)
             os.mkdir(folder, 0o700)
-            ignore = self.folder / ".gitignore"
-            if not os.path.lexists(ignore):
-                private.write_file(ignore, b"*\n")
         except OSError as error:
             raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from None
         return folder

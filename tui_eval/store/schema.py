@@ -27,7 +27,8 @@ CREATE TABLE attempts (
     duration_ms REAL, input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost REAL,
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
     changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
-    asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '');
+    asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '',
+    cached INTEGER NOT NULL DEFAULT 0, saved REAL);
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -44,6 +45,8 @@ ADDED = {
         "ends_at": "REAL",
         "asserted_nothing": "INTEGER NOT NULL DEFAULT 0",
         "judges": "TEXT NOT NULL DEFAULT ''",
+        "cached": "INTEGER NOT NULL DEFAULT 0",
+        "saved": "REAL",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -99,7 +102,8 @@ class AttemptRow(msgspec.Struct):
     its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
     known (older runs). `asserted_nothing` is 1 where no verdict could have been another one.
     `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
-    first recorded; empty where the agent was asked."""
+    first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
+    much (USD; None: not known); tokens and cost are of the others."""
 
     id: int
     case_ref: int
@@ -122,6 +126,8 @@ class AttemptRow(msgspec.Struct):
     ends_at: float | None = None
     asserted_nothing: int = 0
     judges: str = ""
+    cached: int = 0
+    saved: float | None = None
 
 
 class LiveRow(msgspec.Struct):

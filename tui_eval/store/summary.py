@@ -18,7 +18,8 @@ class CaseSummary(msgspec.Struct):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
     95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
-    `asserted_nothing` says that it passed and could not have failed."""
+    `asserted_nothing` says that it passed and could not have failed. `cached` attempts have answers from the cache,
+    which `saved` so much (USD; None: not known); `cost` is what the others cost."""
 
     case_id: str
     name: str
@@ -40,6 +41,8 @@ class CaseSummary(msgspec.Struct):
     answers: list[str] = []
     variant: str = ""
     asserted_nothing: bool = False
+    cached: int = 0
+    saved: float | None = None
 
 
 def wilson(passed: int, total: int) -> tuple[float, float]:
@@ -105,9 +108,19 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
         cost=figures.total_amount(costs, "cost"),
         answers=sorted(marks) if "" not in marks else [],
         variant=case.variant,
+        cached=sum(row.cached > 0 for row in ended),
+        saved=figures.total_amount([row.saved for row in ended if row.saved is not None], "cost saved"),
         asserted_nothing=bool(passed)
         and all(row.asserted_nothing for row in ended if row.outcome == "passed"),
     )
+
+
+def cached_words(summaries: Iterable[CaseSummary]) -> str:
+    """`3 cached, $0.0400 saved` of a run's attempts; empty where none is."""
+    items = [item for item in summaries if item.cached]
+    saved = [item.saved for item in items if item.saved is not None]
+    words = f"{sum(item.cached for item in items):,} cached" if items else ""
+    return f"{words}, ${sum(saved):,.4f} saved" if saved else words
 
 
 def summarise_run(cases: Sequence[CaseRow], attempts: Iterable[AttemptRow]) -> list[CaseSummary]:

@@ -209,7 +209,7 @@ class RunWriter:
             attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
-            int(attempt.asserted_nothing), self._changed, attempt_ref,
+            int(attempt.asserted_nothing), attempt.cached, attempt.saved, self._changed, attempt_ref,
         )  # fmt: skip
         self._thread.ended(Ended(values, packed.body))
 

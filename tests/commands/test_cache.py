@@ -1,0 +1,156 @@
+"""`run --cache`: answers that were given before are not asked for again, and everything says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tests.servers import OpenAIServer, Planned
+from tests.servers.base import Seen
+
+
+class Priced(OpenAIServer):
+    """Repeats what it is told."""
+
+    broken = False
+
+    def default(self, seen: Seen) -> Planned:
+        body: Any = seen.body
+        if self.broken:
+            return Planned(status=400)
+        return Planned(text=body["messages"][-1]["content"])
+
+    @property
+    def count(self) -> int:
+        """How many requests there were."""
+        return len(self.requests)
+
+
+@pytest.fixture
+def server() -> Iterator[Priced]:
+    with Priced() as running:
+        yield running
+
+
+SUITE = """\
+agent: bot
+test_cases:
+  - {name: one, input: alpha, expected: {should_contain: [alpha]}}
+  - {name: two, messages: [beta, gamma], expected: {should_contain: [delta]}}
+"""
+
+
+@pytest.fixture
+def asked(server: Priced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of two cases (three turns) of an agent that costs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.yaml").write_text(SUITE, "utf-8")
+    configure(tmp_path, server)
+    return tmp_path
+
+
+def configure(folder: Path, server: Priced, more: str = "", name: str = "bot") -> None:
+    (folder / "tui_eval.yaml").write_text(
+        f"agents:\n  {name}: {{type: openai, base_url: '{server.base}', model: m{more}}}\n"
+        "prices: {m: {input: 1000, output: 1000}}\n",
+        "utf-8",
+    )
+
+
+def test_the_cache_is_off_unless_asked_for(cli: Cli, asked: Path, server: Priced) -> None:
+    cli("run", ".")
+    cli("run", ".")
+    assert server.count == 6 and not (asked / ".tui-eval" / "answers.db").exists()
+
+
+def test_what_was_answered_is_not_asked_again_and_everything_says_so(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    first = cli("run", ".", "--cache", "-o", "first.json")
+    assert server.count == 3 and "cached" not in first.out
+    spent = json.loads((asked / "first.json").read_text())
+    outputs = [
+        f"again.{kind}" for kind in ("json", "html", "md", "csv", "junit.xml", "promptfoo.json", "jsonl")
+    ]
+    again = cli("run", ".", "--cache", *(word for name in outputs for word in ("-o", name)))
+    assert server.count == 3 and again.code == first.code == 1
+    assert (
+        "passed cached" in again.out and "failed cached" in again.out and "2 cached" in again.err + again.out
+    )
+    assert re.search(r"2 cached, \$\d\.\d{4} saved", again.out)
+    known = json.loads((asked / "again.json").read_text())
+    for old, new in zip(spent["results"], known["results"], strict=True):
+        assert new["cached"] is True and new["saved"] == old["cost"] > 0 and new["cost"] == 0
+        assert new["tokens"] is None and "cached" not in old
+        assert [one["passed"] for one in new["assertions"]] == [one["passed"] for one in old["assertions"]]
+        assert new["details"]["response_text"] == old["details"]["response_text"]
+        assert abs(new["duration_ms"] - old["duration_ms"]) < 1000
+        assert any(entry["text"].startswith("cached: ") for entry in new["transcript"])
+    assert all("cached" in (asked / name).read_text() for name in outputs)
+    assert cli("show", "last", "one").out.splitlines()[0].endswith(", cached")
+    assert "passed cached" in cli("show", "again.json").out
+    shown = cli("run", ".", "--cache", "--display", "json").out
+    assert [json.loads(line)["cached"] for line in shown.splitlines()] == [True, True]
+
+
+def test_assertions_are_judged_anew(cli: Cli, asked: Path, server: Priced) -> None:
+    cli("run", ".", "--cache")
+    (asked / "suite.yaml").write_text(SUITE.replace("delta", "gamma"), "utf-8")
+    assert cli("run", ".", "--cache").code == 0
+    assert server.count == 3
+
+
+def test_what_is_another_question_is_asked(cli: Cli, asked: Path, server: Priced) -> None:
+    cli("run", ".", "--cache")
+    cli("run", ".", "--cache", "--attempts", "2")
+    assert server.count == 6  # the second attempts
+    cli("run", ".", "--cache", "-m", "other")
+    assert server.count == 9
+    (asked / "suite.yaml").write_text(SUITE.replace("gamma", "epsilon"), "utf-8")
+    cli("run", ".", "--cache")
+    assert server.count == 10  # the turn before it is known, and the model is told of it
+    assert [one["content"] for one in server.requests[-1].body["messages"]] == ["beta", "beta", "epsilon"]
+    configure(asked, server, ", parameters: {temperature: 1}")
+    cli("run", ".", "--cache")
+    assert server.count == 13
+
+
+def test_an_agent_may_ask_for_it_and_a_person_overrules_it(cli: Cli, asked: Path, server: Priced) -> None:
+    configure(asked, server, ", cache: true, api_key: sk-one-of-a-kind")
+    cli("run", ".")
+    configure(asked, server, ", cache: true, api_key: sk-another-of-its-kind")
+    cli("run", ".")
+    assert server.count == 3
+    cli("run", ".", "--no-cache")
+    assert server.count == 6
+
+
+def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
+    server.broken = True
+    cli("run", ".", "--cache")
+    before = server.count
+    server.broken = False
+    assert "cached" not in cli("run", ".", "--cache").out
+    assert server.count == before + 3
+
+
+def test_kept_answers_are_forgotten_when_asked_to(cli: Cli, asked: Path, server: Priced) -> None:
+    assert cli("prune", "--cache", "-y").code == 5
+    cli("run", ".", "--cache")
+    assert (asked / ".tui-eval" / "answers.db").stat().st_mode & 0o077 == 0
+    deleted = cli("prune", "--cache", "-y")
+    assert deleted.code == 0 and "deleted 3 kept answers" in deleted.out
+    cli("run", ".", "--cache")
+    assert server.count == 6
+
+
+def test_a_cost_limit_counts_what_is_spent(cli: Cli, asked: Path, server: Priced) -> None:
+    cli("run", ".", "--cache")
+    limited = cli("run", ".", "--cache", "--max-cost", "0.000001")
+    assert "stopped" not in limited.out and "2 cached" in limited.out

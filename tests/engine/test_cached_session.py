@@ -1,0 +1,195 @@
+"""A conversation of which what is known is not asked: pure sessions, no agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui_eval.agents.base import AgentError, Request, Session, SessionContext
+from tui_eval.engine.cached_session import CachedSession, asked_of
+from tui_eval.events import Event, Finished, Note, Retrying, TextDelta, ToolCall
+from tui_eval.guard.secrets import Masker
+from tui_eval.model import Entry, Reply
+from tui_eval.store.answer_cache import AnswerCache
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+class Asked(Session):
+    """Answers `TEXT!`; remembers what it was asked."""
+
+    def __init__(self, log: list[Any], fails_at: str = "") -> None:
+        self.log = log
+        self.fails_at = fails_at
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        self.log.append(request.text)
+        if request.text == self.fails_at:
+            yield TextDelta("half an ")
+            raise AgentError("gone")
+        yield Retrying("429", 1)
+        for piece in (request.text or "", "!"):
+            yield TextDelta(piece)
+        yield ToolCall("1", "search", {"q": request.text})
+        yield Finished(Reply(turn=request.turn, text=f"{request.text}!", cost=0.5, latency_ms=40.0))
+
+
+class Restorable(Asked):
+    """Can be told of what was said before."""
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        self.log.append(("restored", [one.text for one in replies]))
+        return True
+
+
+class Talk:
+    """Conversations with one cache."""
+
+    def __init__(self, folder: Path, kind: type[Asked] = Asked) -> None:
+        self.cache = AnswerCache(folder)
+        self.kind = kind
+        self.log: list[Any] = []
+
+    def have(self, *texts: str, asked: bytes = b"x", **more: Any) -> list[list[Event]]:
+        """The events of each turn; `log` then has what the agent was asked."""
+        self.log.clear()
+        return asyncio.run(self._have(list(texts), asked, **more))
+
+    async def _have(self, texts: list[str], asked: bytes, **more: Any) -> list[list[Event]]:
+        replies: list[Reply] = []
+        extra = more.pop("extra", "")
+        fails_at, masker = more.pop("fails_at", ""), more.pop("masker", Masker())
+
+        async def opened() -> Session:
+            self.log.append("opened")
+            return self.kind(self.log, fails_at)
+
+        session = CachedSession(self.cache, asked, opened, lambda: ([], replies), masker, **more)
+        requests = [Request(turn=turn, text=text) for turn, text in enumerate(texts, 1)]
+        await session.look(requests)
+        found: list[list[Event]] = []
+        for request in [*requests, *([Request(turn=len(texts) + 1, text=extra)] if extra else [])]:
+            found.append([event async for event in session.send(request)])
+            replies += [event.reply for event in found[-1] if isinstance(event, Finished)]
+        await session.close()
+        return found
+
+
+def test_a_conversation_that_is_known_is_not_asked_again(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    first = talk.have("a", "b")
+    assert talk.log == ["opened", "a", "b"]
+    again = talk.have("a", "b")
+    assert talk.log == []
+    for turn, events in enumerate(again):
+        note, text, call, finished = events
+        assert isinstance(note, Note) and note.text.startswith("cached: this was answered on 2")
+        assert text == TextDelta(f"{'ab'[turn]}!") and call in first[turn]
+        assert isinstance(finished, Finished)
+        reply = finished.reply
+        assert (reply.cached, reply.text, reply.cost, reply.latency_ms) == (True, f"{'ab'[turn]}!", 0.5, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked"), [(("a", "c"), b"x"), (("c", "b"), b"x"), (("a", "b"), b"y"), (("b", "a"), b"x")]
+)
+def test_another_conversation_or_agent_is_asked(tmp_path: Path, texts: tuple[str, ...], asked: bytes) -> None:
+    talk = Talk(tmp_path)
+    talk.have("a", "b")
+    talk.have(*texts, asked=asked)
+    assert talk.log == ["opened", *texts]
+
+
+def test_an_agent_that_can_be_told_goes_on_from_what_is_known(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, Restorable)
+    talk.have("a", "b")
+    talk.have("a", "b", "c")
+    assert talk.log == ["opened", ("restored", ["a!", "b!"]), "c"]
+    talk.have("a", "b", "c")
+    assert talk.log == []
+
+
+def test_the_rows_of_a_known_answer_are_asked_for_or_it_is_said_how(tmp_path: Path) -> None:
+    told = Talk(tmp_path, Restorable)
+    told.have("a")
+    told.have("a", extra="rows")
+    assert told.log == ["opened", ("restored", ["a!"]), "rows"]
+    told.have("a", extra="rows")
+    assert told.log == []
+    (tmp_path / "other").mkdir()
+    forgetful = Talk(tmp_path / "other")
+    forgetful.have("a")
+    with pytest.raises(AgentError, match="--no-cache"):
+        forgetful.have("a", extra="rows")
+
+
+def test_errors_are_never_kept_and_what_came_before_them_is_not_half_a_conversation(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    with pytest.raises(AgentError):
+        talk.have("a", "b", fails_at="b")
+    talk.have("a", "b")
+    assert talk.log == ["opened", "a", "b"]
+
+
+def test_an_answer_with_a_secret_in_it_is_not_kept(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.have("my-secret-word", masker=Masker(["my-secret-word"]))
+    talk.have("my-secret-word")
+    assert talk.log == ["opened", "my-secret-word"]
+
+
+def test_what_is_only_kept_is_asked_and_replaces_what_was_known(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.have("a")
+    talk.have("a", reads=False)
+    assert talk.log == ["opened", "a"]
+
+
+def test_what_does_not_come_back_as_it_was_is_not_kept(tmp_path: Path) -> None:
+    class Odd(Asked):
+        async def send(self, request: Request) -> AsyncIterator[Event]:
+            self.log.append(request.text)
+            yield Finished(Reply(turn=1, text="x", output={"a": float("nan")}))
+
+    talk = Talk(tmp_path, Odd)
+    talk.have("a")
+    talk.have("a")
+    assert talk.log == ["opened", "a"]
+
+
+def context(**more: Any) -> SessionContext:
+    return SessionContext(**({"case_id": "c", "attempt": 1, "session_id": "s"} | more))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attempt": 2},
+        {"model": "m"},
+        {"network": "n"},
+        {"connection": "grpc"},
+        {"headers": {"a": "b"}},
+        {"vars": {"a": 1}},
+    ],
+)
+def test_what_decides_on_the_answers_is_asked_for(change: dict[str, Any]) -> None:
+    assert asked_of("openai", {"config": "1"}, context()) != asked_of(
+        "openai", {"config": "1"}, context(**change)
+    )
+
+
+def test_names_of_the_moment_do_not_decide(tmp_path: Path) -> None:
+    same = asked_of("openai", {"config": "1"}, context())
+    assert same == asked_of(
+        "openai", {"config": "1"}, context(session_id="t", case_id="d", evaluation_id="e")
+    )
+    assert same != asked_of("openai", {"config": "2"}, context())
+    assert same == asked_of("openai", {"config": "1"}, context(test={"assert": []}))
+    assert asked_of("python", {}, context(test={"assert": []})) != asked_of("python", {}, context())

@@ -1,0 +1,250 @@
+"""Answers from the cache in place of the agent's (`--cache`): a conversation that was had before with an agent that is
+as it was is not had again. Only where all of a conversation is known, or its agent can be given the known part."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import msgspec
+
+from tui_eval.agents.base import AgentError, Request, Session, SessionContext
+from tui_eval.config import AgentSpec, Config
+from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.events import Event, Exchanged, Finished, Held, Note, ReasoningDelta, Retrying, TextDelta
+from tui_eval.guard.fair_share import in_thread
+from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Entry, Reply
+from tui_eval.store.answer_cache import LARGEST, AnswerCache
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_events = msgspec.json.Decoder(list[Event])
+_SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
+"""Types of agents that see the whole test."""
+
+Said = tuple[Sequence[Entry], Sequence[Reply]]
+
+
+class Answers:
+    """The kept answers of one run.
+
+    Args:
+        asked: `--cache` or `--no-cache`; None: what each agent's entry says.
+        reads: Whether known answers are taken. What a person runs again is asked anew, and kept.
+    """
+
+    def __init__(self, config: Config, trust: Trust, asked: bool | None, reads: bool) -> None:
+        self.cache = AnswerCache(config.root)
+        self.reads = reads
+        self._asked = asked
+        self._marks = Fingerprints(config, trust)
+
+    def of(self, spec: AgentSpec) -> bool:
+        """Whether answers of this agent are kept."""
+        return spec.cache if self._asked is None else self._asked
+
+    async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
+        """See `asked_of`."""
+        return asked_of(spec.type, await in_thread(lambda: self._marks.agent(spec)), context)
+
+
+def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:
+    """What decides on the answers beside the conversation: the agent as it is, whom it is asked as, and the number of
+    the attempt. None where that cannot be told."""
+    test = context.test if agent_type in _SCRIPTS else None
+    try:
+        return _encoder.encode(
+            [
+                marks, context.attempt, context.model, context.network, context.connection, context.headers,
+                context.use_direct, context.vars, context.reference, context.label, context.prompt, test,
+            ]
+        )  # fmt: skip
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
+        return None
+
+
+class CachedSession(Session):
+    """A conversation of which what is known is not asked.
+
+    Args:
+        cache: The answers that are kept.
+        asked: See `asked_of`.
+        open_session: Opens the agent's own session; called when something is not known.
+        said: What was said and answered so far, for an agent that is to go on from there.
+        masker: An answer with a secret in it is not kept.
+        reads: Whether known answers are taken; else they are only kept.
+    """
+
+    def __init__(
+        self,
+        cache: AnswerCache,
+        asked: bytes,
+        open_session: Callable[[], Awaitable[Session]],
+        said: Callable[[], Said],
+        masker: Masker,
+        reads: bool = True,
+    ) -> None:
+        self._cache = cache
+        self._asked = asked
+        self._open = open_session
+        self._said = said
+        self._masker = masker
+        self._reads = reads
+        self._chain = b""
+        self._known: dict[bytes, tuple[float, list[Event]]] = {}
+        self._looked: set[bytes] = set()
+        self._real: Session | None = None
+        self._live = False  # the agent itself is being asked
+        self._turn = 0
+        self._since = 1
+        self.cached_ms = 0.0
+        """How long the answers that were taken took when they were given."""
+
+    async def look(self, requests: Sequence[Request]) -> None:
+        """See which of the requests that will follow are known: all, or as many from the first on as the agent can be
+        told of."""
+        chain, keys = self._chain, []
+        for request in requests:
+            chain = self._next(chain, request)
+            keys.append(chain)
+        await self._fetch(keys)
+        known = next((number for number, key in enumerate(keys) if key not in self._known), len(keys))
+        if 0 < known < len(keys):
+            session = await self._opened()
+            if type(session).restore is Session.restore:
+                known = 0
+        for key in keys[known:]:
+            self._known.pop(key, None)
+
+    def knows(self, request: Request) -> bool:
+        """Whether the next request is answered without the agent."""
+        return not self._live and self._next(self._chain, request) in self._known
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """See `Session.send`."""
+        self._chain = key = self._next(self._chain, request)
+        if key not in self._looked:
+            await self._fetch([key])
+        known = None if self._live else self._known.get(key)
+        before, self._turn = self._turn, request.turn
+        if known is not None:
+            at, events = known
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+            yield Note(f"cached: this was answered on {when}, and is not asked again")
+            for event in events:
+                if isinstance(event, Finished):
+                    event.reply.cached, event.reply.turn = True, request.turn
+                    self.cached_ms += event.reply.latency_ms or 0.0
+                yield event
+            return
+        session = await self._going_on(before)
+        events: list[Event] = []
+        async for event in session.send(request):
+            events.append(event)
+            yield event
+        await self._keep(key, events)
+
+    async def _going_on(self, before: int) -> Session:
+        """The agent's session, with what was answered from the cache up to the turn `before`."""
+        session = await self._opened()
+        if not self._live:
+            self._live = True
+            said, answered = self._said()
+            entries = [one for one in said if self._since <= one.turn <= before]
+            replies = [one for one in answered if self._since <= one.turn <= before]
+            if replies and not session.restore(entries, replies):
+                raise AgentError(
+                    "the cache has the conversation but not this turn, and the agent cannot be given an earlier "
+                    "conversation: run it with --no-cache"
+                )
+        return session
+
+    def restart(self) -> None:
+        """See `Session.restart`."""
+        self._since = self._turn + 1
+        if self._real is not None and self._live:
+            self._real.restart()
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """Recorded turns are nothing that the cache knows."""
+        return False
+
+    async def close(self) -> None:
+        """See `Session.close`."""
+        if self._real is not None:
+            await self._real.close()
+
+    async def _opened(self) -> Session:
+        if self._real is None:
+            self._real = await self._open()
+        return self._real
+
+    def _next(self, chain: bytes, request: Request) -> bytes:
+        fields = [
+            request.text, request.messages, request.sly_data, request.chat_filter, request.vars, request.sql,
+            request.database, request.schema, request.continue_conversation,
+        ]  # fmt: skip
+        try:
+            said = _encoder.encode(fields)
+        except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
+            said = b""
+        if not said:  # nothing that could be known again
+            return hashlib.sha256(repr(id(request)).encode() + time.time_ns().to_bytes(8, "big")).digest()
+        return self._cache.key(self._asked, chain, said)
+
+    async def _fetch(self, keys: Sequence[bytes]) -> None:
+        self._looked.update(keys)
+        if not self._reads or self._live:
+            return
+        found = await in_thread(lambda: self._cache.get(keys))
+        for key, (at, body) in found.items():
+            try:
+                events = _events.decode(body)
+            except msgspec.MsgspecError:
+                continue
+            if events and isinstance(events[-1], Finished):
+                self._known[key] = at, events
+
+    async def _keep(self, key: bytes, events: list[Event]) -> None:
+        """Keep an answer that is whole and comes back as it was."""
+        if not events or not isinstance(events[-1], Finished):
+            return
+        kept = _joined(events)
+        try:
+            body = _encoder.encode(kept)
+            same = len(body) <= LARGEST and _events.decode(body) == kept
+        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+            return
+        text = body.decode()
+        if same and self._masker.text(text) == text:
+            await in_thread(lambda: self._cache.put(key, body))
+
+
+def _joined(events: Sequence[Event]) -> list[Event]:
+    """The events of an answer without what concerns its requests, pieces of one text as one."""
+    found: list[Event] = []
+    pieces: list[str] = []
+    for event in events:
+        last = found[-1] if found else None
+        if isinstance(event, Exchanged | Held | Retrying):
+            continue
+        if isinstance(event, TextDelta | ReasoningDelta):
+            if type(last) is type(event) and last.agent == event.agent:  # type: ignore[union-attr]
+                pieces.append(event.text)
+                continue
+            _close(found, pieces)
+            pieces = [event.text]
+            found.append(msgspec.structs.replace(event))
+            continue
+        _close(found, pieces)
+        pieces = []
+        found.append(event)
+    _close(found, pieces)
+    return found
+
+
+def _close(found: list[Event], pieces: Sequence[str]) -> None:
+    if found and len(pieces) > 1 and isinstance(last := found[-1], TextDelta | ReasoningDelta):
+        last.text = "".join(pieces)
