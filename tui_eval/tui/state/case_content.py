@@ -238,7 +238,9 @@ def _note(content: CaseContent) -> Line:
 def _row_facts(row: AttemptRow | None) -> str:
     if row is None:
         return ""
-    return " · ".join(part for part in (duration(row.duration_ms), cost(row.cost)) if part)
+    return " · ".join(
+        part for part in (duration(row.duration_ms), cost(row.cost), "cached" if row.cached else "") if part
+    )
 
 
 def badges(attempt: Attempt | None) -> tuple[str, ...]:

@@ -52,6 +52,8 @@ class Entry:
     duration_ms: float | None = None
     tokens: int | None = None
     cost: float | None = None
+    cached: int = 0
+    """Attempts with answers from the cache, which cost nothing now."""
     message: str = ""
     detail: str = ""
     note: HumanNote | None = None
@@ -91,7 +93,7 @@ class Extent:
         for name, has in (
             ("trend", entry.trend),
             ("tokens", entry.tokens),
-            ("cost", entry.cost),
+            ("cost", entry.cost or entry.cached),
             ("duration", entry.duration_ms is not None or entry.started_at),
             ("age", entry.finished_at),
             ("limit", entry.ends_at),

@@ -192,6 +192,8 @@ def describe_entry(entry: Entry, symbols: figures.Symbols, now: float) -> list[P
         facts = [f"{symbols.glyphs.get(entry.status, '')} {entry.status}"]
         if entry.flaky:
             facts.append("flaky")
+        if entry.cached:
+            facts.append("cached")
         if entry.ends_at and entry.started_at and entry.status in ("running", "retrying"):
             facts.append(f"time limit {figures.span(entry.ends_at - entry.started_at)}")
         elif entry.duration_ms is not None:

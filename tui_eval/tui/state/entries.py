@@ -191,6 +191,7 @@ def _from_group(entry: Entry, group: RunGroup, key: str) -> None:
     entry.tokens = sum(tokens) if tokens else None
     costs = [row.cost for row in rows if row.cost is not None]
     entry.cost = sum(costs) if costs else None
+    entry.cached = sum(row.cached > 0 for row in done)
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
     worst = next((one for one in bad if one.run is placed[-1].run), None) or next(iter(bad), None)
     entry.message = worst.row.message if worst else done[0].message if done else ""

@@ -146,6 +146,8 @@ def row_line(one: PastAttempt, changed: str, reason: str, width: int, *, here: b
     if changed:
         words.append(Span(f"{changed} changed ", "note"))
     words += note_spans(one.note, one_line(note_words(one.note)))
+    if one.row.cached:
+        words.append(Span(" · cached" if words else "cached", "note"))
     if reason:
         gap = "" if not words else "· " if words[-1].text.endswith(" ") else " · "
         words.append(Span(gap + reason, "muted"))

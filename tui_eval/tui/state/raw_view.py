@@ -25,6 +25,9 @@ def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = 
     `rendered`. Secrets were masked before anything was stored. `prompt` shows prompt and vars already
     (`prompt_view`) and stands first."""
     blocks: list[Block] = list(prompt)
+    if attempt.cached:
+        words = "cached: what was answered before was taken, and no request made for it"
+        blocks.append(Block("cached", "note", "note", partial(text_lines, words, "note"), 0, "role-note"))
     for index, exchange in enumerate(attempt.exchanges):
         blocks.append(_rule(index, exchange, attempt.started_at))
         blocks.append(_part(f"q{index}", "request", exchange.request, rendered, "role-user", exchange.turn))

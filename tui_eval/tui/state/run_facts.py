@@ -81,6 +81,9 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
     facts.append(f"{counts.tokens:,} tokens")
     if counts.cost:
         facts.append(figures.cost(max(0.0, counts.cost)))
+    if counts.cached:
+        saved = f" ({figures.cost(counts.saved)} saved)" if counts.saved > 0 else ""
+        facts.append(f"{counts.cached:,} cached{saved}")
     if info.started_at:
         end = info.finished_at or (now if run.active else None)
         if end is not None:

@@ -66,6 +66,8 @@ class RunCounts:
     retrying: int = 0
     tokens: int = 0
     cost: float | None = None
+    cached: int = 0
+    saved: float = 0.0
 
 
 def standing(row: AttemptRow) -> AttemptRow:
@@ -250,6 +252,8 @@ class RunView:
             counts.tokens += sign * ((row.input_tokens or 0) + (row.output_tokens or 0))
         if row.cost is not None:
             counts.cost = (counts.cost or 0.0) + sign * row.cost
+        counts.cached += sign * (row.cached > 0)
+        counts.saved += sign * (row.saved or 0.0)
 
 
 def case_outcome(outcomes: list[Outcome], required: int) -> Outcome:

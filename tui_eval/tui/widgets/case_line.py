@@ -196,7 +196,8 @@ class CaseLines(LineView):
         if columns.tokens:
             parts.append((" " + fit(figures.count(entry.tokens), columns.tokens, right=True), dim))
         if columns.cost:
-            parts.append((" " + fit(figures.cost(entry.cost), columns.cost, right=True), dim))
+            money = "cached" if entry.cached and not entry.cost else figures.cost(entry.cost)
+            parts.append((" " + fit(money, columns.cost, right=True), dim))
         if columns.duration:
             time_text, late = self._time(entry, columns.duration)
             time_style = self._style("retrying") if late else dim
