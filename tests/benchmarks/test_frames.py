@@ -64,3 +64,31 @@ def test_rows_of_json_and_the_reference() -> None:
     start = time.perf_counter()
     assert reference.compare(actual[:10_000], actual[:10_000][::-1]).passed
     print(f"10,000 × 10 in the reference's way: {time.perf_counter() - start:.3f} s")
+
+
+def test_the_diagnosis_of_a_hundred_thousand_rows() -> None:
+    from tui_eval.frames.diagnosis import diagnosis_of
+    from tui_eval.frames.difference import align
+
+    expected = table(100_000)
+    f0, some = pl.col("f0"), pl.col("id") % 7 == 3
+    mistakes = {
+        "a factor": expected.with_columns(f0 * 100),
+        "a factor where": expected.with_columns(
+            pl.when(pl.col("s0").str.starts_with("7")).then(f0 * 100).otherwise(f0)
+        ),
+        "noise": expected.with_columns(pl.when(some).then(f0 + pl.col("i0")).otherwise(f0)),
+        "case": expected.with_columns(pl.col("s0").str.to_uppercase()),
+        "missing": expected.filter(~some),
+        "fan-out": pl.concat([expected, expected.head(20_000)]),
+        "everything": expected.with_columns(pl.exclude("id").shuffle(seed=5)),
+    }
+    for name, actual in mistakes.items():
+        difference = align(expected, actual)
+        start = time.perf_counter()
+        difference.aligned(), difference.same_cells()
+        aligned = time.perf_counter()
+        lines = diagnosis_of(difference).lines
+        seconds = time.perf_counter() - aligned
+        print(f"100,000 × 10 {name}: aligned {aligned - start:.3f} s, diagnosed {seconds:.3f} s: {lines}")
+        assert lines or name in ("noise", "missing", "everything")

@@ -150,6 +150,7 @@ def test_ordered_rows() -> None:
     ordered = ComparisonSettings(ordered=True)
     result = compare(rows(2, 1), rows(1, 2), ordered)
     assert (result.passed, result.message) == (False, "row order differs")
+    assert result.text == "the same rows in another order: 1 of 2 stand elsewhere"
     assert compare(rows(1, 2), rows(1, 2), ordered).message == "match"
 
 

@@ -91,3 +91,21 @@ def test_the_page_of_a_run_has_them(tmp_path: Path) -> None:
     reader.close()
     assert text.count('class="cells"') == 2 and "<del>" in text and "<ins>" in text and "rows differ" in text
     assert "<script" not in text
+
+
+def test_what_the_rows_have_in_common_stands_above_them() -> None:
+    expected, actual = rows(1.5, 2.5, 3.5, 4.25), rows(150, 250, 350, 425)
+    data = DataDetails(expected, actual, ["id", "value"], settings={"types": {"value": "DOUBLE"}})
+    shown = data_html(TOLD, data)
+    assert '<ul class="diagnosis"><li>value ×100 in 4 of 4 rows that differ</li></ul>' in shown
+    assert shown.index("×100") < shown.index("what differs")
+    assert "diagnosis" not in data_html(TOLD, DataDetails(expected, expected, ["id", "value"]))
+    assert "diagnosis" not in data_html(TOLD, None)
+
+
+def test_a_diagnosis_is_text() -> None:
+    name = "<b>x</b>"
+    expected = [{"id": n, name: n + 0.5} for n in range(5)]
+    data = DataDetails(expected, [dict(row, **{name: row[name] * 100}) for row in expected], ["id", name])
+    shown = data_html(TOLD, data)
+    assert "<li>&lt;b&gt;x&lt;/b&gt; ×100 in 5 of 5" in shown and "<b>x" not in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tui_eval.case_names import full_name
@@ -67,7 +68,7 @@ def show(reference: str, case_name: str | None) -> int:
             for row in rows:
                 attempt = with_reader.attempt(row.id)
                 if attempt is not None:
-                    say(attempt_text(attempt, full_name(case.name, case.variant), usual))
+                    say(attempt_text(attempt, full_name(case.name, case.variant), usual, with_reader.folder))
                 elif row.state == "done":
                     warn(
                         f"attempt {row.attempt} of {full_name(case.name, case.variant)}: its record is missing"
@@ -101,8 +102,23 @@ def _usual_tokens(case: CaseRow) -> dict[str, str]:
     return found
 
 
-def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = None) -> str:
-    """An attempt for reading: outcome, transcript, verdicts; `usual` is said beside the verdicts of a type."""
+def _diagnosis(attempt: Attempt, folder: Path | None) -> list[str]:
+    """What the rows that differ have in common, a line each."""
+    data = attempt.data
+    if data is None or not data.comparison:
+        return []
+    from tui_eval.frames.diagnosis import diagnosis_of_details
+    from tui_eval.store.frames import load
+
+    whole = None if folder is None else partial(load, folder, data)
+    return [visible(line, newlines=False) for line in diagnosis_of_details(data, whole).lines]
+
+
+def attempt_text(
+    attempt: Attempt, name: str, usual: Mapping[str, str] | None = None, folder: Path | None = None
+) -> str:
+    """An attempt for reading: outcome, transcript, verdicts, what rows that differ have in common; `usual` is
+    said beside the verdicts of a type, `folder` is the run's."""
     lines = [
         f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})"
         f"{', cached' if attempt.cached else ''}",
@@ -130,7 +146,7 @@ def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = 
         more = f"  {beside}" if beside else ""
         lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}{more}")
     if attempt.outcome != "passed":
-        lines.extend(["", *reasons_of(attempt)])
+        lines.extend(["", *_diagnosis(attempt, folder), *reasons_of(attempt)])
     return "\n".join(lines) + "\n"
 
 

@@ -97,12 +97,22 @@ def _compare(
         sequence = [one for one in pairs if one.name in order_columns] or pairs
         if not _in_sequence(sequence):
             if settings.ordered:
-                return failed("row order differs", one_by_one=True)
+                result = failed("row order differs", one_by_one=True)
+                result.text = _order_text(pairs, settings, (len(wanted), len(given)))
+                return result
             return Comparison(True, ORDER_DIFFERS)
     noise_only = matching.exact or (not settings.explicit and _noise_only(pairs, matching))
     if noise_only and not any(one.kinds_differ for one in pairs):
         return Comparison(True, "match")
     return Comparison(True, "match (approximate)")
+
+
+def _order_text(pairs: list[Pair], settings: ComparisonSettings, lengths: tuple[int, int]) -> str:
+    """Rows that are the same in another order, in one line: cell by cell they would all differ."""
+    from tui_eval.frames.difference import Difference
+
+    moved = len(Difference(pairs, [one.name for one in pairs], [], *lengths, settings).moved())
+    return f"the same rows in another order: {moved:,} of {lengths[0]:,} stand elsewhere"
 
 
 def _side(value: Any) -> tuple[Any, dict[str, str], bool, tuple[str, ...]]:

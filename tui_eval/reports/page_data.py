@@ -22,11 +22,23 @@ def data_html(details: Mapping[str, Any], data: DataDetails | None) -> str:
     only those in `details`, which then stand side by side)."""
     parts: list[str] = []
     if details.get("comparison"):
+        parts.append(_diagnosis(data))
         parts.append(f'<div class="who">what differs</div><pre>{safe(details["comparison"])}</pre>')
         parts.append((_aligned(data) if data is not None else "") or _sides(details))
     if details.get("reference_sql"):
         parts.append(f'<div class="who">expected SQL</div><pre>{safe(details["reference_sql"])}</pre>')
     return "".join(parts)
+
+
+def _diagnosis(data: DataDetails | None) -> str:
+    """What the rows that differ have in common, a line each; empty where nothing was found."""
+    if data is None or not data.expected or not data.actual:
+        return ""
+    from tui_eval.frames.diagnosis import diagnosis_of_details  # imported late: polars
+
+    lines = diagnosis_of_details(data).lines
+    items = "".join(f"<li>{safe(line, 400)}</li>" for line in lines)
+    return f'<ul class="diagnosis">{items}</ul>' if items else ""
 
 
 def _aligned(data: DataDetails) -> str:

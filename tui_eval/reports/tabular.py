@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
+from tui_eval.store.frames import load
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import CaseRow
@@ -90,9 +92,10 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     ]
     lines += [f"{_text(info.note)}.", ""] if info.note else []
     if bad:
+        found = _diagnoses(reader)
         lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
         lines += [
-            f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} | {_text(clip(item.message, 200))} |"
+            f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
             for item in bad
         ]
         lines.append("")
@@ -107,6 +110,39 @@ def write_markdown(reader: RunReader, path: Path) -> None:
         lines += ["", "</details>"]
     lines += _noted(reader)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+_MOST_DIAGNOSES = 50
+"""Cases whose rows are looked at: a table of more of them nobody reads to its end."""
+
+
+def _diagnoses(reader: RunReader) -> dict[tuple[str, str, str | None], str]:
+    """By case, agent and model, what rows that differ have in common: the strongest finding of the first attempt
+    that has one."""
+    found: dict[tuple[str, str, str | None], str] = {}
+    looked: set[int] = set()
+    cases = {row.id: row for row in reader.cases() if row.format == "nao"}
+    for row in reader.attempts():
+        case = cases.get(row.case_ref)
+        if case is None or row.state != "done" or row.outcome != "failed" or row.case_ref in looked:
+            continue
+        if len(looked) == _MOST_DIAGNOSES:
+            break
+        looked.add(row.case_ref)
+        attempt = reader.attempt(row.id)
+        if attempt is None or attempt.data is None or not attempt.data.comparison:
+            continue
+        from tui_eval.frames.diagnosis import diagnosis_of_details  # imported late: polars
+
+        lines = diagnosis_of_details(attempt.data, partial(load, reader.folder, attempt.data)).lines
+        if lines:
+            found[case.case_id, case.agent, case.model] = lines[0]
+    return found
+
+
+def _why(item: CaseSummary, found: Mapping[tuple[str, str, str | None], str]) -> str:
+    line = found.get((item.case_id, item.agent, item.model))
+    return _text(clip(item.message, 200)) + (f"<br>{_text(clip(line, 300))}" if line else "")
 
 
 def _noted(reader: RunReader) -> list[str]:

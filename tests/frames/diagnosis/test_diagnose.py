@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 from hypothesis import strategies as st
 
-from tui_eval.frames.diagnosis import Finding, codes, diagnose, sentence
+from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
 from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.model import DataDetails
 
 c = pl.col
 N = 60
@@ -353,6 +354,40 @@ def test_figures_are_written_as_people_write_them() -> None:
     assert [line(f) for f in (1000.0, 0.01, 1.19, 1 / 3, -100.0, 0.8372)] == [
         "x ×1,000", "x ÷100", "x ×1.19", "x ÷3", "x ×-100", "x ×0.8372",
     ]  # fmt: skip
+
+
+# -- of a recorded attempt
+
+
+def details(**settings: Any) -> DataDetails:
+    expected = SHOP.select("id", "price").to_dicts()
+    actual = [dict(row, price=row["price"] * 10) for row in expected]
+    return DataDetails(expected=expected, actual=actual, columns=["id", "price"], settings=settings)
+
+
+def test_rows_that_were_recorded_have_the_diagnosis_of_their_comparison() -> None:
+    assert diagnosis_of_details(details()).lines == ["price ×10 in 60 of 60 rows that differ"]
+    assert diagnosis_of_details(details(rtol=20.0)).findings == ()
+    assert diagnosis_of_details(DataDetails()).findings == ()
+
+
+def test_rows_that_are_not_all_at_hand_have_none_but_from_the_whole_frames() -> None:
+    cut = details(truncated={"expected": 5000, "actual": 60})
+    assert diagnosis_of_details(cut).findings == ()
+    assert diagnosis_of_details(cut, lambda side: None).findings == ()
+    whole = pl.concat([SHOP.select("id", "price")] * 2).with_columns(pl.int_range(pl.len()).alias("id"))
+    found = diagnosis_of_details(cut, {"expected": whole}.get)
+    assert (found.missing, found.wrong) == (60, 60)
+
+
+def test_rows_of_any_kind_raise_nothing() -> None:
+    odd: Any = [{"id": 1, "x": {"a": [1]}}, {"id": 2, "x": "\ud800"}, {"id": None, "x": 10**400}]
+    found = diagnosis_of_details(
+        DataDetails(expected=odd, actual=[*odd[1:], {"y": float("nan")}], columns=["id", "x"])
+    )
+    assert all(0 < finding.explained <= finding.total for finding in found.findings)
+    broken: Any = [7, None]
+    assert diagnosis_of_details(DataDetails(expected=broken, actual=broken)).findings == ()
 
 
 # -- no finding that does not hold

@@ -1,6 +1,6 @@
 """What the differences of two frames have in common: at most three findings, each measured."""
 
-from tui_eval.frames.diagnosis.diagnose import Diagnosis, diagnose, diagnosis_of
+from tui_eval.frames.diagnosis.diagnose import Diagnosis, diagnose, diagnosis_of, diagnosis_of_details
 from tui_eval.frames.diagnosis.finding import Finding, codes, sentence
 
-__all__ = ["Diagnosis", "Finding", "codes", "diagnose", "diagnosis_of", "sentence"]
+__all__ = ["Diagnosis", "Finding", "codes", "diagnose", "diagnosis_of", "diagnosis_of_details", "sentence"]

@@ -5,7 +5,7 @@ Below a million rows it takes well under a second: whole columns are compared, n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from tui_eval.frames.settings import ComparisonSettings
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql_result import SqlResult
+    from tui_eval.model import DataDetails
 
 MOST = 3
 """Findings that are kept."""
@@ -107,6 +108,36 @@ def diagnosis_of(difference: Difference) -> Diagnosis:
         return Diagnosis((), difference.key, 0, expected, actual)
     found = list(_candidates(facts))
     return Diagnosis(_strongest(found, facts), difference.key, facts.wrong_rows, facts.missing, facts.extra)
+
+
+def diagnosis_of_details(
+    details: DataDetails, folder_frame: Callable[[str], pl.DataFrame | None] | None = None
+) -> Diagnosis:
+    """What the rows of a recorded attempt that differ have in common; nothing where some of its rows are not at
+    hand, or where they cannot be read.
+
+    Args:
+        folder_frame: the whole frame of a side (`expected`, `actual`) where the record has only its first rows.
+    """
+    sides: dict[str, Any] = {"expected": details.expected, "actual": details.actual}
+    cut = details.settings.get("truncated")
+    for side, rows in cut.items() if isinstance(cut, Mapping) else ():
+        if side in sides and len(sides[side] or ()) < rows:
+            sides[side] = folder_frame(side) if folder_frame is not None else None
+    if sides["expected"] is None or sides["actual"] is None:
+        return Diagnosis()
+    kinds = details.settings.get("types")
+    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
+    settings = ComparisonSettings.kept(details.settings)
+    try:
+        return diagnose(
+            sides["expected"], sides["actual"], settings, columns=details.columns or None, types=types
+        )
+    except BaseException as problem:
+        # Polars panics with a BaseException; rows that were read from elsewhere may be of any kind
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        return Diagnosis()
 
 
 @dataclass(slots=True)
