@@ -38,6 +38,11 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
 
         if is_results(Path(paths[0])):
             return _show(open_results(Path(paths[0])), config_file=config_file, trust=trust, local=local)
+    if len(paths) == 1 and Path(paths[0]).is_dir():
+        from tui_eval.store.gathering import holds_runs
+
+        if holds_runs(Path(paths[0])):
+            return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
     if not _terminal():
         from tui_eval.commands.output import warn
         from tui_eval.commands.run import run
@@ -65,6 +70,22 @@ def attach(reference: str) -> int:
     except StoreError as error:
         raise CommandError(str(error)) from None
     return _show(folder)
+
+
+def _show_shards(folder: Path, config_file: str | None, **options: Any) -> int:
+    """A folder of shards as one run, which follows them while they are written."""
+    if not _terminal():
+        from tui_eval.commands.runs import follow
+
+        return follow(str(folder))
+    from tui_eval.store.gathering import Gathering
+
+    gathering = Gathering(folder, waits=True)
+    gathering.start()
+    try:
+        return _run_app([], config_file, open_run=gathering.place, **options)
+    finally:
+        gathering.close()
 
 
 def _show(folder: Path, config_file: str | None = None, trust: bool = False, local: bool = False) -> int:

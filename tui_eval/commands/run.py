@@ -44,7 +44,7 @@ from tui_eval.reports import failure_modes, results, table
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.runs import DATABASE, Store, StoreError
 from tui_eval.store.schema import CaseRow, RunInfo
 from tui_eval.store.shards import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
@@ -120,7 +120,7 @@ def read_env_files(names: Sequence[str]) -> None:
 
 
 def find_run(reference: str) -> Path:
-    """The folder of a run of the current project, or of a path, which may be a results file.
+    """The folder of a run of the current project, or of a path, which may be a results file, or a folder of shards.
 
     Raises:
         StoreError: there is none.
@@ -131,6 +131,12 @@ def find_run(reference: str) -> Path:
         from tui_eval.store.imported import open_results
 
         return open_results(Path(reference))
+    place = Path(reference)
+    if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
+        from tui_eval.store.gathering import gathered, holds_runs
+
+        if holds_runs(place):
+            return gathered(place)
     root, _ = find_root([Path.cwd()])
     return Store(root).find(reference)
 

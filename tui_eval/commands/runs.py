@@ -53,7 +53,7 @@ def show(reference: str, case_name: str | None) -> int:
             if text := failures_of(with_reader, _project_of(with_reader.folder)):
                 say(f"\n{text}")
             say(f"\n{table.totals(summaries, attempts, info.note)}")
-            return code_of(summaries, None)
+            return code_of(summaries, "incomplete" if info.provenance.get("missing") else None)
         meant = [
             case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
         ]
@@ -185,6 +185,9 @@ def follow(reference: str) -> int:
                 time.sleep(0.2)
         summaries = summarise_run(reader.cases(), reader.attempts())
         say(table.totals(summaries, reader.attempts()))
+        if state == "interrupted" and "merged" in info.provenance:
+            warn(f"incomplete: {reader.info().note}")
+            return EXIT_FAILED
         if state == "interrupted":
             warn(f"the run was interrupted; go on with: {resume_command(info.id, info.options)}")
             return EXIT_FAILED

@@ -138,7 +138,7 @@ def whole_of(parts: Sequence[Part]) -> Whole:
         parts,
         columns,
         list(twice),
-        *_missing(parts, {one.case.case_id for one in columns}),
+        *missing(parts, {one.case.case_id for one in columns}),
         list(
             dict.fromkeys(
                 one.case.case_id
@@ -177,7 +177,7 @@ def _places(parts: Sequence[Part]) -> dict[str, int]:
     return {case_id: place for place, case_id in enumerate(dict.fromkeys(row.case_id for row in rows))}
 
 
-def _missing(parts: Sequence[Part], there: set[str]) -> tuple[list[int], int, list[str]]:
+def missing(parts: Sequence[Part], there: set[str]) -> tuple[list[int], int, list[str]]:
     """The shards that are missing, how many cases are, and their ids as far as they are known."""
     first = parts[0].shard
     if first is None:
@@ -197,21 +197,38 @@ def _check(parts: Sequence[Part]) -> None:
     if not parts:
         raise MergeError("nothing to merge")
     for part in parts:
-        given = part.info.options
-        if part.info.linked_to or given.get("step") or given.get("continue_from") or given.get("rescores"):
-            of = f" ({part.info.linked_to})" if part.info.linked_to else ""
-            raise MergeError(
-                f"{part.name} runs or judges a part of another run{of} again and is no part of a plan: leave it out"
-            )
+        check_part(part)
         if part.info.state in ("running", "paused") or is_alive(part.reader.folder):
             raise MergeError(
                 f"{part.name} is being executed: wait for its end, or look at them meanwhile: tui-eval FOLDER"
             )
-    first = parts[0]
     for other in parts[1:]:
-        if difference := _difference(first, other):
-            raise MergeError(f"{first.name} and {other.name} are no parts of one plan: {difference}")
+        check_pair(parts[0], other)
     _check_content(parts)
+
+
+def check_part(part: Part) -> None:
+    """See that a run can be a part of a plan.
+
+    Raises:
+        MergeError: it is a part of another run.
+    """
+    given = part.info.options
+    if part.info.linked_to or given.get("step") or given.get("continue_from") or given.get("rescores"):
+        of = f" ({part.info.linked_to})" if part.info.linked_to else ""
+        raise MergeError(
+            f"{part.name} runs or judges a part of another run{of} again and is no part of a plan: leave it out"
+        )
+
+
+def check_pair(first: Part, other: Part) -> None:
+    """See that two runs are of one plan.
+
+    Raises:
+        MergeError: they are not; one line that says what differs.
+    """
+    if first is not other and (difference := _difference(first, other)):
+        raise MergeError(f"{first.name} and {other.name} are no parts of one plan: {difference}")
 
 
 def _difference(first: Part, other: Part) -> str:
@@ -335,8 +352,8 @@ _DEPTH, _MOST_FOLDERS = 5, 50_000
 def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     """A merged run's own facts."""
     infos = [part.info for part in whole.parts]
-    state: RunState = "interrupted" if whole.open_names else "finished"
-    if not whole.open_names and any(info.state == "cancelled" for info in infos):
+    state: RunState = "finished" if whole.complete else "interrupted"
+    if whole.complete and any(info.state == "cancelled" for info in infos):
         state = "cancelled"
     provenance = {
         name: value for name, value in infos[0].provenance.items() if name not in (shards.KEY, "agents")
@@ -347,6 +364,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         agents.update(given if isinstance(given := info.provenance.get("agents"), dict) else {})
         files.update(given if isinstance(given := info.provenance.get("files"), dict) else {})
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
+    missing_cases = {"missing": whole.missing} if whole.missing else {}
     left_out = (
         ("shard", "select", "case_ids", "cells", "failed_only", "changed_only") if infos[0].options else ()
     )
@@ -363,7 +381,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
         note="; ".join(filter(None, notes))[:1000],
         scripted=any(info.scripted for info in infos),
-        provenance={**provenance, "agents": agents, "files": files, "merged": merged},
+        provenance={**provenance, "agents": agents, "files": files, "merged": merged, **missing_cases},
     )
 
 
@@ -441,7 +459,7 @@ class _Copy:
             ended = one.state == "done" and one.id in bodies
             self.connection.execute(_INSERT, storable_rows([self._row(one, ended)])[0])
             if ended:
-                body = self._with_frames(reader.folder, one.id, bodies[one.id])
+                body = with_frames(reader.folder, one.id, self.folder, self._attempt, bodies[one.id])
                 self.connection.execute("INSERT INTO bodies VALUES (?, ?)", (self._attempt, body))
 
     def _row(self, one: AttemptRow, ended: bool) -> tuple[Any, ...]:
@@ -455,30 +473,29 @@ class _Copy:
             one.saved,
         )  # fmt: skip
 
-    def _with_frames(self, folder: Path, ref: int, body: bytes) -> bytes:
-        """The body with the rows that lie beside it copied, too, under the attempt's new id."""
-        if not (folder / FRAMES).is_dir() or (folder / FRAMES).is_symlink():
-            return body
-        sides = [
-            side for side in ("expected", "actual") if (folder / FRAMES / f"{ref}-{side}.parquet").is_file()
-        ]
-        if not sides:
-            return body
-        with contextlib.suppress(msgspec.MsgspecError, ValueError, OSError):
-            attempt = unpack(body, Attempt)
-            named = attempt.data.settings.get("frames") if attempt.data is not None else None
-            if attempt.data is None or not isinstance(named, dict):
-                return body
-            private.make_folder(self.folder / FRAMES)
-            moved = {side: f"{FRAMES}/{self._attempt}-{side}.parquet" for side in sides if side in named}
-            for side, place in moved.items():
-                source = private.open_file(folder / FRAMES / f"{ref}-{side}.parquet", os.O_RDONLY)
-                target = private.open_file(self.folder / place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-                with open(source, "rb") as old, open(target, "wb") as new:
-                    shutil.copyfileobj(old, new)
-            attempt.data.settings = {**attempt.data.settings, "frames": moved}
-            return pack(attempt)
+
+def with_frames(folder: Path, ref: int, target_folder: Path, new_ref: int, body: bytes) -> bytes:
+    """A body with the rows that lie beside its run's database copied, too, under the attempt's new id."""
+    if not (folder / FRAMES).is_dir() or (folder / FRAMES).is_symlink():
         return body
+    sides = [side for side in ("expected", "actual") if (folder / FRAMES / f"{ref}-{side}.parquet").is_file()]
+    if not sides:
+        return body
+    with contextlib.suppress(msgspec.MsgspecError, ValueError, OSError):
+        attempt = unpack(body, Attempt)
+        named = attempt.data.settings.get("frames") if attempt.data is not None else None
+        if attempt.data is None or not isinstance(named, dict):
+            return body
+        private.make_folder(target_folder / FRAMES)
+        moved = {side: f"{FRAMES}/{new_ref}-{side}.parquet" for side in sides if side in named}
+        for side, place in moved.items():
+            source = private.open_file(folder / FRAMES / f"{ref}-{side}.parquet", os.O_RDONLY)
+            target = private.open_file(target_folder / place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with open(source, "rb") as old, open(target, "wb") as new:
+                shutil.copyfileobj(old, new)
+        attempt.data.settings = {**attempt.data.settings, "frames": moved}
+        return pack(attempt)
+    return body
 
 
 _INSERT = (
