@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+from decimal import Decimal
 from typing import Any
 
 import hypothesis
@@ -441,7 +442,7 @@ _PLANTS: list[Any] = [
 ]
 
 
-@hypothesis.settings(deadline=None, max_examples=200)
+@hypothesis.settings(deadline=None, max_examples=60)
 @hypothesis.given(_LINES, st.sampled_from(_PLANTS), st.integers(0, 10))
 def test_random_frames_give_no_finding_that_does_not_hold(
     lines: list[tuple[Any, Any, str, str, bool, int]], plant: Any, rows: int
@@ -484,7 +485,38 @@ def test_random_frames_give_no_finding_that_does_not_hold(
         assert sum(_holds(finding, e, a) for e, a in pairs) >= finding.explained, (str(finding), pairs)
 
 
-@hypothesis.settings(deadline=None, max_examples=100)
+_CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(),
+    st.sampled_from([10**40, -(10**30), 2**63, Decimal("1.10"), Decimal("NaN"), Decimal("1e30")]),
+    st.sampled_from(["", "a", "A ", "\ud800", "2024-01-01", "2024-01-01T10:00:00Z", "01", "1.0", "null"]),
+    st.sampled_from(
+        [datetime.date(2020, 1, 1), datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23)]
+    ),
+    st.sampled_from([[1], {"a": 1}]),
+)
+_ANY = st.lists(st.dictionaries(st.sampled_from("abcd"), _CELLS, max_size=4), max_size=8)
+
+
+@hypothesis.settings(deadline=None, max_examples=50)
+@hypothesis.given(_ANY, _ANY, st.booleans())
+def test_cells_of_any_kind_raise_nothing(expected: list[Any], actual: list[Any], ordered: bool) -> None:
+    for other in (actual, expected[::-1], expected[:3] + actual[:2]):
+        for finding in diagnose(expected, other, ComparisonSettings(ordered=ordered)).findings:
+            assert 0 < finding.explained <= finding.total and "\n" not in str(finding)
+
+
+def test_columns_that_changed_alike_in_rows_of_their_own_are_two_findings() -> None:
+    left = pl.when(HALF).then(c.price * 10).otherwise(JUNK).alias("price")
+    right = pl.when(HALF).then(JUNK).otherwise(c.cost * 10).alias("cost")
+    lines = diagnose(SHOP, SHOP.with_columns(left, right)).lines
+    assert "price ×10 in 30 of 60 rows that differ" in lines
+    assert "cost ×10 in 30 of 60 rows that differ" in lines
+
+
+@hypothesis.settings(deadline=None, max_examples=50)
 @hypothesis.given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.booleans()), min_size=4, max_size=60)
 )

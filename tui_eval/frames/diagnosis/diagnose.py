@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tui_eval.frames.columns import text_series
 from tui_eval.frames.diagnosis.changes import Change
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
@@ -218,7 +219,11 @@ def _of_values(facts: _Facts) -> Iterator[_Candidate]:
                 groups.setdefault(key, []).append((name, change))
             explained.add(name)
     for (code, _), members in groups.items():
-        yield _merged(facts, code, members)
+        together = _merged(facts, code, members)
+        if together.rows >= _NEARLY_ALL * together.finding.total or code == "swapped" or len(members) == 1:
+            yield together
+        else:  # the same happened to several columns, but in rows of their own
+            yield from (_merged(facts, code, [member]) for member in members)
     yield from _places(facts, explained)
 
 
@@ -304,7 +309,7 @@ def _strange(one: Pair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None
         return None
     at = unread.arg_true()
     held = pl.repeat(None, len(rows), dtype=pl.String, eager=True)
-    return held.scatter(at, texts)
+    return held.scatter(at, text_series(texts))
 
 
 def _places(facts: _Facts, explained: set[str]) -> Iterator[_Candidate]:

@@ -85,9 +85,9 @@ def _side(difference: Difference, side: str) -> pl.DataFrame:
     for name, one in difference.pairs.items():
         column = one.expected if side == "e" else one.actual
         key = one.e_key if side == "e" else one.a_key
-        if column.kind in ("exact", "float"):
+        if one.expected.kind in ("exact", "float") and one.actual.kind in ("exact", "float"):
             made[name] = floats(column)
-        elif not one.tolerant:
+        elif not one.tolerant:  # both sides' keys are of one type
             made[name] = key
     others = difference.lacking if side == "e" else difference.surplus
     for name, column in others.items():
