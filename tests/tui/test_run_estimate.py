@@ -118,7 +118,7 @@ async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> N
         )
         await pilot.press("down", *"x:y,x:z")
         await until(lambda: "3 cases, 12 attempts, cost not known" in screen_text(app), pilot)
-        await pilot.press("down", "down", "down", "down", "down", *"refund")
+        await pilot.press("down", "down", "down", "down", "down", "down", *"refund")
         await until(lambda: "1 case, 4 attempts" in screen_text(app), pilot)
         await pilot.press(*"zzz")
         await until(lambda: "no case matches" in screen_text(app), pilot)

@@ -80,9 +80,14 @@ def test_what_is_asked_for(made: RunRequest, expected: dict[str, object]) -> Non
     ("field", "text", "told"),
     [
         ("attempts", "x", "attempts: a whole number"), ("concurrency", "0", "at once: at least 1"),
-        ("max_cost", "-1", "cost limit: more than 0"), ("threshold", "2", "must pass: a share"),
+        ("answers", "kept", "answers: 'kept': cache"), ("max_cost", "-1", "cost limit: more than 0"), ("threshold", "2", "must pass: a share"),
     ],
 )  # fmt: skip
 def test_a_number_that_is_none_names_its_field(field: str, text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         chosen(PROJECT, [CASE], RunChoice(**{field: text}))
+
+
+@pytest.mark.parametrize(("typed", "cache"), [("", None), (" Cache ", True), ("ask", False)])
+def test_kept_answers_are_taken_where_the_dialog_says_so(typed: str, cache: bool | None) -> None:
+    assert chosen(PROJECT, [CASE], RunChoice(answers=typed)).cache is cache

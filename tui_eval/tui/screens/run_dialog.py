@@ -27,6 +27,7 @@ class RunChoice:
     threshold: str = ""
     concurrency: str = ""
     max_cost: str = ""
+    answers: str = ""
     filter: str = ""
 
 
@@ -37,6 +38,7 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("threshold", "must pass", "all; or a share such as 0.8"),
     ("concurrency", "at once", "as configured"),
     ("max_cost", "cost limit", "none; USD"),
+    ("answers", "answers", "as configured; cache: those kept; ask: no cache"),
     ("filter", "filter", "failed tag:y text"),
 )
 

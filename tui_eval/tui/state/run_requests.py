@@ -24,6 +24,7 @@ class Choice(Protocol):
     threshold: str
     concurrency: str
     max_cost: str
+    answers: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,22 @@ def chosen(project: Project, cases: Sequence[Asked], choice: Choice) -> RunReque
         threshold=_share(choice.threshold),
         concurrency=_whole("at once", choice.concurrency),
         max_cost=_amount("cost limit", choice.max_cost),
+        cache=_cache(choice.answers),
         trust=project.trusted,
         agreed=list(project.agreed),
         config_file=str(project.config_file) if project.config_file else None,
         command="tui-eval",
     )
+
+
+def _cache(text: str) -> bool | None:
+    """Whether kept answers are taken; None: as the agents' entries say."""
+    word = text.strip().lower()
+    if word not in ("", "cache", "ask"):
+        raise ValueError(
+            f"answers: {text.strip()!r}: cache (those that are kept), ask (no cache), or nothing"
+        )
+    return {"": None, "cache": True, "ask": False}[word]
 
 
 def in_columns(request: RunRequest, cells: Sequence[Cell], run: Run | None) -> RunRequest:
