@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.store.test_store import attempt
-from tui_eval.commands.runs import attempt_text
+from tui_eval.commands.recorded_runs import attempt_text
 from tui_eval.model import Attempt, Case, DataDetails, Turn
 from tui_eval.reports.export import export
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

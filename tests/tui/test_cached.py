@@ -10,12 +10,12 @@ from tests.tui.attempts import text_failure
 from tests.tui.case_host import host, sees
 from tui_eval.store.reader import RunReader
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.describing import describe_entry
-from tui_eval.tui.state.entries import run_entries
-from tui_eval.tui.state.figures import Symbols
-from tui_eval.tui.state.run_facts import figures_line
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.case.case_details import describe_entry
+from tui_eval.tui.state.lists.entries import run_entries
+from tui_eval.tui.state.runs.run_facts import figures_line
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text.formatting import Symbols
 
 
 def cached() -> object:

@@ -11,10 +11,10 @@ from tests.tui.test_runs_screen import sees
 from tui_eval.model import Attempt, Case
 from tui_eval.store import gathering
 from tui_eval.store.gathering import Gathering
-from tui_eval.store.runs import GUESTS
+from tui_eval.store.run_folders import GUESTS
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import msgspec
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
-from tui_eval.config import AgentSpec, Config
+from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, ReasoningDelta, Retrying, TextDelta
 from tui_eval.guard.fair_share import in_thread

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal
 
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.comparison_rules import ComparisonSettings
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui_eval.frames.result import Comparison
+    from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.sql_result import SqlResult
 
 Blame = Literal["query", "retold", "both", "lucky", "neither", "unknown"]
@@ -63,7 +63,7 @@ def conclude(
         return Conclusion("unknown", f"the agent's query cannot be run here: {why}")
     wanted, given = _frame(expected), _frame(own)
     names = list(columns or _names(wanted))
-    best: Comparison | None = None
+    best: FrameComparison | None = None
     renamed: dict[str, str] = {}
     for mapping in _mappings(names, _names(given)):
         found = compare(_renamed(given, mapping), expected, settings, columns)
@@ -99,7 +99,7 @@ def _frame(side: Any) -> Any:
 
 
 def _names(side: Any) -> list[str]:
-    from tui_eval.frames.columns import column_names
+    from tui_eval.frames.typed_columns import column_names
 
     return column_names(side)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from tui_eval.guard import private
 from tui_eval.guard.trust_store import state_home
 from tui_eval.store.digests import connect_or_renew
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 
 FILE = "answers.db"
 LARGEST = 4 << 20

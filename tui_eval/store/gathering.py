@@ -19,7 +19,7 @@ from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.merging import Part, Whole, with_frames
 from tui_eval.store.pending import storable_rows, write_live
-from tui_eval.store.runs import DATABASE, RunLock, StoreError, new_run_id
+from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow
 from tui_eval.store.write_thread import connect
 

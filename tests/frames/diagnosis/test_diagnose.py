@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from hypothesis import strategies as st
 
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
-from tui_eval.frames.settings import ComparisonSettings
 from tui_eval.model import DataDetails
 
 c = pl.col

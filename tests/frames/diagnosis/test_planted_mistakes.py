@@ -9,8 +9,8 @@ import duckdb
 import polars as pl
 import pytest
 
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import diagnose
-from tui_eval.frames.settings import ComparisonSettings
 
 DATABASE = Path(__file__).parents[2] / "data" / "jaffle_shop" / "jaffle_shop.duckdb"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from tui_eval.frames.columns import Column
 from tui_eval.frames.diagnosis.changes import choose, true
 from tui_eval.frames.diagnosis.finding import name_of
 from tui_eval.frames.numbers import shortest_text
+from tui_eval.frames.typed_columns import ReadColumn
 
 _NEARLY = 0.05
 """Rows told apart wrongly, as a share of those that are looked for."""
@@ -56,7 +56,7 @@ class _Test:
 
 
 def separate(
-    columns: Mapping[str, Column],
+    columns: Mapping[str, ReadColumn],
     rows: pl.Series,
     wanted: pl.Series,
     but: Iterable[str] = (),
@@ -140,7 +140,7 @@ def _two(
     return best[1] if best is not None else None
 
 
-def _values(column: Column, rows: pl.Series) -> pl.Series | None:
+def _values(column: ReadColumn, rows: pl.Series) -> pl.Series | None:
     if column.series is None or column.kind not in ("bool", "exact", "float", "text", "time"):
         return None
     return column.series.gather(rows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tui_eval.frames.columns import text_series
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.changes import Change
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
@@ -22,8 +22,8 @@ from tui_eval.frames.diagnosis.row_sets import row_findings
 from tui_eval.frames.diagnosis.text_changes import null_changes, text_changes
 from tui_eval.frames.diagnosis.time_changes import time_changes
 from tui_eval.frames.difference import Difference, align
-from tui_eval.frames.pairs import Pair
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.pairs import ColumnPair
+from tui_eval.frames.typed_columns import text_series
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql_result import SqlResult
@@ -290,7 +290,7 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[Change]
         yield from displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags)
 
 
-def _numbers(one: Pair, side: str) -> pl.Series:
+def _numbers(one: ColumnPair, side: str) -> pl.Series:
     """The numbers of a pair as Float64; null where there is none."""
     value, key = (one.e_value, one.e_key) if side == "e" else (one.a_value, one.a_key)
     found = key if value is None else value
@@ -298,7 +298,7 @@ def _numbers(one: Pair, side: str) -> pl.Series:
     return found / 10.0**one.scale if one.scale else found
 
 
-def _strange(one: Pair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:
+def _strange(one: ColumnPair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:
     """The answer's texts, where it has texts that are no numbers; None where all can be read."""
     if one.expected.kind not in ("exact", "float") or one.actual.kind not in ("text", "mixed"):
         return None

@@ -8,11 +8,11 @@ from itertools import combinations
 
 import polars as pl
 
-from tui_eval.frames.columns import Column
 from tui_eval.frames.diagnosis.changes import number, true
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.time_changes import moments
 from tui_eval.frames.difference import Difference
+from tui_eval.frames.typed_columns import ReadColumn
 
 _MEASURES = 12
 _NEARLY = 0.95
@@ -98,12 +98,12 @@ def _side(difference: Difference, side: str) -> pl.DataFrame:
     return pl.DataFrame(made)
 
 
-def _series(column: Column) -> pl.Series:
+def _series(column: ReadColumn) -> pl.Series:
     assert column.series is not None
     return column.series
 
 
-def floats(column: Column) -> pl.Series:
+def floats(column: ReadColumn) -> pl.Series:
     """A column of numbers as Float64."""
     values = _series(column).cast(pl.Float64)
     return values / 10.0**column.scale if column.scale else values

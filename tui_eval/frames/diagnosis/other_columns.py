@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.columns import Column
 from tui_eval.frames.diagnosis.changes import Change, series, true
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import match_rows
 from tui_eval.frames.pairing import pair
-from tui_eval.frames.pairs import Pair, pair_same
+from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.frames.typed_columns import ReadColumn
 
 _MOST = 40
 _LIKELY = 0.8
@@ -27,7 +27,7 @@ class OtherColumns:
         self._difference = difference
         self._wrong = {name: rows for name, rows in wrong.items() if len(rows)}
         self._e_rows, self._a_rows = difference.aligned()
-        self._made: dict[tuple[str, str, str], Pair | None] = {}
+        self._made: dict[tuple[str, str, str], ColumnPair | None] = {}
 
     def changes(self, name: str) -> Iterator[Change]:
         """Exchanged with another column, holding what another should hold, or held by another of the answer."""
@@ -51,7 +51,7 @@ class OtherColumns:
             if here is not None and self._told_apart(other, here, rows, 3):
                 yield Change("other_column", here, {"holds": other}, sure=False)
 
-    def _same(self, name: str, other: str, column: Column, rows: pl.Series) -> pl.Series | None:
+    def _same(self, name: str, other: str, column: ReadColumn, rows: pl.Series) -> pl.Series | None:
         """Whether a column of the answer has in these rows what `name` is expected to have; None: hardly."""
         expected = self._difference.pairs[name].expected
         if not _kin(expected, column):
@@ -76,7 +76,7 @@ class OtherColumns:
         return values.drop_nulls().n_unique() >= least
 
 
-def _kin(expected: Column, actual: Column) -> bool:
+def _kin(expected: ReadColumn, actual: ReadColumn) -> bool:
     numbers = ("exact", "float")
     if expected.kind in numbers and actual.kind in numbers:
         return True
@@ -124,7 +124,7 @@ def _bare(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _varied(one: Pair) -> bool:
+def _varied(one: ColumnPair) -> bool:
     values = one.e_value if one.e_value is not None else one.e_key
     return values.drop_nulls().n_unique() >= min(3, max(len(values), 1))
 

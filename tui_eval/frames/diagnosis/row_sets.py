@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.columns import Column
 from tui_eval.frames.diagnosis.changes import true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import row_hashes
+from tui_eval.frames.typed_columns import ReadColumn
 
 _ROUND = {
     *range(1, 11),
@@ -145,7 +145,7 @@ def _filters(
 
 
 def _separated(
-    columns: dict[str, Column], difference: Difference, side: int, rows: pl.Series
+    columns: dict[str, ReadColumn], difference: Difference, side: int, rows: pl.Series
 ) -> Condition | None:
     every = pl.int_range(difference.lengths[side], eager=True, dtype=pl.UInt32)
     return separate(columns, every, every.is_in(rows.implode()), late=difference.key)
