@@ -61,7 +61,7 @@ def cli() -> None:
 @click.option("--local", is_flag=True, help="leave the slow-line profile: full frame rate, animations")
 def app_command(paths: tuple[str, ...], config_file: str | None, trust: bool, local: bool) -> int:
     """The app."""
-    from tui_eval.commands.app import open_app
+    from tui_eval.commands.open_app import open_app
 
     return open_app(paths, config_file=config_file, trust=trust, local=local)
 
@@ -81,14 +81,14 @@ def run_command(
     **options: Any,
 ) -> int:
     """Run suites headless: progress on stderr, tables on stdout, exit code 0 when all passed."""
-    from tui_eval.commands.run import run
+    from tui_eval.commands.run_suites import run
     from tui_eval.engine.request import RunRequest
 
     for key in ("agents", "models", "select", "filter_metadata"):
         options[key] = list(options[key])
     options["command"] = " ".join(sys.argv)
     if env_files:
-        from tui_eval.commands.run import read_env_files
+        from tui_eval.commands.run_suites import read_env_files
 
         read_env_files(env_files)
     options["env_files"] = _files(env_files)
@@ -144,7 +144,7 @@ def runs_command(as_json: bool) -> int:
 @click.argument("case", required=False, shell_complete=completion.cases_of_run)
 def show_command(run: str, case: str | None) -> int:
     """Print a run, or one case of it with its transcript and verdicts."""
-    from tui_eval.commands.runs import show
+    from tui_eval.commands.recorded_runs import show
 
     return show(run, case)
 
@@ -155,10 +155,10 @@ def show_command(run: str, case: str | None) -> int:
 def attach_command(run: str, display: str | None) -> int:
     """Follow a run that another process executes; gives the run's exit code."""
     if display == "plain" or (display is None and not (sys.stdin.isatty() and sys.stdout.isatty())):
-        from tui_eval.commands.runs import follow
+        from tui_eval.commands.recorded_runs import follow
 
         return follow(run)
-    from tui_eval.commands.app import attach
+    from tui_eval.commands.open_app import attach
 
     return attach(run)
 
@@ -179,7 +179,7 @@ def resume_command(
     run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
 ) -> int:
     """Go on with an interrupted run: only what has no result is executed."""
-    from tui_eval.commands.run import read_env_files, resume_run
+    from tui_eval.commands.run_suites import read_env_files, resume_run
     from tui_eval.engine.request import RunRequest
 
     read_env_files(env_files)
@@ -194,7 +194,7 @@ def rescore_command(
 ) -> int:
     """Judge the recorded answers of a run anew, calling no agent; a new run, linked to it."""
     from tui_eval.commands.rescore import rescore
-    from tui_eval.commands.run import read_env_files
+    from tui_eval.commands.run_suites import read_env_files
     from tui_eval.engine.request import RunRequest
 
     read_env_files(env_files)
@@ -221,7 +221,7 @@ def assess_command(run: str, judge: str | None, as_json: bool, trust: bool) -> i
 @click.argument("run", default="last", shell_complete=completion.runs)
 def cancel_command(run: str) -> int:
     """Cancel a run that another process executes."""
-    from tui_eval.commands.runs import cancel
+    from tui_eval.commands.recorded_runs import cancel
 
     return cancel(run)
 
@@ -234,7 +234,7 @@ def cancel_command(run: str) -> int:
 )  # fmt: skip
 def export_command(run: str, outputs: tuple[Path, ...]) -> int:
     """Write a run to a file; its ending says which kind: json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json."""
-    from tui_eval.commands.runs import export_run
+    from tui_eval.commands.recorded_runs import export_run
 
     return export_run(run, outputs)
 
@@ -247,7 +247,7 @@ def export_command(run: str, outputs: tuple[Path, ...]) -> int:
 def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_json: bool) -> int:
     """Two runs against each other (the second: last), or two agents of one: what regressed, is fixed,
     flaky, new, gone; 1 on a regression."""
-    from tui_eval.commands.compare import compare_runs
+    from tui_eval.commands.compare_runs import compare_runs
 
     if agents and (len(agents) != 2 or after is not None):
         raise click.UsageError("--agent is given twice, for two agents of one run: RUN --agent A --agent B")
@@ -306,7 +306,7 @@ def init_command(folder: Path, case_format: str, agent: str | None, model: str |
 @click.argument("topic", required=False, shell_complete=completion.pages)
 def help_command(topic: str | None) -> int:
     """The user's documentation, a page each."""
-    from tui_eval.commands.manual import manual
+    from tui_eval.commands.help_pages import manual
 
     return manual(topic)
 
@@ -353,8 +353,8 @@ def _run(arguments: list[str] | None) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else _EXIT_INTERNAL
     except Exception as error:
-        from tui_eval.config import ConfigError
-        from tui_eval.store.runs import StoreError
+        from tui_eval.config.project import ConfigError
+        from tui_eval.store.run_folders import StoreError
 
         # a run that cannot be read, noticed in the middle; a configuration that is named and not there
         if isinstance(error, (StoreError, ConfigError)):

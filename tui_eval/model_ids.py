@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from tui_eval.config_types import AgentSpec, ConfigError
+from tui_eval.config.config_schema import AgentSpec, ConfigError
 
 AgentKind = Literal["openai", "openai-responses", "anthropic", "ollama"]
 
@@ -141,7 +141,7 @@ def agent_of(text: str, base: str) -> AgentSpec | None:
     if found is None:
         return None
     if found.kind == "ollama":
-        from tui_eval.config_fill import chosen_address
+        from tui_eval.config.config_values import chosen_address
 
         # By Ollama's OpenAI-compatible end, which wants no key, so that OpenAI's is not sent there.
         address = (chosen_address("ollama") or OLLAMA_URL).rstrip("/").removesuffix("/v1")

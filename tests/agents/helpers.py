@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.agents import Agent, Request, Services, SessionContext, create
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Reply

@@ -12,8 +12,8 @@ from tests.agents.helpers import services, talk
 from tests.agents.test_promptfoo_providers import AnyServer
 from tests.servers.base import Planned
 from tui_eval.agents import AgentError, create, for_scores
-from tui_eval.agents.classifiers import ScoringAgent
-from tui_eval.config import Config, ConfigError
+from tui_eval.agents.models.classifiers import ScoringAgent
+from tui_eval.config.project import Config, ConfigError
 from tui_eval.guard.trust import NeedsTrust
 
 

@@ -16,15 +16,15 @@ from tests.engine.conftest import project
 from tests.engine.test_runs import go
 from tests.reliability.soak_server import body_of
 from tests.servers import JsonServer, Planned
-from tui_eval.agents.http_answers import retry_after
-from tui_eval.agents.json_reply import Paths, read_reply
-from tui_eval.agents.nao_reply import read_run
-from tui_eval.agents.openai import add_usage
-from tui_eval.agents.openai_stream import usage_of
-from tui_eval.agents.prices import cost
-from tui_eval.agents.provider_response import read_response
-from tui_eval.agents.wire import decode
-from tui_eval.engine.otlp.wire import spans_of_json
+from tui_eval.agents.http.error_answers import retry_after
+from tui_eval.agents.http.json_reply import Paths, read_reply
+from tui_eval.agents.loose_json import decode
+from tui_eval.agents.models.openai import add_usage
+from tui_eval.agents.models.openai_stream import usage_of
+from tui_eval.agents.models.prices import cost
+from tui_eval.agents.nao.nao_agent import read_run
+from tui_eval.agents.promptfoo.provider_response import read_response
+from tui_eval.engine.otlp.listener import spans_of_json
 from tui_eval.guard.figures import MOST
 from tui_eval.model import Attempt, Usage
 

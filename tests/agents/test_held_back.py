@@ -10,7 +10,7 @@ import pytest
 from tests.agents.helpers import agent, of, talk
 from tests.servers import JsonServer, Planned
 from tui_eval.agents import Request
-from tui_eval.agents.held_back import HELD_BACK, without_sly_data
+from tui_eval.agents.neuro_san.sly_data import HELD_BACK, without_sly_data
 from tui_eval.events import Exchanged
 
 SECRET = {"login": "tr0ub4dor"}

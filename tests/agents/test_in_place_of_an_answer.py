@@ -11,9 +11,10 @@ from aiohttp import web
 
 from tests.agents.helpers import agent, talk
 from tests.servers.base import Planned, Server
-from tui_eval.agents import AgentError, http_call
-from tui_eval.agents.finish_reasons import failure, silence
-from tui_eval.agents.nao_reply import in_place_of_an_answer
+from tui_eval.agents import AgentError
+from tui_eval.agents.http import http_call
+from tui_eval.agents.models.finish_reasons import failure, silence
+from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
 from tui_eval.model import Reply
 
 

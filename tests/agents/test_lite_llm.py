@@ -15,7 +15,7 @@ from tests.agents.helpers import services, talk
 from tests.waiting import until
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.base import Agent
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Finished, TextDelta, ToolCall
 from tui_eval.guard.trust import NeedsTrust
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.servers.openai import OpenAIServer
 from tui_eval.agents import for_embeddings, for_provider, for_scores, from_argument, from_file
-from tui_eval.config import AgentSpec, Config, ConfigError, fill, load
+from tui_eval.config.project import AgentSpec, Config, ConfigError, fill, load
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.guard.trust import Trust
 from tui_eval.model_ids import agent_of, model_id, not_a_model, plain_name
 from tui_eval.store.reader import RunReader

@@ -17,9 +17,10 @@ import pytest
 
 from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import NaoServer, Planned
-from tui_eval.agents import Agent, AgentError, Request, create, nao_auth, nao_browser
-from tui_eval.agents.nao_reply import NO_RESULT, read_run
-from tui_eval.config import AgentSpec
+from tui_eval.agents import Agent, AgentError, Request, create
+from tui_eval.agents.nao import nao_auth
+from tui_eval.agents.nao.nao_agent import NO_RESULT, read_run
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
 from tui_eval.guard.trust import NeedsTrust
 
@@ -186,7 +187,7 @@ async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pyte
         return f"token for {code}"
 
     with pytest.raises(AgentError, match="nobody approved within 0 s"):
-        await nao_browser.sign_in(server.url, exchange, lines.append, wait=0.05)
+        await nao_auth.sign_in(server.url, exchange, lines.append, wait=0.05)
     assert "within 0 minutes" in lines[0] and "ssh -L " in lines[0]
 
     def refuse(line: str) -> None:
@@ -203,7 +204,7 @@ async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pyte
         threading.Thread(target=visit, daemon=True).start()
 
     with pytest.raises(AgentError, match="refused in the browser"):
-        await nao_browser.sign_in(server.url, exchange, refuse)
+        await nao_auth.sign_in(server.url, exchange, refuse)
     it = agent("nao", url=server.url)
     with pytest.raises(AgentError, match="no nao credentials"):
         await it.prepare(None)

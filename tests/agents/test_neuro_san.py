@@ -12,7 +12,7 @@ import pytest
 from tests.agents.helpers import agent, context, of, talk
 from tests.servers import NeuroSanServer, Planned
 from tui_eval.agents import Agent, AgentError, Request
-from tui_eval.agents.neuro_san_stream import Reader
+from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
 from tui_eval.events import (
     Event,
     Exchanged,
@@ -51,7 +51,7 @@ def it(server: NeuroSanServer) -> Agent:
 
 @pytest.mark.parametrize("row", rows("neurosan_stream.jsonl"), ids=lambda row: row["id"])
 def test_which_message_is_the_answer(row: dict[str, Any]) -> None:
-    reader = Reader(1)
+    reader = NeuroSanStream(1)
     if row["error"] and "answer_text" not in row:
         with pytest.raises(AgentError, match="unknown type"):
             for line in row["stream"]:

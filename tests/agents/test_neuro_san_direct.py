@@ -11,7 +11,7 @@ import pytest
 
 from tests.agents.helpers import agent, context, of, services, talk
 from tui_eval.agents import Agent, AgentError, Request, create
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Exchanged, Note
 from tui_eval.guard.trust import NeedsTrust
 

@@ -13,8 +13,9 @@ import pytest
 
 from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import OpenAIServer, Planned
-from tui_eval.agents import AgentError, Request, create, http_call
-from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.agents import AgentError, Request, create
+from tui_eval.agents.http import http_call
+from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import (
     Exchanged,
     Note,

@@ -14,11 +14,11 @@ from tests.agents.helpers import agent, context, kinds, of, services, talk
 from tests.servers import JsonServer, OpenAIServer, Planned
 from tests.waiting import until
 from tui_eval.agents import AgentError, Request, create
-from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Entry, Reply
-from tui_eval.scripting.python_host import printed
+from tui_eval.scripting.python.python_host import printed
 
 CODE = """
 import asyncio

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tui_eval.agents import for_provider, for_scores, with_env
-from tui_eval.config import AgentSpec, Config, fill
+from tui_eval.config.project import AgentSpec, Config, fill
 from tui_eval.guard.trust import Trust
 
 SUITE = {

@@ -14,8 +14,8 @@ from tests.agents.helpers import services, talk
 from tests.agents.test_promptfoo_providers import POST, AnyServer, asked, http, provider
 from tests.servers.base import Planned
 from tui_eval.agents import AgentError, Request, create, for_provider
-from tui_eval.agents.promptfoo_tools import shaped_choice, shaped_tools
-from tui_eval.config import Config, ConfigError
+from tui_eval.agents.promptfoo.promptfoo_request import shaped_choice, shaped_tools
+from tui_eval.config.project import Config, ConfigError
 
 JSON = {"Content-Type": "application/json"}
 
@@ -407,8 +407,7 @@ async def test_a_form_as_browsers_write_it(tmp_path: Path, server: AnyServer) ->
     [("pdf", b"%PDF-1.4"), ("png", b"\x89PNG"), ("jpeg", b"\xff\xd8\xff"), ("jpg", b"\xff\xd8\xff")],
 )
 async def test_documents_are_made(server: AnyServer, kind: str, head: bytes) -> None:
-    from tui_eval.agents.promptfoo_form import add_form
-    from tui_eval.agents.promptfoo_request import HttpRequest
+    from tui_eval.agents.promptfoo.promptfoo_request import HttpRequest, add_form
 
     source = {"type": "generated", "format": kind, "text": "about (\\) {{v}}"}
     request = HttpRequest("POST", "http://h/")

@@ -14,8 +14,8 @@ from tests.agents.helpers import of, talk
 from tests.agents.test_promptfoo_providers import AnyServer, provider
 from tests.servers.base import Planned
 from tui_eval.agents import AgentError, Request, for_provider
-from tui_eval.agents.promptfoo_models import betas, chat, messages, responses, spoken
-from tui_eval.config import Config, fill
+from tui_eval.agents.promptfoo.promptfoo_models import betas, chat, messages, responses, spoken
+from tui_eval.config.project import Config, fill
 from tui_eval.events import ReasoningDelta, TextDelta, ToolCall
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Reply

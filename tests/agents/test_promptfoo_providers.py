@@ -19,7 +19,7 @@ from tests.agents.helpers import of, services, talk
 from tests.servers.base import Planned, Seen, Server
 from tests.servers.openai import OpenAIServer
 from tui_eval.agents import Agent, AgentError, Request, create, for_embeddings, for_provider
-from tui_eval.config import Config, ConfigError
+from tui_eval.config.project import Config, ConfigError
 from tui_eval.events import Message, Note, Retrying, ToolCall
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Reply

@@ -13,7 +13,7 @@ from tests.agents.helpers import of, services, talk
 from tests.agents.test_promptfoo_providers import provider
 from tests.waiting import until
 from tui_eval.agents import AgentError, Request, create, for_provider
-from tui_eval.config import Config, ConfigError
+from tui_eval.config.project import Config, ConfigError
 from tui_eval.events import Note
 from tui_eval.guard.trust import NeedsTrust
 

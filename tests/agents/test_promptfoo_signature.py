@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding
 from tests.agents.helpers import services, talk
 from tests.agents.test_promptfoo_providers import AnyServer
 from tui_eval.agents import Agent, AgentError, Request, create, for_provider
-from tui_eval.agents.promptfoo_signature import RequestSignature
-from tui_eval.config import Config, ConfigError
+from tui_eval.agents.promptfoo.promptfoo_signature import RequestSignature
+from tui_eval.config.project import Config, ConfigError
 from tui_eval.guard.trust import NeedsTrust
 
 KEYS = Path(__file__).parent.parent / "data" / "keys"

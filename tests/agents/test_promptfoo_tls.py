@@ -18,7 +18,7 @@ from tests.agents.helpers import agent, talk
 from tests.agents.test_promptfoo_providers import AnyServer
 from tests.servers import Planned
 from tui_eval.agents import AgentError
-from tui_eval.config import ConfigError
+from tui_eval.config.project import ConfigError
 from tui_eval.guard.trust import NeedsTrust
 
 FILES = Path(__file__).parent.parent / "data" / "tls"
@@ -143,7 +143,7 @@ def test_settings_that_cannot_be_used(folder: Path, settings: Any, said: str) ->
 def test_not_checking_needs_trust(folder: Path) -> None:
     from tests.agents.helpers import services
     from tui_eval.agents import create
-    from tui_eval.config import AgentSpec
+    from tui_eval.config.project import AgentSpec
 
     config = {"tls": {"rejectUnauthorized": False}}
     spec = AgentSpec(

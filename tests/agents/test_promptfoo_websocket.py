@@ -15,7 +15,7 @@ from tests.agents.test_promptfoo_providers import provider
 from tests.servers.base import Seen, Server
 from tests.waiting import until
 from tui_eval.agents import AgentError, Request
-from tui_eval.config import ConfigError
+from tui_eval.config.project import ConfigError
 from tui_eval.events import Exchanged
 from tui_eval.model import Reply
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_eval.agents.recorded import anthropic_messages, chat_messages
+from tui_eval.agents.models.recorded_messages import anthropic_messages, chat_messages
 from tui_eval.model import Entry
 
 TALK = [

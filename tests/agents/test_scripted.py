@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.helpers import agent, kinds, of, talk
 from tui_eval.agents import Agent, AgentError, Request
-from tui_eval.config import ConfigError
+from tui_eval.config.project import ConfigError
 from tui_eval.events import HandOff, Retrying, TextDelta, ToolCall, ToolResult
 
 SCRIPT = """

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from tests.agents.helpers import agent, services, talk
 from tests.servers import JsonServer, Planned
 from tui_eval.agents import AgentError, create
-from tui_eval.agents.http_answers import explain, retry_after
-from tui_eval.agents.http_call import Call
-from tui_eval.agents.http_client import HttpClient
-from tui_eval.agents.json_reply import MISSING, at_path
+from tui_eval.agents.http.error_answers import explain, retry_after
+from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.json_reply import MISSING, at_path
+from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.reply_metadata import split_metadata
-from tui_eval.agents.wire import decode, encode, one_line
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.guard.trust import NeedsTrust
 
 EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\r\rdata: rest'
@@ -44,7 +44,7 @@ class Cut(httpx.AsyncBaseTransport):
         return httpx.Response(200, content=content())
 
 
-async def opened(pieces: list[bytes]) -> Call:
+async def opened(pieces: list[bytes]) -> HttpCall:
     """A call whose answer is a body in these pieces."""
     client = HttpClient("http://127.0.0.1:9")
     client._transports[False] = Cut(pieces)

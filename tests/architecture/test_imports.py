@@ -34,7 +34,7 @@ def test_import_rules_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["tui_eval.tui.app", "tui_eval.cli", "tui_eval.commands.app", "tui_eval.suites"]
+    "module", ["tui_eval.tui.app", "tui_eval.cli", "tui_eval.commands.open_app", "tui_eval.suites"]
 )
 def test_start_imports_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(','.join(sorted(sys.modules)))"

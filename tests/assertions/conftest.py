@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from tui_eval.assertions import JudgeServices
 from tui_eval.guard.trust import Trust
-from tui_eval.scripting.javascript import JavaScriptHost
-from tui_eval.scripting.python_host import PythonHost
+from tui_eval.javascript.isolate import JavaScriptHost
+from tui_eval.scripting.python.python_host import PythonHost
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tui_eval.assertions import Evidence, JudgeServices, Reports
+from tui_eval.assertions import JudgeInput, JudgeServices, Reports
 from tui_eval.model import Assertion, Case, Reply, Turn
 
 _FIELDS = ("threshold", "weight", "metric", "transform", "provider", "config")
@@ -23,7 +23,7 @@ def case_with(assertions: list[Assertion], **more: Any) -> Case:
     return Case("promptfooconfig.yaml::c", "c", "promptfooconfig.yaml", "promptfoo", turns=turns, **more)
 
 
-def evidence_for(row: dict[str, Any], services: JudgeServices | None = None) -> Evidence:
+def evidence_for(row: dict[str, Any], services: JudgeServices | None = None) -> JudgeInput:
     output = row["output"]
     metadata = dict(row.get("metadata") or {})
     if "trace" in row:
@@ -45,7 +45,7 @@ def evidence_for(row: dict[str, Any], services: JudgeServices | None = None) -> 
         config = {key: row[key] for key in ("tools", "functions") if key in row}
         provider = {"id": "openai:gpt-4.1", "config": config}
     case = case_with([assertion_from(row["assertion"])], options=options, provider=provider)
-    return Evidence(
+    return JudgeInput(
         case,
         [reply],
         capabilities=Reports(True, True, True),

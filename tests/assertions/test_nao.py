@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tui_eval.assertions import Evidence, JudgeServices, Reports, RowsAnswer, judge
-from tui_eval.assertions.nao import join_messages
+from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer, judge
+from tui_eval.formats.nao.judge_nao import join_messages
 from tui_eval.frames.sql import SqlError, SqlResult
 from tui_eval.model import Assertion, Case, Entry, Reply, Turn
 
@@ -38,7 +38,7 @@ async def test_tool_call_vector(vector: dict[str, Any]) -> None:
         Assertion("tool_call", {k: v for k, v in item.items() if k != "type"}, "tools")
         for item in vector["assertions"]
     ]
-    found = await judge(Evidence(case(*asked), transcript=entries, capabilities=Reports(tools=True)))
+    found = await judge(JudgeInput(case(*asked), transcript=entries, capabilities=Reports(tools=True)))
     assert (found.outcome == "passed") is vector["verdict"]["passed"]
     assert found.message == vector["verdict"]["message"]
 
@@ -71,7 +71,7 @@ def table(**columns: list[Any]) -> SqlResult:
 
 
 async def test_rows_match_beside_a_tool_call() -> None:
-    evidence = Evidence(
+    evidence = JudgeInput(
         case(CALL, SQL),
         transcript=[Entry(1, "tool_call", name="sql")],
         capabilities=Reports(tools=True),
@@ -88,7 +88,7 @@ async def test_rows_match_beside_a_tool_call() -> None:
 
 async def test_rows_differ_and_say_where() -> None:
     found = await judge(
-        Evidence(case(SQL), services=services(RowsAnswer([{"x": 250002}]), table(x=[250001])))
+        JudgeInput(case(SQL), services=services(RowsAnswer([{"x": 250002}]), table(x=[250001])))
     )
     assert (found.outcome, found.message) == ("failed", "values differ (within nao's tolerance)")
     assert found.data is not None and found.data.comparison is not None
@@ -97,7 +97,7 @@ async def test_rows_differ_and_say_where() -> None:
 
 
 async def test_reference_gives_the_tools_verdict() -> None:
-    evidence = Evidence(
+    evidence = JudgeInput(
         case(SQL), compat="reference", services=services(RowsAnswer([{"x": 250002}]), table(x=[250001]))
     )
     found = await judge(evidence)
@@ -106,24 +106,24 @@ async def test_reference_gives_the_tools_verdict() -> None:
 
 async def test_the_backends_expected_rows_fill_in_for_a_database() -> None:
     reply = Reply(1, rows=[{"x": 1}], expected_rows=[{"x": 2}], rows_columns=["x"], verified=True)
-    found = await judge(Evidence(case(SQL), replies=[reply]))
+    found = await judge(JudgeInput(case(SQL), replies=[reply]))
     assert (found.outcome, found.message) == ("failed", "values differ")
 
 
 async def test_null_data_fails_with_the_servers_words() -> None:
     answer = RowsAnswer(None, "The agent did not run any SQL query.")
-    found = await judge(Evidence(case(SQL), services=services(answer, table(x=[1]))))
+    found = await judge(JudgeInput(case(SQL), services=services(answer, table(x=[1]))))
     assert (found.outcome, found.message) == ("failed", "The agent did not run any SQL query.")
 
 
 async def test_no_database_is_an_error_that_says_what_to_write() -> None:
-    found = await judge(Evidence(case(SQL), services=services(RowsAnswer([{"x": 1}]), None)))
+    found = await judge(JudgeInput(case(SQL), services=services(RowsAnswer([{"x": 1}]), None)))
     assert found.outcome == "error"
     assert "databases:" in found.message and "nao_config.yaml" in found.message
 
 
 async def test_wrong_expected_sql_is_an_error_beside_the_tool_call() -> None:
-    evidence = Evidence(
+    evidence = JudgeInput(
         case(CALL, SQL),
         transcript=[Entry(1, "tool_call", name="sql")],
         capabilities=Reports(tools=True),
@@ -136,13 +136,13 @@ async def test_wrong_expected_sql_is_an_error_beside_the_tool_call() -> None:
 
 
 async def test_an_agent_that_cannot_report_tools_is_an_error() -> None:
-    assert (await judge(Evidence(case(CALL)))).outcome == "error"
+    assert (await judge(JudgeInput(case(CALL)))).outcome == "error"
 
 
 async def test_details_stop_at_a_thousand_rows() -> None:
     rows = [{"x": number} for number in range(1500)]
     found = await judge(
-        Evidence(case(SQL), services=services(RowsAnswer(rows[::-1]), table(x=list(range(1500)))))
+        JudgeInput(case(SQL), services=services(RowsAnswer(rows[::-1]), table(x=list(range(1500)))))
     )
     assert found.message == "match"
     assert found.data is not None and found.data.expected is not None and found.data.actual is not None
@@ -151,16 +151,16 @@ async def test_details_stop_at_a_thousand_rows() -> None:
 
 
 async def test_a_prompt_alone_asserts_nothing() -> None:
-    found = await judge(Evidence(case()))
+    found = await judge(JudgeInput(case()))
     assert (found.outcome, found.message) == ("passed", "nothing asserted")
-    found = await judge(Evidence(case(), compat="reference"))
+    found = await judge(JudgeInput(case(), compat="reference"))
     assert (found.outcome, found.message) == ("passed", "no verification")
 
 
 @pytest.mark.parametrize(("with_call", "outcome"), [(False, "passed"), (True, "failed")])
 async def test_reference_without_verification(with_call: bool, outcome: str) -> None:
     asked = [CALL, SQL] if with_call else [SQL]
-    evidence = Evidence(
+    evidence = JudgeInput(
         case(*asked),
         compat="reference",
         transcript=[Entry(1, "tool_call", name="sql")],
@@ -174,6 +174,6 @@ async def test_reference_without_verification(with_call: bool, outcome: str) -> 
 
 async def test_reference_verified_without_expected_rows_is_no_pass() -> None:
     reply = Reply(1, rows=[{"x": 1}], verified=True)
-    found = await judge(Evidence(case(SQL), compat="reference", replies=[reply]))
+    found = await judge(JudgeInput(case(SQL), compat="reference", replies=[reply]))
     assert found.outcome == "error"
     assert found.message == "nao verified the answer without saying which rows it expected"

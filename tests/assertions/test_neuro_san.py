@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tui_eval.assertions import Evidence, JudgeAnswer, JudgeServices, Reports, judge, ratio
-from tui_eval.assertions.gist import question
+from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, judge, ratio
+from tui_eval.formats.neuro_san.judge_neuro_san import question
 from tui_eval.model import Assertion, Case, Reply, Turn
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -43,7 +43,7 @@ def assertions_from(spec: dict[str, Any] | None) -> list[Assertion]:
 
 def evidence_for(
     assertions: list[Assertion], answer: dict[str, Any], replies: Any = None, *, compat: str = "documented"
-) -> tuple[Evidence, list[str]]:
+) -> tuple[JudgeInput, list[str]]:
     asked: list[str] = []
     said = list(replies) if isinstance(replies, list) else None
 
@@ -61,7 +61,7 @@ def evidence_for(
     )
     case = Case("s.hocon::c", "c", "s.hocon", "neuro_san", turns=[Turn("hi", assertions)])
     services = JudgeServices(ask_judge=ask)
-    return Evidence(case, [reply], capabilities=ABLE, compat=compat, services=services), asked
+    return JudgeInput(case, [reply], capabilities=ABLE, compat=compat, services=services), asked
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])

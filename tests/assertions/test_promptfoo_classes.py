@@ -8,7 +8,7 @@ import pytest
 
 from tests.assertions.promptfoo_cases import evidence_for
 from tui_eval.assertions import JudgeServices, judge
-from tui_eval.assertions.evidence import CannotJudge
+from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.model import Verdict
 
 CLASSIFIER = {"id": "huggingface:text-classification:m"}

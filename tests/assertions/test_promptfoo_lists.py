@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.assertions.promptfoo import text
-from tui_eval.promptfoo_words import ListError, split_list
-from tui_eval.suites.promptfoo import shorthand
+from tui_eval.formats.promptfoo.judge import text_assertions
+from tui_eval.formats.promptfoo.promptfoo_words import ListError, split_list
+from tui_eval.formats.promptfoo.read import shorthand
 
 SPLIT = {
     "a, b,,c": ["a", "b", "c"],
@@ -35,4 +35,4 @@ def test_a_list_that_cannot_be_split_says_so(given: str) -> None:
 
 
 def test_there_is_one_of_it() -> None:
-    assert text.split_list is shorthand.split_list is split_list
+    assert text_assertions.split_list is shorthand.split_list is split_list

@@ -12,7 +12,7 @@ import pytest
 
 from tests.assertions.promptfoo_cases import evidence_for
 from tui_eval.assertions import judge
-from tui_eval.scripting.templates import render
+from tui_eval.nunjucks.templates import render
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with, evidence_for
-from tui_eval.agents.provider_response import read_response
-from tui_eval.assertions import Evidence, Reports, judge
+from tui_eval.agents.promptfoo.provider_response import read_response
+from tui_eval.assertions import JudgeInput, Reports, judge
 from tui_eval.model import Assertion, Reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -227,9 +227,9 @@ async def test_a_schema_is_read_leniently_where_the_shell_says_so(
     assert (await judge(evidence_for(lenient, services))).outcome == "passed"
 
 
-def case_evidence(assertions: list[Assertion], services: Any, reply: Reply, **more: Any) -> Evidence:
+def case_evidence(assertions: list[Assertion], services: Any, reply: Reply, **more: Any) -> JudgeInput:
     case = case_with(assertions, **more)
-    return Evidence(
+    return JudgeInput(
         case, [reply], capabilities=Reports(True, True, True), services=services, prompt_sent="sent"
     )
 

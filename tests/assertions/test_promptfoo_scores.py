@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with
-from tui_eval.assertions import Evidence, JudgeAnswer, Judgement, JudgeServices, Reports, judge
-from tui_eval.assertions.promptfoo.similarity import treebank_words
+from tui_eval.assertions import JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports, judge
+from tui_eval.formats.promptfoo.judge.similarity import treebank_words
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Entry, Reply
-from tui_eval.scripting.javascript import JavaScriptHost
 
 YES = {"type": "contains", "value": "a"}
 NO = {"type": "contains", "value": "z"}
@@ -38,7 +38,7 @@ async def judged(
         assertions += [assertion_from(member, set=place) for member in members or ()]
     text = output if isinstance(output, str) else ""
     reply = Reply(1, text, output=None if isinstance(output, str) else output)
-    evidence = Evidence(
+    evidence = JudgeInput(
         case_with(assertions, **case),
         [reply],
         compat=compat,  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ async def test_no_assertions_pass_whatever_the_threshold() -> None:
 
 
 async def test_without_a_reply_everything_is_an_error() -> None:
-    judgement = await judge(Evidence(case_with([assertion_from(YES)])))
+    judgement = await judge(JudgeInput(case_with([assertion_from(YES)])))
     assert judgement.outcome == "error"
     assert [verdict.passed for verdict in judgement.verdicts] == [None]
 
@@ -306,7 +306,7 @@ async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:
         {"type": "tool-call-f1", "value": "refund, search_orders"},
     ]
     case = case_with([assertion_from(given) for given in asserts])
-    evidence = Evidence(case, [Reply(1, "done")], transcript, Reports(tools=True))
+    evidence = JudgeInput(case, [Reply(1, "done")], transcript, Reports(tools=True))
     assert (await judge(evidence)).outcome == "passed"
     evidence.compat = "reference"
     passed = [verdict.passed for verdict in (await judge(evidence)).verdicts]

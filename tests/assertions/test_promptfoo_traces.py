@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with, evidence_for
-from tui_eval.assertions import Evidence, Reports, judge
+from tui_eval.assertions import JudgeInput, Reports, judge
 from tui_eval.model import Entry, Reply, Trace, TraceSpan, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,7 +22,7 @@ TRACES = {line["trace"]: line["spans"] for line in _LINES if "spans" in line}
 ROWS = [line for line in _LINES if "assertion" in line]
 
 
-def evidence_of(row: dict[str, Any], compat: Any) -> Evidence:
+def evidence_of(row: dict[str, Any], compat: Any) -> JudgeInput:
     trace = {"traceId": "0" * 32, "spans": TRACES[row["trace"]]}
     evidence = evidence_for(
         {
@@ -77,7 +77,7 @@ async def one(
     metadata: dict[str, Any] | None = None,
 ) -> Verdict:
     reply = Reply(1, "x", metadata=metadata)
-    evidence = Evidence(
+    evidence = JudgeInput(
         case_with([assertion_from(given)]), [reply], transcript or [], reports or Reports(True)
     )
     evidence.trace, evidence.compat = trace, compat
@@ -176,9 +176,9 @@ async def test_no_skill_is_not_told_from_an_agent_that_reports_nothing() -> None
 
 
 async def test_scripts_see_the_trace() -> None:
-    from tui_eval.assertions.promptfoo.code import context_of
+    from tui_eval.formats.promptfoo.judge.code import context_of
 
-    evidence = Evidence(case_with([]), [Reply(1, "x")])
+    evidence = JudgeInput(case_with([]), [Reply(1, "x")])
     evidence.trace = Trace("ab", "e", "t", [TraceSpan("1", "x", "0", 1.0, 2.0, {"k": 1}, 2, "bad")])
     assert context_of(evidence)["trace"] == {
         "traceId": "ab",

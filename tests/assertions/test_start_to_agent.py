@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tui_eval.assertions import Evidence, Reports, judge
+from tui_eval.assertions import JudgeInput, Reports, judge
 from tui_eval.model import Assertion, Case, Entry, Reply, Turn, Usage
 
 ABLE = Reports(tokens=True, tools=True, metadata=True)
@@ -26,7 +26,7 @@ def case_of(expected: dict[str, Any], turns: int = 1) -> Case:
 
 async def judged(expected: dict[str, Any], text: str, metadata: dict[str, Any] | None, **more: Any) -> Any:
     more.setdefault("capabilities", ABLE)
-    return await judge(Evidence(case_of(expected), [Reply(1, text, metadata=metadata)], **more))
+    return await judge(JudgeInput(case_of(expected), [Reply(1, text, metadata=metadata)], **more))
 
 
 def texts_by_the_guide(expected: dict[str, Any], text: str, metadata: dict[str, Any]) -> list[str]:
@@ -147,7 +147,7 @@ async def test_the_whole_conversation_is_summed_and_the_last_reply_read() -> Non
         "max_input_tokens": 10,
     }
     case = case_of(expected, 2)
-    evidence = Evidence(case, replies, transcript, ABLE, Usage(input_tokens=11))
+    evidence = JudgeInput(case, replies, transcript, ABLE, Usage(input_tokens=11))
     judgement = await judge(evidence)
     assert judgement.message == "max_tool_calls: 3 > 2; max_input_tokens: 11 > 10"
 

@@ -24,7 +24,7 @@ def held():
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 from pathlib import Path
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 root = Path(sys.argv[1])
 small = load([root / "small.yaml"])

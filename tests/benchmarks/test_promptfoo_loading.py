@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import Config
+from tui_eval.config.project import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 

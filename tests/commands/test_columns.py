@@ -14,9 +14,9 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.servers import NeuroSanServer, OpenAIServer, Planned
 from tests.servers.base import Seen
-from tui_eval.reports.web import _page
+from tui_eval.reports.web_server import _page
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 
 NAMES = ("alpha", "beta", "gamma", "delta")
 WRONG = ("beta", "delta")

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from tests.commands.conftest import Cli
-from tui_eval import config_keys
-from tui_eval.assertions.promptfoo import table
 from tui_eval.cli import cli as group
+from tui_eval.config import config_schema
+from tui_eval.formats.promptfoo.judge import registry
 from tui_eval.help import page, pages
 from tui_eval.reports.export import KINDS
 
@@ -80,16 +80,22 @@ def test_every_kind_of_results_file_is_listed() -> None:
 
 def test_every_key_of_the_configuration_is_explained() -> None:
     configuration, agents = text("configuration"), text("agents")
-    groups = (config_keys.TOP, config_keys.SUITE, config_keys.RUN, config_keys.PRICE, config_keys.DATABASE)
+    groups = (
+        config_schema.TOP,
+        config_schema.SUITE,
+        config_schema.RUN,
+        config_schema.PRICE,
+        config_schema.DATABASE,
+    )
     for keys in groups:
         for key in keys:
             assert f"`{key}`" in configuration or f"{key}:" in configuration, key
     comparison = text("comparison")
-    for key in config_keys.COMPARISON:
+    for key in config_schema.COMPARISON:
         assert f"`{key}`" in configuration and f"`{key}`" in comparison, key
-    for key in config_keys.AGENT:
+    for key in config_schema.AGENT:
         assert f"`{key}" in agents, key
-    for kind, keys in config_keys.AGENT_OPTIONS.items():
+    for kind, keys in config_schema.AGENT_OPTIONS.items():
         assert kind in agents
         for key in keys:
             assert f"`{key}" in agents or f"{key}:" in agents or f"{{{key}" in agents, f"{kind} {key}"
@@ -97,10 +103,10 @@ def test_every_key_of_the_configuration_is_explained() -> None:
 
 def test_every_assertion_of_promptfoo_that_is_judged_is_listed() -> None:
     page = text("assertions")
-    for kind in table._CHECKS:
+    for kind in registry._CHECKS:
         assert f"`{kind}`" in page, kind
     for kind in re.findall(r"`([a-z:-]+)`", page.partition("| group |")[2].partition("What is judged by")[0]):
-        assert table.check_for(kind) or kind in ("not-", "weight", "metric", "threshold", "transform", "config",
+        assert registry.check_for(kind) or kind in ("not-", "weight", "metric", "threshold", "transform", "config",
                                                  "assert-set"), kind  # fmt: skip
 
 

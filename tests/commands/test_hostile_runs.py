@@ -15,7 +15,7 @@ from tests.commands.conftest import CONFIG, SCRIPT, SUITE, Cli
 from tests.engine.test_runs import go
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 
 HUGE = 2**63 - 1
 DAMAGE = {

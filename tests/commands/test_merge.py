@@ -12,7 +12,7 @@ import pytest
 
 from tests.commands.conftest import Cli
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 
 CASES = 12
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tui_eval.config import Config
+from tui_eval.config.project import Config
 from tui_eval.suites import discover
 
 WHOLE = "prompts: [hi]\nproviders: [echo]\ntests: [{assert: [{type: contains, value: hi}]}]\n"

@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.resuming import resume
-from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard import trust_store
 from tui_eval.guard.trust import fingerprints
 from tui_eval.store.printed_commands import by_typing, resume_command, run_options
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 
 AGENT = "import time\n\n\ndef answer(message):\n    time.sleep(0.3)\n    return 'hi ' + message\n"
 CASES = "".join(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tests.commands.conftest import Cli
 from tests.servers import OpenAIServer
-from tui_eval.assertions.evidence import Judgement
-from tui_eval.engine.masked import keep_masked
+from tui_eval.assertions.judge_input import Judgement
+from tui_eval.engine.attempt.attempt_state import keep_masked
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Reply, Verdict
-from tui_eval.store.runs import RunLock, Store
+from tui_eval.store.run_folders import RunLock, Store
 
 
 def test_todays_assertions_judge_yesterdays_answers(cli: Cli, project: Path) -> None:

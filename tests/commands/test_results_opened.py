@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli
-from tui_eval.store.imported import is_results, open_results
+from tui_eval.store.imported.results_files import is_results, open_results
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import StoreError
+from tui_eval.store.run_folders import StoreError
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "nao_results").glob("*.json"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.commands.conftest import Cli, fast_samples
 from tui_eval.model import Attempt, Case
-from tui_eval.store.imported import open_results
+from tui_eval.store.imported.results_files import open_results
 from tui_eval.store.reader import RunReader
 
 FORMATS = ("results.json", "results.promptfoo.json")

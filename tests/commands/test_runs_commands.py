@@ -18,10 +18,10 @@ from tests.tui.app_host import LiveRun
 from tests.tui.test_runs_screen import write_runs, write_suite_run
 from tui_eval.commands import output
 from tui_eval.commands.runs_table import runs_text
-from tui_eval.reports import table
+from tui_eval.reports import console_table
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.summary import summarise_run
 
 
@@ -101,12 +101,12 @@ def test_the_table_of_cases_fits_a_terminal_and_keeps_what_counts(root: Path, wi
     cases = [msgspec.structs.replace(case, model="provider:a-model-with-a-long-name-2026") for case in cases]
     attempts = [msgspec.structs.replace(row, message=f"{row.message} and much more " * 4) for row in attempts]
     summaries = summarise_run(cases, attempts)
-    lines = table.table(cases, attempts, summaries, width).splitlines()
+    lines = console_table.table(cases, attempts, summaries, width).splitlines()
     assert all(cell_len(line) <= width for line in lines), lines
     for word in ("Test", "Status", "Tokens", "Cost", "Time (s)", "Tools"):
         assert word in lines[0]
     assert "✗ failed" in lines[2] and "a long name" in lines[2] and "Total" in lines[-1]
-    whole = table.table(cases, attempts, summaries).splitlines()[0].split("  ")
+    whole = console_table.table(cases, attempts, summaries).splitlines()[0].split("  ")
     assert [name.strip() for name in whole if name.strip()] == [
         "Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools",
     ]  # fmt: skip

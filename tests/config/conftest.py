@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import config
+from tui_eval.config import project as config
 
 Project = Callable[..., config.Config]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tui_eval import config
-from tui_eval.config import AgentSpec, ConfigError
-from tui_eval.config_fill import host_of, is_loopback, is_own_host
+from tui_eval.config import project as config
+from tui_eval.config.config_values import host_of, is_loopback, is_own_host
+from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.guard.trust import NeedsTrust, Trust
 
 Project = Callable[..., config.Config]

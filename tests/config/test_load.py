@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tui_eval import config
-from tui_eval.config import AgentSpec, ConfigError, SuiteRule
+from tui_eval.config import project as config
+from tui_eval.config.project import AgentSpec, ConfigError, SuiteRule
 
 Project = Callable[..., config.Config]
 

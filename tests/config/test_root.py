@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import config
-from tui_eval.config import ConfigError
+from tui_eval.config import project as config
+from tui_eval.config.project import ConfigError
 from tui_eval.guard.trust import NeedsTrust, Trust
 
 Project = Callable[..., config.Config]

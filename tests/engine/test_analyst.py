@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.servers import AnthropicServer, OpenAIServer, Planned
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 

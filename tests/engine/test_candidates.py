@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import load
-from tui_eval.engine.candidates import candidates
+from tui_eval.config.project import load
+from tui_eval.engine.prepare import candidates
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.guard.text import visible

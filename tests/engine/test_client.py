@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.config import Config
-from tui_eval.engine.client import EngineClient
+from tui_eval.config.project import Config
+from tui_eval.engine.service.client import EngineClient
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard.trust import Trust
 

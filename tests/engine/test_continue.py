@@ -10,11 +10,11 @@ import pytest
 
 from tests.servers import AnthropicServer, NeuroSanServer, OpenAIServer
 from tests.waiting import until
-from tui_eval.engine.client import EngineClient
-from tui_eval.engine.continuing import JUDGED_AGAIN
+from tui_eval.engine.attempt.continuing import JUDGED_AGAIN
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.service.client import EngineClient
 from tui_eval.model import Attempt
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader

@@ -12,9 +12,9 @@ import pytest
 from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
 from tui_eval.agents import default_embeddings, default_grader
-from tui_eval.config import Config
+from tui_eval.config.project import Config
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 

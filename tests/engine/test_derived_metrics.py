@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tui_eval.engine import metrics
-from tui_eval.scripting.javascript import JavaScriptHost
+from tui_eval.engine.after import derived_metrics
+from tui_eval.javascript.isolate import JavaScriptHost
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ async def test_what_is_derived(expression: str, value: float, javascript: JavaSc
     column: dict[str, Any] = {
         "suite": "s", "count": 3, "named_scores": {"p": 2.0, "r": 1.0, "f1": 4 / 3}, "derived": {}
     }  # fmt: skip
-    await metrics.derive(
+    await derived_metrics.derive(
         [column], {"s": {"derivedMetrics": [{"name": "d", "value": expression}]}}, javascript
     )
     assert column["derived"]["d"] == pytest.approx(value)

@@ -14,10 +14,10 @@ import pytest
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.waiting import until
-from tui_eval.engine.client import EngineClient
-from tui_eval.engine.collector import Collector
+from tui_eval.engine.attempt.collector import Collector
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
+from tui_eval.engine.service.client import EngineClient
 from tui_eval.events import Finished, TextDelta, ToolCall, ToolResult
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Reply

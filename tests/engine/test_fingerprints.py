@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tui_eval.config import AgentSpec, Config
+from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.guard.trust import Trust
 

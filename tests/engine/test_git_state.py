@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.config import AgentSpec, Config
-from tui_eval.engine.git_state import git_state
+from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.plan import Job
-from tui_eval.engine.provenance import provenance
+from tui_eval.engine.provenance import git_state, provenance
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case

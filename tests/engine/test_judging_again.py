@@ -13,23 +13,23 @@ import duckdb
 import msgspec
 import pytest
 
+from tui_eval.engine.after.rescoring import rescore
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
-from tui_eval.engine.rescoring import rescore
-from tui_eval.engine.runs import prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
+from tui_eval.reports.console_table import table
 from tui_eval.reports.export import export
-from tui_eval.reports.table import table
 from tui_eval.store import case_state
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.store.summary import CaseSummary, summarise_run
 from tui_eval.store.usual import past_tokens
 from tui_eval.tui.case_past import load_past
-from tui_eval.tui.runs_loader import load_facts
+from tui_eval.tui.loaders.runs_loader import load_facts
 
 SUITE = "agent: helper\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: ['%s']}}\n"
 SCRIPT = 'default: {say: "hi there", usage: {input: 100, output: 20}, cost: 0.01}\nrate: 5000\n'

@@ -11,10 +11,10 @@ import pytest
 from tests.agents.test_promptfoo_providers import AnyServer
 from tests.servers.base import Planned
 from tests.waiting import until
+from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.kept_cases import KeptCases, is_masked, restored
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.resuming import resume
-from tui_eval.engine.runs import prepare
 from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.model import Case
 from tui_eval.store.reader import RunReader

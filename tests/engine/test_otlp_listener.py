@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.engine.ports import free_port
 from tests.engine.test_otlp_wire import SPAN, TRACE, body
 from tui_eval.engine.otlp import listener as module
-from tui_eval.engine.otlp.listener import Arriving, Listener, ListenerError, listeners
-from tui_eval.engine.otlp.settings import FORMATS
+from tui_eval.engine.otlp.listener import Arriving, ListenerError, SpanListener, listeners
+from tui_eval.engine.otlp.tracing import FORMATS
 from tui_eval.model import TraceSpan
 
 JSON = {"Content-Type": "application/json"}
@@ -24,7 +24,7 @@ PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
 @pytest.fixture
-async def listener() -> AsyncIterator[Listener]:
+async def listener() -> AsyncIterator[SpanListener]:
     running = await listeners().acquire("127.0.0.1", free_port(), FORMATS)
     yield running
     await listeners().release(running)
@@ -37,7 +37,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def post(
-    listener: Listener,
+    listener: SpanListener,
     content: bytes,
     headers: dict[str, str],
     path: str = "/v1/traces",
@@ -49,14 +49,14 @@ async def post(
     return await client.post(f"http://127.0.0.1:{listener.port}{path}", content=content, headers=headers)
 
 
-async def works(listener: Listener) -> None:
+async def works(listener: SpanListener) -> None:
     """Whatever came before, a good body still arrives."""
     before = len(listener.expect(TRACE).spans)
     assert (await post(listener, body(), JSON)).status_code == 200
     assert len(listener.expect(TRACE).spans) == before + 1
 
 
-async def test_json_protobuf_and_gzip(listener: Listener) -> None:
+async def test_json_protobuf_and_gzip(listener: SpanListener) -> None:
     arriving = listener.expect(TRACE)
     answer = await post(listener, body(), {"Content-Type": "application/json; charset=utf-8"})
     assert (answer.status_code, answer.json()) == (200, {"partialSuccess": {}})
@@ -70,7 +70,7 @@ async def test_json_protobuf_and_gzip(listener: Listener) -> None:
     assert [span.name for span in arriving.spans] == ["x", "proto", "proto"]
 
 
-async def test_spans_of_traces_that_nobody_waits_for_are_dropped(listener: Listener) -> None:
+async def test_spans_of_traces_that_nobody_waits_for_are_dropped(listener: SpanListener) -> None:
     assert (await post(listener, body(), JSON)).status_code == 200
     assert listener.strays == 1
     listener.expect(TRACE)
@@ -95,7 +95,7 @@ async def test_spans_of_traces_that_nobody_waits_for_are_dropped(listener: Liste
     ids=["text", "no type", "no json", "deep", "no protobuf", "no gzip", "cut", "large", "bomb"],
 )
 async def test_hostile_bodies(
-    listener: Listener, content: bytes, headers: dict[str, str], status: int
+    listener: SpanListener, content: bytes, headers: dict[str, str], status: int
 ) -> None:
     # The server may close the connection before all of a body that it does not want was sent.
     with contextlib.suppress(httpx.WriteError, httpx.ReadError):
@@ -103,7 +103,7 @@ async def test_hostile_bodies(
     await works(listener)
 
 
-async def test_other_methods_and_paths(listener: Listener) -> None:
+async def test_other_methods_and_paths(listener: SpanListener) -> None:
     async with httpx.AsyncClient() as client:
         base = f"http://127.0.0.1:{listener.port}"
         assert (await client.get(f"{base}/v1/traces")).status_code == 405
@@ -111,7 +111,7 @@ async def test_other_methods_and_paths(listener: Listener) -> None:
         assert (await client.get(f"{base}/health")).json() == {"status": "ok"}
 
 
-async def test_garbage_on_the_wire(listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_garbage_on_the_wire(listener: SpanListener, capsys: pytest.CaptureFixture[str]) -> None:
     for garbage in (
         b"\x16\x03\x01\x02\x00",
         b"GET\r\n\r\n",
@@ -172,7 +172,7 @@ def test_one_trace_takes_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(long.spans), long.left_out) == (1, 4)
 
 
-async def test_what_arrives_at_once_is_all_kept(listener: Listener, client: httpx.AsyncClient) -> None:
+async def test_what_arrives_at_once_is_all_kept(listener: SpanListener, client: httpx.AsyncClient) -> None:
     ids = [f"{number:032x}" for number in range(1, 41)]
     arriving = {trace_id: listener.expect(trace_id) for trace_id in ids}
     await asyncio.gather(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tui_eval.engine.otlp.wire import (
+from tui_eval.engine.otlp.listener import (
     NoProtobuf,
     WireError,
     has_protobuf,

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tests.waiting import connected, until
-from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.reader import RunReader
 
 SUITE = "agent: helper\ntest_cases:\n  - {name: slow, input: slow, expected: {should_contain: [end]}}\n"
@@ -100,7 +100,13 @@ async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_pat
     root = project(suite=SUITE, script=script(0))
     socket = tmp_path / "engine.socket"
     engine = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tui_eval.engine.process", "--socket", str(socket), "--unattended", "0.2"
+        sys.executable,
+        "-m",
+        "tui_eval.engine.service.process",
+        "--socket",
+        str(socket),
+        "--unattended",
+        "0.2",
     )
     reader, writer = await connected(socket)
     request = msgspec.to_builtins(RunRequest(paths=[str(root)], step=True))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 

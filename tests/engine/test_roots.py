@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
+from tui_eval.engine.after.rescoring import rescore
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.rescoring import rescore
-from tui_eval.engine.resuming import resume
-from tui_eval.engine.runs import prepare
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow
 

@@ -9,13 +9,13 @@ import pytest
 
 from tests.waiting import Clock, until
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
-from tui_eval.engine.request import Cell, RunRequest
-from tui_eval.engine.resuming import resume
-from tui_eval.engine.runs import NothingToRun, prepare
+from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.suite_cache import SuiteCache
-from tui_eval.engine.time_limits import TimeLimits
 from tui_eval.model import Attempt, Case
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -205,7 +205,7 @@ async def test_a_rerun_of_columns_that_was_interrupted_goes_on_in_those_columns(
     """`R` and `.` name columns by cells; the agent of one need not be the suite's own."""
     config = "agents:\n  helper: {type: echo}\n  other: {type: scripted, script: agent.script.yaml}\n"
     root = project(suite=suite_of("one", "slow two"), script=SLOW, config=config)
-    cells = [Cell(f"suite.yaml::{name}", "other") for name in ("one", "slow two")]
+    cells = [RequestCell(f"suite.yaml::{name}", "other") for name in ("one", "slow two")]
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], cells=cells, concurrency=1))
     running = asyncio.create_task(active.execute())
     assert active.writer is not None

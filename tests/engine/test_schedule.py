@@ -12,8 +12,8 @@ from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.waiting import Clock
 from tui_eval.agents.pace import Pace
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.engine.schedule import Schedule
 from tui_eval.store.reader import RunReader
 

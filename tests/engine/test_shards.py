@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import Config
+from tui_eval.config.project import Config
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.shards import Shard, assigned, read_shard, shard_key, shard_of, taken
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.shards import shard_of as shard_of_run
-from tui_eval.store.shards import shard_words
+from tui_eval.store.shard_runs import shard_of as shard_of_run
+from tui_eval.store.shard_runs import shard_words
 
 
 def case(name: str, **more: Any) -> Case:

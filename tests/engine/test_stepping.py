@@ -7,8 +7,8 @@ import time
 import pytest
 
 from tests.waiting import until
-from tui_eval.engine.client import EngineClient, EngineError
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.reader import RunReader
 
 SUITE = """

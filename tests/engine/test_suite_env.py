@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.servers.openai import OpenAIServer
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.store.reader import RunReader
 
 SUITE = """

@@ -18,12 +18,12 @@ from tests.engine.ports import free_port
 from tests.servers import JsonServer, OpenAIServer, Planned
 from tests.waiting import until
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.otlp.listener import Listener
+from tui_eval.engine.after.rescoring import rescore
+from tui_eval.engine.otlp.listener import SpanListener
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.rescoring import rescore
-from tui_eval.engine.runs import prepare
 from tui_eval.model import Attempt
-from tui_eval.reports import promptfoo, results
+from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
 
 SDK = """
@@ -149,7 +149,7 @@ async def test_real_spans_of_the_sdk_are_judged_and_kept(write: Write) -> None:
     try:
         kept = results.build(reader)["results"][0]["trace"]
         assert kept["spans"][0]["name"] == "tool call" and kept["trace_id"] == good.trace.trace_id
-        theirs = promptfoo.build(reader)
+        theirs = promptfoo_json.build(reader)
         assert theirs["traces"][0]["spans"][0]["attributes"]["gen_ai.tool.name"] == "look_price"
         assert theirs["results"]["results"][0]["traceId"] == good.trace.trace_id
     finally:
@@ -373,9 +373,9 @@ async def test_a_cancelled_attempt_waits_for_no_more_spans(write: Write) -> None
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], trust=True))
     going = asyncio.create_task(active.execute())
     tracing = active.environment.tracing
-    await until(lambda: any(isinstance(one, Listener) and one.expected for one in tracing._used.values()))
+    await until(lambda: any(isinstance(one, SpanListener) and one.expected for one in tracing._used.values()))
     (listener,) = tracing._used.values()
-    assert isinstance(listener, Listener)
+    assert isinstance(listener, SpanListener)
     await active.runner.cancel()
     await going
     assert listener.expected == 0

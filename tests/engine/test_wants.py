@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import config, suites
+from tui_eval import suites
+from tui_eval.config import project
 from tui_eval.engine.wants import wants
 from tui_eval.guard.trust import Trust
 
 
 def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
     """What a project wants that was not agreed to."""
-    settings, trust = config.load([root]), Trust(agreed=agreed)
+    settings, trust = project.load([root]), Trust(agreed=agreed)
     return wants(suites.load_all([root], settings, trust), settings, trust)
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import tui_eval
-from tui_eval import config, suites
+from tui_eval import suites
+from tui_eval.config import project
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.engine.wants import wants, wants_of_jobs
 from tui_eval.guard.trust import Trust
 
@@ -244,7 +245,7 @@ class _Refusals:
 
 
 def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
-    settings, trust = config.load([root]), Trust(agreed=agreed)
+    settings, trust = project.load([root]), Trust(agreed=agreed)
     return wants(suites.load_all([root], settings, trust), settings, trust)
 
 
@@ -297,7 +298,7 @@ def test_networks_that_our_own_python_runs_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`direct` needs no Python named where neuro-san is installed beside us."""
-    from tui_eval.agents import neuro_san_library
+    from tui_eval.agents.neuro_san import neuro_san_library
 
     monkeypatch.setattr(neuro_san_library.importlib.util, "find_spec", lambda name: object())
     (tmp_path / "tui_eval.yaml").write_text("")

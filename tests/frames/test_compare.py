@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from tui_eval.frames.compare import compare
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.comparison_rules import ComparisonSettings
 
 VECTORS = [
     json.loads(line)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tui_eval.frames.compare import compare
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.comparison_rules import ComparisonSettings
 
 BIG = 2**53
 INTEGERS = st.sampled_from(

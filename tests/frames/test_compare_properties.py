@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tui_eval.frames.compare import compare
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import align
-from tui_eval.frames.settings import ComparisonSettings
 
 INTEGERS = st.integers(-3, 3) | st.integers(99_998, 100_002) | st.integers(-(2**70), 2**70)
 FLOATS = st.sampled_from(

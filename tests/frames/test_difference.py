@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 from tui_eval.frames.compare import compare
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import align
-from tui_eval.frames.settings import ComparisonSettings
 
 EXPECTED = [
     {"id": 1, "city": "Lyon", "v": 10.5},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.config import Config, DatabaseSpec, database
+from tui_eval.config.project import Config, DatabaseSpec, database
 from tui_eval.frames import sql_process
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 from tui_eval.guard.trust import NeedsTrust, Trust

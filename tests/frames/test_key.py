@@ -8,8 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 from tui_eval.frames.compare import compare
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import Difference, align
-from tui_eval.frames.settings import ComparisonSettings
 
 ORDERS = pl.DataFrame(
     {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tui_eval.frames import reference
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames import nao_reference
+from tui_eval.frames.comparison_rules import ComparisonSettings
 
 VECTORS = [
     json.loads(line)
@@ -23,7 +23,7 @@ VECTORS = [
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
 def test_recorded_verdict(vector: dict[str, Any]) -> None:
     settings = ComparisonSettings(**vector.get("options", {}))
-    result = reference.compare(
+    result = nao_reference.compare(
         vector["actual"], vector["expected"], settings, vector["expected_columns"], vector.get("error")
     )
     verdict = vector["verdict"]
@@ -63,4 +63,4 @@ def test_generated(
     why: str, actual: list[Any], expected: list[Any], options: dict[str, Any], said: str | None
 ) -> None:
     left, right = ([{"a": cell} for cell in side] for side in (actual, expected))
-    assert reference.compare(left, right, ComparisonSettings(**options), ["a"]).message == said, why
+    assert nao_reference.compare(left, right, ComparisonSettings(**options), ["a"]).message == said, why

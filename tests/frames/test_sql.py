@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
 

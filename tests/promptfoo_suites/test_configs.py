@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tui_eval.cli import main
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.reports import results
 from tui_eval.store.reader import RunReader
 

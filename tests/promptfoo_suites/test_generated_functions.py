@@ -9,7 +9,7 @@ import pytest
 
 from tests.promptfoo_suites.test_runtime import run, suite
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.promptfoo_suites.test_suites import OPTIONS
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
-from tui_eval.reports import promptfoo
+from tui_eval.reports import promptfoo_json
 from tui_eval.store.reader import RunReader
 
 RECORDED = [
@@ -88,7 +88,7 @@ async def test_rows_and_sums(
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
     try:
-        document = promptfoo.build(reader)
+        document = promptfoo_json.build(reader)
     finally:
         reader.close()
     ordered = not recorded["set"]

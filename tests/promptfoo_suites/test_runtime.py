@@ -12,14 +12,14 @@ import pytest
 
 from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
+from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.plan import Job
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.resuming import resume
-from tui_eval.engine.rows import arrange
-from tui_eval.engine.runs import prepare
+from tui_eval.engine.row_order import arrange
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt, Case, Turn
-from tui_eval.reports import promptfoo, results
+from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
 
 
@@ -382,7 +382,7 @@ async def test_what_failed_in_a_file_ours_or_promptfoos(tmp_path: Path) -> None:
     await active.execute()
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
-    for name, build in (("ours.json", results.build), ("theirs.json", promptfoo.build)):
+    for name, build in (("ours.json", results.build), ("theirs.json", promptfoo_json.build)):
         (tmp_path / name).write_text(json.dumps(build(reader)), "utf-8")
         file = str(tmp_path / name)
         for option, expected in (

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from tui_eval.config import ConfigError
+from tui_eval.config.project import ConfigError
+from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
-from tui_eval.reports import promptfoo, results
+from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -99,7 +99,7 @@ async def executed(request: RunRequest) -> tuple[dict[str, Any], dict[str, Any]]
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
     try:
-        return results.build(reader), promptfoo.build(reader)
+        return results.build(reader), promptfoo_json.build(reader)
     finally:
         reader.close()
 

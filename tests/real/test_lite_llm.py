@@ -7,7 +7,7 @@ import pytest
 from tests.agents.helpers import services, talk
 from tests.servers import OpenAIServer, Planned
 from tui_eval.agents import AgentError, create
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Finished, TextDelta, ToolCall
 
 pytestmark = pytest.mark.real

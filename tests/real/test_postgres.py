@@ -21,7 +21,7 @@ import pytest
 
 from tests.engine.ports import free_port
 from tests.real.processes import ended_after
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 
 pytestmark = pytest.mark.real

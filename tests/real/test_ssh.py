@@ -18,7 +18,7 @@ import pytest
 from tests.engine.ports import free_port
 from tests.tui.terminal import LEFT, Terminal
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]

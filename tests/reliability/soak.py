@@ -27,7 +27,7 @@ from xml.etree import ElementTree
 import yaml
 
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 
 HONEST = ("good", "slow", "busy", "figures", "text")
 LARGE = "large"

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from tui_eval.agents.http_call import Call
-from tui_eval.agents.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.agents.http.http_client import HttpClient
 
 MEGABYTES = 48
 
@@ -32,7 +32,7 @@ def _packed() -> list[bytes]:
     return [body[start : start + 16_384] for start in range(0, len(body), 16_384)]
 
 
-def _call(pieces: Callable[[], list[bytes]], **headers: str) -> Call:
+def _call(pieces: Callable[[], list[bytes]], **headers: str) -> HttpCall:
     call = HttpClient("http://127.0.0.1:9").call("GET", "http://127.0.0.1:9")
     call._response = httpx.Response(200, headers=headers, stream=_Ready(pieces))
     call.headers = call._response.headers

@@ -26,14 +26,15 @@ from tests.engine.test_runs import go
 from tests.reliability.soak_server import body_of
 from tests.servers.base import Planned, Server
 from tests.store.test_store import attempt, case
-from tui_eval.agents import AgentError, promptfoo_providers
-from tui_eval.agents.openai import OpenAIAgent
+from tui_eval.agents import AgentError
+from tui_eval.agents.models.openai import OpenAIAgent
+from tui_eval.agents.promptfoo import promptfoo_providers
 from tui_eval.assertions import JudgeServices
 from tui_eval.guard import figures
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Reply, Usage
 from tui_eval.store import writer as store_writer
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

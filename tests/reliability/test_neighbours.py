@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.test_runs import go, outcomes
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt
-from tui_eval.scripting.javascript import JavaScriptHost
 from tui_eval.store.reader import RunReader
 
 QUICK = 12

@@ -18,7 +18,7 @@ from tui_eval.agents import AgentError, Request
 from tui_eval.agents.base import Session
 from tui_eval.events import Finished
 from tui_eval.model import Attempt
-from tui_eval.scripting.python_host import PythonHost, printed
+from tui_eval.scripting.python.python_host import PythonHost, printed
 from tui_eval.scripting.script_host import PROCESSES
 
 BOT = """
@@ -381,7 +381,7 @@ async def test_what_left_the_group_ends_with_a_process_that_ends_by_itself(tmp_p
 async def test_nothing_stays_of_a_killed_engine_while_code_holds_the_interpreter(tmp_path: Path) -> None:
     (tmp_path / "bot.py").write_text(STARTS)
     engine = (
-        "from pathlib import Path; from tui_eval.scripting.python_host import PythonHost\n"
+        "from pathlib import Path; from tui_eval.scripting.python.python_host import PythonHost\n"
         f"PythonHost(Path({str(tmp_path)!r})).call_sync(Path({str(tmp_path / 'bot.py')!r}), 'answer', ['gil'])\n"
     )
     process = await asyncio.create_subprocess_exec(

@@ -12,11 +12,11 @@ from aiohttp import web
 
 from tests.agents.helpers import agent, context, services, talk
 from tui_eval.agents.base import AgentError, Request
-from tui_eval.agents.options import Options
-from tui_eval.agents.promptfoo_auth import Authorization
-from tui_eval.agents.suite_scripts import Scripts
-from tui_eval.agents.tools import Toolbox
-from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.models.tool_loop import Toolbox
+from tui_eval.agents.programs.suite_scripts import Scripts
+from tui_eval.agents.promptfoo.promptfoo_auth import Authorization
+from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.guard.once import Once
 from tui_eval.scripting.script_host import PROCESSES
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tui_eval.model import Attempt, Verdict
-from tui_eval.reports.comparison import compare, fisher_exact, mcnemar_exact
-from tui_eval.reports.failure_modes import Assessment, FailedAttempt, FailureMode, assess, mode_of, text
+from tui_eval.reports.failure_modes_text import Assessment, FailedAttempt, FailureMode, assess, mode_of, text
+from tui_eval.reports.run_comparison import compare, fisher_exact, mcnemar_exact
 from tui_eval.store.failure_modes import classified
 from tui_eval.store.summary import CaseSummary, wilson
 

@@ -14,7 +14,7 @@ from tests.store.test_store import attempt
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
 from tui_eval.reports.export import KINDS, ExportError, export
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.reports.metrics import by_model, pass_metrics, summary
+from tui_eval.reports.results import by_model, pass_metrics, summary
 
 VECTORS = [
     json.loads(line)

@@ -14,9 +14,9 @@ import pytest
 from tests.store.test_store import attempt
 from tui_eval.model import Case, Turn
 from tui_eval.reports.export import export
-from tui_eval.store.imported import open_results
+from tui_eval.store.imported.results_files import open_results
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

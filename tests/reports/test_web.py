@@ -23,9 +23,9 @@ from tests.tui.attempts import HOSTILE
 from tests.tui.test_compare_screen import run_of_agents
 from tests.waiting import until
 from tui_eval.guard.text import CONTROL_TABLE
-from tui_eval.reports.web_compare import NotThere, api, comparison_page
+from tui_eval.reports.web_compare import PageNotThere, api, comparison_page
 from tui_eval.reports.web_home import home
-from tui_eval.reports.web_sides import case_page
+from tui_eval.reports.web_server import case_page
 
 
 def begin(folder: Path, port: int) -> subprocess.Popen[str]:
@@ -215,7 +215,7 @@ def test_a_case_stands_side_by_side_with_the_words_that_differ(tmp_path: Path) -
     assert shown.index("passed") < shown.index("✗ failed") and "<script" not in shown
     for wrong in ({**asked, "case": "x"}, {**asked, "agent": "x"}, {**asked, "after": "x"}, {**asked, "left": "9", "right": "0"},
                   {**asked, "left": "-1"}):  # fmt: skip
-        with pytest.raises(NotThere):
+        with pytest.raises(PageNotThere):
             case_page(tmp_path, wrong)
 
 
@@ -242,7 +242,7 @@ def test_hostile_names_and_texts_are_text(tmp_path: Path) -> None:
 
 
 def test_a_damaged_run_is_told_on_every_page(tmp_path: Path) -> None:
-    from tui_eval.reports.web import _answer, _page, _Refusal
+    from tui_eval.reports.web_server import _answer, _page, _Refusal
 
     first, last = two_runs(tmp_path)
     broken = tmp_path / ".tui-eval" / "runs" / "20260102-000000-bad0"
@@ -252,5 +252,5 @@ def test_a_damaged_run_is_told_on_every_page(tmp_path: Path) -> None:
     told = _answer(_page, tmp_path, broken.name)
     assert isinstance(told, _Refusal) and "file is not a database" in told
     assert last in comparison_page(tmp_path, {}) and first in comparison_page(tmp_path, {})
-    with pytest.raises(NotThere):
+    with pytest.raises(PageNotThere):
         comparison_page(tmp_path, {"after": broken.name})

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.scripting.inline_javascript import evaluate
-from tui_eval.scripting.javascript import JavaScriptError, JavaScriptHost, JavaScriptTimeout
-from tui_eval.scripting.javascript_files import better_in_node, needs_node
-from tui_eval.scripting.node_host import NodeHost
+from tui_eval.javascript.inline import better_in_node, evaluate, needs_node
+from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, JavaScriptTimeout
+from tui_eval.javascript.node_host import NodeHost
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tui_eval.scripting.javascript import (
+from tui_eval.javascript.isolate import (
     UNDEFINED,
     JavaScriptError,
     JavaScriptHost,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.scripting import node_host
-from tui_eval.scripting.node_host import NodeHost, NodeMissing, ScriptError, ScriptTimeout
+from tui_eval.javascript import node_host
+from tui_eval.javascript.node_host import NodeHost, NodeMissing, ScriptError, ScriptTimeout
 from tui_eval.scripting.script_host import printed
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")

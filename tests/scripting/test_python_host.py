@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.events import Finished, TextDelta, ToolCall
-from tui_eval.scripting.python_host import PythonHost, ScriptError, ScriptTimeout, printed
+from tui_eval.scripting.python.python_host import PythonHost, ScriptError, ScriptTimeout, printed
 
 Write = Callable[[str], Path]
 
@@ -303,7 +303,7 @@ async def test_close_ends_everything(tmp_path: Path, script: Write) -> None:
 async def test_a_process_ends_with_its_host(tmp_path: Path, script: Write) -> None:
     file = script("import os\ndef pid(): return os.getpid()\n")
     starter = (
-        "import sys, os; from pathlib import Path; from tui_eval.scripting.python_host import PythonHost\n"
+        "import sys, os; from pathlib import Path; from tui_eval.scripting.python.python_host import PythonHost\n"
         f"print(PythonHost(Path({str(tmp_path)!r})).call_sync(Path({str(file)!r}), 'pid').value, flush=True)\n"
         "os.kill(os.getpid(), 9)"
     )

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.values import FileList, FileValue, number_text
-from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars
-from tui_eval.scripting.templates import TemplateError, including, is_partial, render, render_value
-from tui_eval.suites.promptfoo.environment import Environment
+from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
+from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render, render_value
 
 RECORDED = [json.loads(line) for line in (Path(__file__).parent / "nunjucks.jsonl").read_text().splitlines()]
 VARS = RECORDED[0]["vars"]
@@ -88,8 +88,8 @@ def test_filters_take_a_file_for_its_text() -> None:
 
 def test_plain_names_need_no_jinja2() -> None:
     code = (
-        "import sys; from tui_eval.scripting.templates import render;"
-        "from tui_eval.scripting.prompt_templates import render_prompt, resolve_vars;"
+        "import sys; from tui_eval.nunjucks.templates import render;"
+        "from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars;"
         "v = resolve_vars({'a': 'x {{b}}', 'b': 'y'}); assert render('{{ a }}{{q.r}} {{b.length}}', v) == 'x y 1';"
         "render_prompt('[{\"content\": \"{{a}}\"}]', v); assert 'jinja2' not in sys.modules"
     )
@@ -170,14 +170,14 @@ def test_file_values_print_their_text_and_answer_by_key() -> None:
 
 def test_the_environment_needs_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_SECRET", "hush")
-    own = Environment({"MINE": "m"}, trust := Trust())
+    own = SuiteEnvironment({"MINE": "m"}, trust := Trust())
     assert render("{{env.MINE}} {{env.NOWHERE_AT_ALL}}", {}, env=own) == "m "
     assert render("{{ env.MINE | upper }}", {}, env=own) == "M"
     for template in ("{{env.SOME_SECRET}}", "{{ env['SOME_SECRET'] | upper }}"):
         with pytest.raises(NeedsTrust):
             render(template, {}, env=own)
     assert trust.wanted == ["read the environment variable SOME_SECRET"]
-    assert render("{{env.SOME_SECRET}}", {}, env=Environment({}, Trust(True))) == "hush"
+    assert render("{{env.SOME_SECRET}}", {}, env=SuiteEnvironment({}, Trust(True))) == "hush"
     assert "hush" not in render("{{ env | dump }}", {}, env=own)
 
 

@@ -8,8 +8,8 @@ from textwrap import dedent
 from typing import Any
 
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.reports.results import build
 from tui_eval.store.reader import RunReader
 

@@ -13,7 +13,7 @@ import pytest
 from tests.seeds.support import Document, by_name, evaluate, messages, write
 from tests.servers import NaoServer, OpenAIServer, Planned
 from tui_eval import cli
-from tui_eval.engine.extraction import PROMPT
+from tui_eval.engine.attempt.extraction import PROMPT
 
 TEST = """
 name: total_revenue

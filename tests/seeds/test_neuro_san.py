@@ -10,7 +10,7 @@ import pytest
 from tests.seeds.support import by_name, evaluate, write
 from tests.servers import NeuroSanServer, Planned
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 
 SCRIPTED = "agents: {neuro-san: {type: scripted, script: s.yaml}}\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.seeds.support import by_name, evaluate, messages, write
-from tui_eval.agents import prices
+from tui_eval.agents.models import prices
 from tui_eval.model import Usage
 from tui_eval.store.summary import required_for
 

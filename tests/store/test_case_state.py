@@ -13,7 +13,7 @@ from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.index import Index
-from tui_eval.store.runs import Store, StoreError, new_run_id
+from tui_eval.store.run_folders import Store, StoreError, new_run_id
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

@@ -16,7 +16,7 @@ from tui_eval.store import rescued, write_thread
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back, delete_run
-from tui_eval.store.runs import LOCK, StoreError, moved_to
+from tui_eval.store.run_folders import LOCK, StoreError, moved_to
 from tui_eval.store.writer import RunWriter, keep_assessment
 
 FULL = "database or disk is full"

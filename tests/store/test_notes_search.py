@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.store.test_store import attempt, start
 from tui_eval.model import Entry
+from tui_eval.store.full_text import Hits, search
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.search import Hits, search
 
 
 def test_notes_are_kept_replaced_and_taken_away(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt, start
-from tui_eval.config import state_dir
+from tui_eval.config.project import state_dir
 from tui_eval.guard.secrets import Masker
 from tui_eval.store import frames
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import LOCK, RunLock, Store, StoreError, is_alive
+from tui_eval.store.run_folders import LOCK, RunLock, Store, StoreError, is_alive
 from tui_eval.store.write_thread import connect
 
 

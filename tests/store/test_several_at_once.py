@@ -17,11 +17,11 @@ from tests.store.test_store import attempt, start
 from tui_eval.store import index as index_module
 from tui_eval.store import reader as reader_module
 from tui_eval.store.digests import connect_or_renew
-from tui_eval.store.imported import open_folder
+from tui_eval.store.full_text import search
+from tui_eval.store.imported.results_files import open_folder
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import LOCK, RunLock, Store, StoreError, is_alive, new_run_id
-from tui_eval.store.search import search
+from tui_eval.store.run_folders import LOCK, RunLock, Store, StoreError, is_alive, new_run_id
 from tui_eval.store.writer import RunWriter
 
 

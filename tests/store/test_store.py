@@ -14,7 +14,7 @@ from tui_eval.model import Attempt, Case, Entry, Turn, Usage, Verdict
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import RunLock, Store, StoreError, is_alive, journal_mode, new_run_id
+from tui_eval.store.run_folders import RunLock, Store, StoreError, is_alive, journal_mode, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.summary import case_outcome, required_for, wilson
 from tui_eval.store.writer import PlannedCase, RunWriter

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tui_eval.config import Config
+from tui_eval.config.project import Config
 from tui_eval.guard.trust import Trust
 
 SCALARS = (

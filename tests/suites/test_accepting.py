@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
-from tui_eval.engine.runs import prepare
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Reply, Verdict
 from tui_eval.store.reader import RunReader
 from tui_eval.suites.accepting import Proposal, propose, write
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.yaml.yaml_edit import EditError
 
 
 def project(root: Path, answer: str, **files: str) -> Path:

@@ -8,12 +8,12 @@ import pytest
 
 from tests.suites.test_accepting import accepted, judged, project
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Verdict
 from tui_eval.suites.accepted_texts import nearest
 from tui_eval.suites.accepting import Proposal, propose, write
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.yaml.yaml_edit import EditError
 
 ANSWER = "Well, the price is 89 euros."
 OLD, NEW = "the price is 79 euros", "the price is 89 euros"

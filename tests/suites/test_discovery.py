@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import AgentSpec, Config, SuiteRule
-from tui_eval.config import load as load_config
+from tui_eval.config.project import AgentSpec, Config, SuiteRule
+from tui_eval.config.project import load as load_config
 from tui_eval.guard.trust import Trust
 from tui_eval.suites import discover, load, load_all, problems_of
 
@@ -131,12 +131,12 @@ def test_any_bytes(tmp_path, data):
 
 def test_a_reader_that_fails_is_a_problem(tmp_path, monkeypatch):
     (tmp_path / "x.yaml").write_text(GUIDE)
-    from tui_eval.suites import start_to_agent
+    from tui_eval.formats.start_to_agent import read_start_to_agent
 
     def fail(*_):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(start_to_agent, "read", fail)
+    monkeypatch.setattr(read_start_to_agent, "read", fail)
     suite = load(tmp_path / "x.yaml", Config(root=tmp_path), Trust())
     assert str(suite.problems[0]) == "x.yaml: could not be read (RuntimeError: two lines)"
 

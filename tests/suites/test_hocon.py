@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tui_eval.formats.neuro_san import hocon
 from tui_eval.guard.trust import Trust
-from tui_eval.suites import hocon
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "neurosan_hocon"
 FILES = sorted(FOLDER.glob("*.hocon"))

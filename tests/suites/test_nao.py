@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.suites.support import messages, read, structures
-from tui_eval.suites import nao
+from tui_eval.formats.nao import read_nao
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "nao_assertions.jsonl"
 ROWS = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]
@@ -24,7 +24,7 @@ sql: |
 
 
 def test_the_seeds_test():
-    suite = read(nao, SEED, "tests/total_revenue.yml")
+    suite = read(read_nao, SEED, "tests/total_revenue.yml")
     (case,) = suite.cases
     assert not messages(suite)
     assert (case.case_id, case.name, case.line) == (
@@ -41,7 +41,7 @@ def test_the_seeds_test():
 @pytest.mark.parametrize("row", [r for r in ROWS if "parse" in r], ids=lambda r: r["id"])
 def test_assertions_are_accepted_and_refused_as_by_nao(row):
     text = json.dumps({"name": "n", "prompt": "p", "assertions": row.get("assertions")})
-    suite = read(nao, text)
+    suite = read(read_nao, text)
     if row["parse"]["ok"]:
         assert not messages(suite)
         (case,) = suite.cases
@@ -53,21 +53,21 @@ def test_assertions_are_accepted_and_refused_as_by_nao(row):
 
 
 def test_name_and_database_are_text_and_an_absent_name_is_the_stem():
-    assert read(nao, "{name: 12, prompt: x, database: 7}").cases[0].name == "12"
-    assert read(nao, "{name: 1.10, prompt: 5}").cases[0].turns[0].text == "5"
-    case = read(nao, "{prompt: x, database: 7}", "tests/a/b.yml").cases[0]
+    assert read(read_nao, "{name: 12, prompt: x, database: 7}").cases[0].name == "12"
+    assert read(read_nao, "{name: 1.10, prompt: 5}").cases[0].turns[0].text == "5"
+    case = read(read_nao, "{prompt: x, database: 7}", "tests/a/b.yml").cases[0]
     assert (case.name, case.database, case.case_id) == ("b", "7", "tests/a/b.yml::b")
 
 
 def test_a_prompt_alone_asserts_nothing():
     for sql in ("", "sql:", 'sql: ""'):
-        suite = read(nao, f"prompt: x\n{sql}\n")
+        suite = read(read_nao, f"prompt: x\n{sql}\n")
         assert not messages(suite) and not suite.cases[0].assertions
 
 
 def test_comparison_settings_of_a_case():
     text = "prompt: x\nsql: y\ncomparison: {rtol: 1e-3, atol: 0, decimals: 2, ordered: true, key: id}\n"
-    suite = read(nao, text)
+    suite = read(read_nao, text)
     assert not messages(suite)
     assert suite.cases[0].comparison == {
         "rtol": 1e-3,
@@ -99,7 +99,7 @@ def test_comparison_settings_of_a_case():
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, line, words, level):
-    suite = read(nao, text)
+    suite = read(read_nao, text)
     (problem,) = [*suite.problems, *(p for c in suite.cases for p in c.problems)]
     assert words in str(problem) and problem.line == line and problem.level == level
 
@@ -121,19 +121,19 @@ def test_what_is_wrong_is_said_with_its_line(text, line, words, level):
     ],
 )
 def test_which_files_are_nao_tests(path, text, yes):
-    assert nao.recognises(Path(path), text) is yes
+    assert read_nao.recognises(Path(path), text) is yes
 
 
 @examples(200)
-@given(structures([*nao.KEYS, *nao.TOOL_CALL_KEYS, *nao.COMPARISON_KEYS]))
+@given(structures([*read_nao.KEYS, *read_nao.TOOL_CALL_KEYS, *read_nao.COMPARISON_KEYS]))
 def test_no_structure_raises(data):
     for value in (data, {"prompt": "x", "assertions": [data], "comparison": data, "sql": data}):
         for text in (yaml.safe_dump(value), json.dumps(value)):
-            messages(read(nao, text))
+            messages(read(read_nao, text))
 
 
 @examples(60)
 @given(st.text())
 def test_no_text_raises(text):
-    messages(read(nao, text))
-    nao.recognises(Path("tests/x.yml"), "prompt: " + text)
+    messages(read(read_nao, text))
+    read_nao.recognises(Path("tests/x.yml"), "prompt: " + text)

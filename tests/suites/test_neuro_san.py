@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from tests.examples import examples
 from tests.suites.support import messages, read, structures
-from tui_eval.suites import neuro_san
+from tui_eval.formats.neuro_san import read_neuro_san
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "neurosan_ratio.jsonl"
 RATIOS = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]
@@ -51,11 +51,11 @@ FULL = """\
 
 
 def case_of(interaction="{ text = hi }", rest=""):
-    return read(neuro_san, f"agent = a\n{rest}\ninteractions = [\n{interaction}\n]\n", "t.hocon")
+    return read(read_neuro_san, f"agent = a\n{rest}\ninteractions = [\n{interaction}\n]\n", "t.hocon")
 
 
 def test_every_key():
-    suite = read(neuro_san, FULL, "fixtures/music.hocon")
+    suite = read(read_neuro_san, FULL, "fixtures/music.hocon")
     assert not messages(suite)
     http, direct = suite.cases
     assert http.case_id == "fixtures/music.hocon::music[connection=http]"
@@ -179,7 +179,7 @@ def test_a_conversation_that_null_continues_does_not_go_on():
     ],
 )
 def test_what_cannot_run_is_no_case(text, words):
-    suite = read(neuro_san, text, "t.hocon")
+    suite = read(read_neuro_san, text, "t.hocon")
     assert not suite.cases and words in messages(suite)[0]
     assert suite.problems[0].level == "error"
 
@@ -203,10 +203,10 @@ def test_notes():
 def test_problems_in_an_included_file_name_it(tmp_path):
     (tmp_path / "base.hocon").write_text("\n\ninteractions = [\n { txet = x }\n]\n")
     text = 'agent = a\ninclude "base.hocon"\n'
-    suite = read(neuro_san, text, "deep/t.hocon", root=tmp_path)
+    suite = read(read_neuro_san, text, "deep/t.hocon", root=tmp_path)
     assert messages(suite) == ["base.hocon:4: interactions[0].txet: unknown key 'txet'; did you mean 'text'?"]
     assert suite.files == [str(tmp_path / "deep/t.hocon"), str(tmp_path / "base.hocon")]
-    assert neuro_san.includes_interactions("deep/t.hocon", text, tmp_path)
+    assert read_neuro_san.includes_interactions("deep/t.hocon", text, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -221,14 +221,14 @@ def test_problems_in_an_included_file_name_it(tmp_path):
     ],
 )
 def test_which_files_are_test_cases(path, text, yes):
-    assert neuro_san.recognises(Path(path), text) is yes
+    assert read_neuro_san.recognises(Path(path), text) is yes
 
 
 KEYS = [
-    *neuro_san.ROOT_KEYS,
-    *neuro_san.INTERACTION_KEYS,
-    *neuro_san.PARTS,
-    *neuro_san.TESTS,
+    *read_neuro_san.ROOT_KEYS,
+    *read_neuro_san.INTERACTION_KEYS,
+    *read_neuro_san.PARTS,
+    *read_neuro_san.TESTS,
     "keyword",
     "a.b",
 ]
@@ -242,14 +242,14 @@ def test_no_structure_raises(data):
         {"agent": "a", "interactions": data},
         {"agent": "a", "interactions": [{"text": "x", "response": data}], "connections": ["http"]},
     ):
-        messages(read(neuro_san, json.dumps(value), "t.hocon"))
+        messages(read(read_neuro_san, json.dumps(value), "t.hocon"))
 
 
 @examples(80)
 @given(st.text())
 def test_no_text_raises(text):
-    messages(read(neuro_san, "agent = a\ninteractions = [ { text = " + text, "t.hocon"))
-    neuro_san.recognises(Path("a.hocon"), "interactions" + text)
+    messages(read(read_neuro_san, "agent = a\ninteractions = [ { text = " + text, "t.hocon"))
+    read_neuro_san.recognises(Path("a.hocon"), "interactions" + text)
 
 
 @pytest.mark.parametrize(

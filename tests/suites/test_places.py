@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.suites.support import messages, read, structures
-from tui_eval.suites import start_to_agent
-from tui_eval.suites.start_to_agent import CASE_KEYS, KNOWN, SUITE_KEYS
+from tui_eval.formats.start_to_agent import read_start_to_agent
+from tui_eval.formats.start_to_agent.read_start_to_agent import CASE_KEYS, KNOWN, SUITE_KEYS
 
 GUIDE = """\
 agent: customer_support
@@ -40,11 +40,11 @@ test_cases:
 
 
 def one(expected: str, head: str = "name: n\n    input: i"):
-    return read(start_to_agent, f"test_cases:\n  - {head}\n    expected:\n      {expected}\n")
+    return read(read_start_to_agent, f"test_cases:\n  - {head}\n    expected:\n      {expected}\n")
 
 
 def test_the_guides_suite():
-    suite = read(start_to_agent, GUIDE, "evals/support.yaml")
+    suite = read(read_start_to_agent, GUIDE, "evals/support.yaml")
     assert not messages(suite)
     first, second = suite.cases
     assert first.case_id == "evals/support.yaml::Simple question — should use canned response"
@@ -76,7 +76,7 @@ def test_a_scalar_is_a_list_of_one_and_a_number_its_text():
     assert not messages(suite)
     assert [a.value for a in suite.cases[0].assertions] == ["29.90", "search", "1.10", "010"]
     suite = read(
-        start_to_agent, "test_cases:\n  - {name: 12, input: 1.50}\n  - {messages: [2024-01-05, 7]}\n"
+        read_start_to_agent, "test_cases:\n  - {name: 12, input: 1.50}\n  - {messages: [2024-01-05, 7]}\n"
     )
     assert [[t.text for t in c.turns] for c in suite.cases] == [["1.50"], ["2024-01-05", "7"]]
     assert suite.cases[0].name == "12"
@@ -94,7 +94,7 @@ def test_unknown_keys_are_behaviour_and_slips_are_errors():
         "did you mean 'should_contain'?"
     ]
     assert suite.cases[0].problems[0].level == "error" and not suite.cases[0].assertions
-    suite = read(start_to_agent, "owner: me\nmodle: x\ntest_cases:\n  - {input: a, tags: [x]}\n")
+    suite = read(read_start_to_agent, "owner: me\nmodle: x\ntest_cases:\n  - {input: a, tags: [x]}\n")
     assert [(p.key, p.level) for p in suite.problems] == [("owner", "note"), ("modle", "error")]
     assert [(p.key, p.level) for p in suite.cases[0].problems] == [("test_cases[0].tags", "note")]
 
@@ -114,7 +114,7 @@ def test_unknown_keys_are_behaviour_and_slips_are_errors():
     ],
 )
 def test_a_case_without_a_usable_message_is_left_out_and_reported(case, line, words):
-    suite = read(start_to_agent, f"test_cases:\n  - {case}\n  - {{name: good, input: hello}}\n")
+    suite = read(read_start_to_agent, f"test_cases:\n  - {case}\n  - {{name: good, input: hello}}\n")
     assert [c.name for c in suite.cases] == ["good"]
     assert suite.problems[0].line == line and suite.problems[0].level == "error"
     assert words in str(suite.problems[0])
@@ -140,30 +140,30 @@ def test_an_assertion_of_the_wrong_type_is_an_error_of_its_case(expected, words)
 
 def test_names_repeat_and_unnamed_cases_keep_their_id_while_assertions_change():
     text = "test_cases:\n  - {name: a, input: x}\n  - {name: a, input: y}\n  - {input: z, expected: {escalated: true}}\n"
-    ids = [c.case_id for c in read(start_to_agent, text).cases]
+    ids = [c.case_id for c in read(read_start_to_agent, text).cases]
     assert ids[:2] == ["suite.yaml::a", "suite.yaml::a#2"] and ids[2].startswith("suite.yaml::vars-")
-    changed = read(start_to_agent, text.replace("escalated: true", "escalated: false")).cases
+    changed = read(read_start_to_agent, text.replace("escalated: true", "escalated: false")).cases
     assert changed[2].case_id == ids[2]
-    assert changed[2].content_hash != read(start_to_agent, text).cases[2].content_hash
-    assert changed[0].content_hash == read(start_to_agent, "\n\n" + text).cases[0].content_hash
+    assert changed[2].content_hash != read(read_start_to_agent, text).cases[2].content_hash
+    assert changed[0].content_hash == read(read_start_to_agent, "\n\n" + text).cases[0].content_hash
 
 
 @pytest.mark.parametrize(
     "text", ["", "- a\n", "x", "test_cases: 5\n", "test_cases: {a: b}\n", "a: [\n", "agent: x\n"]
 )
 def test_other_files_are_one_problem(text):
-    suite = read(start_to_agent, text)
+    suite = read(read_start_to_agent, text)
     assert not suite.cases and suite.problems and suite.problems[0].level == "error"
 
 
 def test_a_case_that_expects_nothing_has_no_assertions():
     suite = read(
-        start_to_agent, "test_cases:\n  - {name: a, input: b}\n  - {name: c, input: d, expected: {}}\n"
+        read_start_to_agent, "test_cases:\n  - {name: a, input: b}\n  - {name: c, input: d, expected: {}}\n"
     )
     assert not messages(suite) and [c.assertions for c in suite.cases] == [[], []]
     assert (
         "mapping of assertions"
-        in messages(read(start_to_agent, "test_cases: [{input: a, expected: [b]}]"))[0]
+        in messages(read(read_start_to_agent, "test_cases: [{input: a, expected: [b]}]"))[0]
     )
 
 
@@ -175,14 +175,14 @@ KEYS = [*SUITE_KEYS, *CASE_KEYS, *KNOWN, "should_contian", "mood"]
 def test_no_structure_raises(data):
     for value in (data, {"test_cases": data}, {"test_cases": [data, {"input": "x", "expected": data}]}):
         for text in (yaml.safe_dump(value), json.dumps(value)):
-            messages(read(start_to_agent, text))
+            messages(read(read_start_to_agent, text))
 
 
 @examples(100)
 @given(st.text())
 def test_no_text_raises(text):
-    messages(read(start_to_agent, text))
-    messages(read(start_to_agent, "test_cases:\n  - input: " + text))
+    messages(read(read_start_to_agent, text))
+    messages(read(read_start_to_agent, "test_cases:\n  - input: " + text))
 
 
 @pytest.mark.benchmark
@@ -192,7 +192,7 @@ def test_a_thousand_cases_are_read_well_under_half_a_second():
     best = 9.0
     for _ in range(3):
         before = time.process_time()
-        suite = read(start_to_agent, text)
+        suite = read(read_start_to_agent, text)
         best = min(best, time.process_time() - before)
     assert len(suite.cases) == 1000
     assert best < 0.5

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tui_eval.suites.yaml_lines import load, load_all
+from tui_eval.yaml.yaml_lines import load, load_all
 
 
 def value(text, **options):

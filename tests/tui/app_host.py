@@ -11,10 +11,10 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from tui_eval.engine.client import RunStarted
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import RunStarted
 from tui_eval.model import Attempt, Case, Entry, Outcome, Turn, Usage
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.app import EvalApp

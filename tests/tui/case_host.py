@@ -15,13 +15,13 @@ from textual.pilot import Pilot
 from tests.tui.attempts import START, case_for
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.case.case_content import CaseContent
 
 
 def write_run(root: Path, cases: Sequence[Sequence[Attempt]], run_id: str = "20260601-120000-abcd") -> Path:

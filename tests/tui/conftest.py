@@ -20,7 +20,7 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys typed ahead wait for what the one before them opens, however busy the machine is."""
-    monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 20.0)
+    monkeypatch.setattr("tui_eval.tui.terminal.type_ahead.LONGEST", 20.0)
     # Words that go away after seconds are still there when a busy machine comes to look.
     monkeypatch.setattr("tui_eval.tui.screens.case_screen.WORDS_STAY", 60.0)
 

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from tests.tui import attempts
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.model import Attempt, Entry, Exchange, Verdict
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.app import EvalApp

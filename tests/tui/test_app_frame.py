@@ -18,9 +18,9 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.help import PaperScreen
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
-from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.widgets.case_list import CaseList
 
 FIRST = "suites/support.yaml::refund is approved"
@@ -319,7 +319,7 @@ async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch
             Path(path).write_text(SUITE.replace("refund is approved", "refund is refused"))
             return ""
 
-        monkeypatch.setattr("tui_eval.tui.editing.edit", edit)
+        monkeypatch.setattr("tui_eval.tui.terminal.editor.edit", edit)
         app.screen.go_to(CasePointer("suites/b.yaml::refund is approved"))
         await pilot.press("e")
         await until(lambda: "refund is refused" in screen_text(app), pilot)
@@ -379,7 +379,7 @@ def test_importing_the_app_imports_nothing_heavy():
 
 
 async def test_a_refusal_of_the_engine_is_said_and_logged(tmp_path):
-    from tui_eval.engine.client import EngineError
+    from tui_eval.engine.service.client import EngineError
 
     class Refusing(FakeEngine):
         async def run(self, request):

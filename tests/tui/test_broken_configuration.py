@@ -39,7 +39,8 @@ SUITES = {
 async def opened_from_the_tree(root, monkeypatch, file: str, line: int, words: str) -> None:
     seen: list[tuple[str, int]] = []
     monkeypatch.setattr(
-        "tui_eval.tui.editing.edit", lambda app, path, line=0, more=(): seen.append((path.name, line)) or ""
+        "tui_eval.tui.terminal.editor.edit",
+        lambda app, path, line=0, more=(): seen.append((path.name, line)) or "",
     )
     async with running_app(root, (120, 40)) as (app, pilot):
         assert "refund is approved" in screen_text(app)

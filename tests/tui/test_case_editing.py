@@ -9,7 +9,8 @@ import pytest
 
 from tests.tui.app_host import LiveRun, project
 from tests.tui.terminal import Terminal
-from tui_eval.tui import editing, pager
+from tui_eval.tui.terminal import editor as editing
+from tui_eval.tui.terminal import pager
 
 SCRIPT = """#!/bin/sh
 for word in "$@"; do echo "[$word]" >> {log}; done

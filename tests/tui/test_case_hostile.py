@@ -18,9 +18,9 @@ from tests.tui.attempts import HOSTILE, agent_error, hostile
 from tests.tui.case_host import host, loaded, until
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.store.notes import HumanNote, Notes
-from tui_eval.tui import clipboard
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
+from tui_eval.tui.terminal import clipboard
 
 BAD = {chr(code) for code in CONTROL_TABLE}
 RAW = (

@@ -22,11 +22,11 @@ from tui_eval.tui.inspector import raw, transcript
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state import block_layout, blocks, json_head, json_lines, lines
-from tui_eval.tui.state.blocks import ABOVE, CLIP, Block
-from tui_eval.tui.state.json_lines import value_lines
-from tui_eval.tui.state.lines import Span, pattern, plain, text_lines
-from tui_eval.tui.state.transcript_view import prepared
+from tui_eval.tui.state.case.transcript_view import prepared
+from tui_eval.tui.state.text import block_layout, blocks, json_head, json_lines, lines
+from tui_eval.tui.state.text.blocks import ABOVE, CLIP, Block
+from tui_eval.tui.state.text.json_lines import value_lines
+from tui_eval.tui.state.text.lines import Span, pattern, plain, text_lines
 from tui_eval.tui.widgets import text_pane
 from tui_eval.tui.widgets.text_pane import TextPane
 

@@ -11,14 +11,14 @@ from textual.widgets import Input
 from tests.tui.attempts import agent_error, text_failure, wrong_cell
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
-from tui_eval.store.schema import CaseRow
-from tui_eval.store.search import Hit
+from tui_eval.store.full_text import Hit
+from tui_eval.store.schema import StoredCase
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.save_case import FormatRow, SaveChoice, SaveDialog
-from tui_eval.tui.state.lines import end_of, plain, width_of
-from tui_eval.tui.state.search_view import Found, row_line
-from tui_eval.tui.state.step_view import expected
+from tui_eval.tui.state.runs.search_view import FoundEntry, row_line
+from tui_eval.tui.state.step.step_view import expected
+from tui_eval.tui.state.text.lines import end_of, plain, width_of
 
 
 async def test_the_bar_of_a_transcript_opened_far_down_stands_there(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_before_a_turn_a_value_of_the_metadata_is_named_once() -> None:
 
 def test_a_result_of_a_search_shows_the_end_of_its_suite() -> None:
     suite = "a/long/way/to/the/suites/refunds.yaml"
-    case = CaseRow(1, f"{suite}::c", suite, "c", "nao", "offline", None, "", 1, 1)
-    line = row_line(Found(Hit(1, 1, "user", "x"), case, 1, "failed"), 0, 60)
+    case = StoredCase(1, f"{suite}::c", suite, "c", "nao", "offline", None, "", 1, 1)
+    line = row_line(FoundEntry(Hit(1, 1, "user", "x"), case, 1, "failed"), 0, 60)
     assert plain(line).endswith("suites/refunds.yaml") and width_of(line) <= 60 and "…" in plain(line)
 
 

@@ -13,13 +13,13 @@ import pytest
 from tests.assertions.promptfoo_cases import evidence_for
 from tests.tui.test_case_why import said, styled
 from tui_eval.assertions import JudgeServices, judge
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Evidence, Reply, Verdict
-from tui_eval.scripting.javascript import JavaScriptHost
-from tui_eval.tui.state.expectation_marks import Expectations, content_texts
-from tui_eval.tui.state.explain import explained
-from tui_eval.tui.state.lines import text_lines
-from tui_eval.tui.state.markdown_lines import markdown_lines
+from tui_eval.tui.state.case.expectation_marks import Expectations, content_texts
+from tui_eval.tui.state.case.explain import explained
 from tui_eval.tui.state.regex_matches import pattern_of
+from tui_eval.tui.state.text.lines import text_lines
+from tui_eval.tui.state.text.markdown_lines import markdown_lines
 
 
 def attempt_of(text: str, *verdicts: Verdict) -> Attempt:

@@ -10,23 +10,23 @@ import pytest
 
 from tui_eval import suites
 from tui_eval.case_names import short_prompts, short_providers
-from tui_eval.config import load as load_config
+from tui_eval.config.project import load as load_config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
-from tui_eval.reports.comparison import compare
-from tui_eval.reports.table import table
+from tui_eval.reports.console_table import table
+from tui_eval.reports.run_comparison import compare
 from tui_eval.store.linked import load_together
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.summary import summarise_run
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.compare_loader import choices_of
+from tui_eval.tui.loaders.compare_loader import choices_of
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.entries import run_entries, suite_entries
-from tui_eval.tui.state.grid_view import grid, heading, shared
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.compare.grid_view import grid, heading, shared
+from tui_eval.tui.state.lists.entries import run_entries, suite_entries
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
 
 SUITE = """\
 prompts: [file://prompts/terse.txt, file://prompts/warm.txt]

@@ -19,21 +19,21 @@ from tui_eval.reports import results
 from tui_eval.store import frames
 from tui_eval.store.linked import family
 from tui_eval.store.notes import HumanNote, Notes
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.case_past import load_past
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
-from tui_eval.tui.inspector.tools import ToolsTab
-from tui_eval.tui.state import history_view
-from tui_eval.tui.state.data_view import make
-from tui_eval.tui.state.lines import plain
-from tui_eval.tui.state.linked import Placed, stability, together
-from tui_eval.tui.state.noting import note_words
-from tui_eval.tui.state.past import CasePast, changes, columns
-from tui_eval.tui.state.two_modes import disagreement
-from tui_eval.tui.state.waterfall import bar_line, bars, label_width, scale_line, span_of
+from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.state.case import history_view
+from tui_eval.tui.state.case.case_history import CasePast, changes, columns
+from tui_eval.tui.state.case.noting import note_words
+from tui_eval.tui.state.case.waterfall import bar_line, bars, label_width, scale_line, span_of
+from tui_eval.tui.state.data.comparison_modes import disagreement
+from tui_eval.tui.state.data.data_view import make
+from tui_eval.tui.state.runs.linked_lists import Placed, stability, together
+from tui_eval.tui.state.text.lines import plain
 
 LATER = "20260601-130000-bbbb"
 

@@ -10,12 +10,12 @@ from tests.tui.attempts import case_for, text_failure
 from tests.tui.case_host import HostApp, loaded, screen_text, sees, until
 from tests.tui.test_case_why import said, styled
 from tui_eval.model import Attempt, Case, Turn
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state import prompt_view, raw_view
-from tui_eval.tui.state.blocks import Block
+from tui_eval.tui.state.case import prompt_view, raw_view
+from tui_eval.tui.state.text.blocks import Block
 
 TEMPLATE = "Write about {{product}}.\nLanguage: {{ language | upper }}, price {{price}}"
 VARS = {"product": "Kettle 日本 1.7 l", "price": 39.9, "tags": ["steel", "fast"]}

@@ -22,18 +22,19 @@ from tests.tui.attempts import (
 from tests.tui.case_host import HostApp, host, loaded, screen_text, sees, until, write_run
 from tests.tui.settling import rested
 from tui_eval.model import DataDetails
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import LiveRow, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui import clipboard, editing, pager
 from tui_eval.tui.inspector.data import DataTab
-from tui_eval.tui.inspector.tools import ToolsTab
+from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import CaseItem
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.terminal import clipboard, pager
+from tui_eval.tui.terminal import editor as editing
 from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane
 
@@ -446,7 +447,7 @@ async def test_the_pager_gets_the_whole_text_made_safe(
 
 
 async def test_letters_stand_for_glyphs_without_utf8(tmp_path: Path) -> None:
-    from tui_eval.tui.state.figures import Symbols
+    from tui_eval.tui.state.text.formatting import Symbols
 
     app = host(tmp_path, wrong_cell())
     app.symbols = Symbols(False)  # type: ignore[attr-defined]

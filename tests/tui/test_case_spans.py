@@ -8,9 +8,9 @@ from tests.tui.attempts import START, text_failure
 from tests.tui.case_host import host, loaded, sees
 from tests.tui.test_case_why import said
 from tui_eval.model import Attempt, Entry, Trace, TraceSpan
-from tui_eval.tui.inspector.tools import ToolsTab
-from tui_eval.tui.state.span_view import depths, span_blocks, trace_blocks
-from tui_eval.tui.state.waterfall import bar_line, bars, label_width, span_of
+from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.state.case.span_view import depths, span_blocks, trace_blocks
+from tui_eval.tui.state.case.waterfall import bar_line, bars, label_width, span_of
 
 
 def span(number: int, parent: int | None, name: str, start: float, took: float, **more: object) -> TraceSpan:

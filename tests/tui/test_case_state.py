@@ -22,14 +22,20 @@ from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, Entry, Outcome, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state import assertions_view, copying, raw_view, tools_view
-from tui_eval.tui.state.block_layout import Layouter, find_all, with_marks
-from tui_eval.tui.state.blocks import Block
-from tui_eval.tui.state.case_content import CaseContent, badges, choose, deciding, head, tab_line
-from tui_eval.tui.state.data_view import make
-from tui_eval.tui.state.expectation_marks import Expectations
-from tui_eval.tui.state.json_lines import json_lines, short, value_lines
-from tui_eval.tui.state.lines import (
+from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
+from tui_eval.tui.state.case.case_content import CaseContent, badges, choose, deciding, head, tab_line
+from tui_eval.tui.state.case.expectation_marks import Expectations
+from tui_eval.tui.state.case.live_transcript import LiveTranscript
+from tui_eval.tui.state.case.tool_comparison import matches
+from tui_eval.tui.state.case.tool_pairing import in_reading_order, pair
+from tui_eval.tui.state.case.transcript_view import Transcript, build
+from tui_eval.tui.state.data.data_blocks import sql_lines
+from tui_eval.tui.state.data.data_view import make
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.text.block_layout import Layouter, find_all, with_marks
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.json_lines import json_lines, short, value_lines
+from tui_eval.tui.state.text.lines import (
     Mark,
     Span,
     cut,
@@ -42,14 +48,8 @@ from tui_eval.tui.state.lines import (
     width_of,
     wrap,
 )
-from tui_eval.tui.state.live_transcript import LiveTranscript
-from tui_eval.tui.state.markdown_lines import markdown_lines
-from tui_eval.tui.state.run_view import LiveAttempt, LivePiece
-from tui_eval.tui.state.sql_lines import sql_lines
-from tui_eval.tui.state.text_difference import difference, nearest
-from tui_eval.tui.state.tool_comparison import matches
-from tui_eval.tui.state.tool_pairing import in_reading_order, pair
-from tui_eval.tui.state.transcript_view import Transcript, build
+from tui_eval.tui.state.text.markdown_lines import markdown_lines
+from tui_eval.tui.state.text.text_difference import difference, nearest
 
 
 def shown(view: Transcript) -> list[str]:

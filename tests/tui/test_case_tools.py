@@ -12,9 +12,9 @@ from tests.tui.attempts import START, hallucinated_argument, multi_agent_in_time
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tests.tui.test_case_why import said
 from tui_eval.model import Attempt, Entry, Verdict
-from tui_eval.tui.inspector.tools import ToolsTab
-from tui_eval.tui.state.tools_view import detail, rows
-from tui_eval.tui.state.waterfall import Bar, bar_line, bars, label_width, span_of
+from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.state.case.tools_view import detail, rows
+from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, bars, label_width, span_of
 
 SIZES = [(80, 24), (120, 40), (60, 16)]
 
@@ -102,7 +102,7 @@ def test_bars_say_whose_call_it_is_and_what_was_wrong_with_it() -> None:
     assert {label: bar.agent for label, bar in calls.items()} == {"find_rule": "baggage", "fee_table": "fees"}
     line = said([bar_line(calls["find_rule"], span_of(shown), 80, label_width(shown, 80))])[0]
     assert "find_rule baggage" in line
-    wrong = Bar("x", "tool_call", 0, 0.0, 5.0, wrong=True)
+    wrong = SpanBar("x", "tool_call", 0, 0.0, 5.0, wrong=True)
     assert said([bar_line(wrong, 10.0, 60, 10)])[0].startswith("✗ x")
     only_one = bars(hallucinated_argument())
     assert [(bar.agent, bar.failed, bar.wrong) for bar in only_one] == [("", False, True)]

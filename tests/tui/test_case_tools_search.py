@@ -12,12 +12,12 @@ from tests.tui.attempts import START
 from tests.tui.case_host import host, loaded, screen_text, sees, until
 from tests.tui.test_case_large import happens
 from tui_eval.model import Attempt, Entry
-from tui_eval.tui.inspector import tools
-from tui_eval.tui.inspector.tools import ToolsTab
+from tui_eval.tui.inspector import tools_tab
+from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.lines import pattern
-from tui_eval.tui.state.tools_search import next_with
-from tui_eval.tui.state.tools_view import rows
+from tui_eval.tui.state.case.tools_search import next_with
+from tui_eval.tui.state.case.tools_view import rows
+from tui_eval.tui.state.text.lines import pattern
 
 TEXTS = {0: "a kettle and a kettle", 3: "a kettle", 5: "a spoon", 7: "one more kettle"}
 
@@ -76,7 +76,7 @@ async def test_find_goes_from_call_to_call(tmp_path: Path) -> None:
 
 async def test_looking_through_the_calls_leaves_the_screen_its_keys(tmp_path: Path, monkeypatch: Any) -> None:
     held = threading.Event()
-    monkeypatch.setattr(tools, "TELL", 0.0)
+    monkeypatch.setattr(tools_tab, "TELL", 0.0)
 
     def held_up(*given: Any, progress: Any, **more: Any) -> Any:
         def told(done: int, total: int) -> bool:
@@ -84,7 +84,7 @@ async def test_looking_through_the_calls_leaves_the_screen_its_keys(tmp_path: Pa
 
         return next_with(*given, progress=told, **more)
 
-    monkeypatch.setattr(tools, "next_with", held_up)
+    monkeypatch.setattr(tools_tab, "next_with", held_up)
     app = host(tmp_path, talk())
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
@@ -111,9 +111,9 @@ async def test_many_calls_are_made_ready_in_a_thread(tmp_path: Path, monkeypatch
         made_in.append(threading.current_thread().name)
         return rows(attempt)
 
-    monkeypatch.setattr(tools, "rows", told)
-    monkeypatch.setattr(tools, "MANY", 1 if many else 1000)
-    monkeypatch.setattr(tools, "AT_ONCE", 10 if many else 1000)
+    monkeypatch.setattr(tools_tab, "rows", told)
+    monkeypatch.setattr(tools_tab, "MANY", 1 if many else 1000)
+    monkeypatch.setattr(tools_tab, "AT_ONCE", 10 if many else 1000)
     app = host(tmp_path, talk())
     async with app.run_test(size=(80, 24)) as pilot:
         await loaded(pilot)

@@ -7,14 +7,14 @@ import pytest
 from tests.tui.attempts import hallucinated_argument, judged, multi_agent, text_failure
 from tui_eval.model import Attempt, Entry, Reply, Verdict
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.state import assertions_view
-from tui_eval.tui.state.explain import explained, in_short
-from tui_eval.tui.state.lines import plain
-from tui_eval.tui.state.past import CasePast, PastAttempt, agreements, usual
-from tui_eval.tui.state.reason_words import without_reply
-from tui_eval.tui.state.text_difference import near_miss
-from tui_eval.tui.state.tool_comparison import closest, compared, named_tools
-from tui_eval.tui.state.tool_pairing import pair
+from tui_eval.tui.state.case import assertions_view
+from tui_eval.tui.state.case.case_history import CasePast, PastAttempt, agreements, usual
+from tui_eval.tui.state.case.explain import explained, in_short
+from tui_eval.tui.state.case.tool_comparison import closest, compared, named_tools
+from tui_eval.tui.state.case.tool_pairing import pair
+from tui_eval.tui.state.lists.reason_words import without_reply
+from tui_eval.tui.state.text.lines import plain
+from tui_eval.tui.state.text.text_difference import near_miss
 
 
 def said(lines) -> list[str]:

@@ -14,18 +14,18 @@ from tests.tui.case_host import host, loaded, screen_text, sees
 from tests.tui.test_case_why import replied
 from tests.tui.why_cases import CASES, Why, attempt_of
 from tui_eval.assertions import JudgeServices
-from tui_eval.assertions.promptfoo import table
+from tui_eval.formats.promptfoo.judge import registry
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Entry, Reply, Verdict
-from tui_eval.scripting.javascript import JavaScriptHost
-from tui_eval.scripting.python_host import PythonHost
-from tui_eval.tui.state import assertions_view
-from tui_eval.tui.state.block_layout import Layouter
-from tui_eval.tui.state.explain import explained, explanations
-from tui_eval.tui.state.lines import plain
-from tui_eval.tui.state.reason_words import message_of, reason_of
-from tui_eval.tui.state.transcript_view import build
-from tui_eval.tui.state.verdict_lines import about_rows
+from tui_eval.scripting.python.python_host import PythonHost
+from tui_eval.tui.state.case import assertions_view
+from tui_eval.tui.state.case.explain import explained, explanations
+from tui_eval.tui.state.case.transcript_view import build
+from tui_eval.tui.state.case.verdict_lines import about_rows
+from tui_eval.tui.state.lists.reason_words import message_of, reason_of
+from tui_eval.tui.state.text.block_layout import Layouter
+from tui_eval.tui.state.text.lines import plain
 
 ROWS, COLUMNS = 20, 66
 """What a tab has for text at 80x24."""
@@ -183,7 +183,7 @@ def test_every_type_that_is_judged_has_a_failing_case(judged: dict[str, Attempt]
     same = {"similar:cosine": "similar", "similar:dot": "similar", "similar:euclidean": "similar"}
     same |= {"model-graded-factuality": "factuality", "perplexity-score": "perplexity"}
     elsewhere = {"ruby", "webhook"}  # need a Ruby, or a server; their reasons are as javascript's
-    wanted = {same.get(kind, kind) for kind in table._CHECKS} - elsewhere
+    wanted = {same.get(kind, kind) for kind in registry._CHECKS} - elsewhere
     assert wanted <= types, wanted - types
 
 

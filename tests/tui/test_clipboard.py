@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.app_host import project
-from tui_eval.tui import clipboard
+from tui_eval.tui.terminal import clipboard
 
 FAKE = """\
 #!/bin/sh

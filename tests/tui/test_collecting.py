@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.app_host import project, running_app
-from tui_eval.tui import collecting
-from tui_eval.tui.collecting import NEVER, TOO_MUCH, WORTH, Collecting
+from tui_eval.tui.terminal import gc_pauses
+from tui_eval.tui.terminal.gc_pauses import NEVER, TOO_MUCH, WORTH, Collecting
 
 
 def test_it_is_done_when_no_key_was_pressed_or_when_there_is_too_much(
@@ -17,8 +17,8 @@ def test_it_is_done_when_no_key_was_pressed_or_when_there_is_too_much(
 ) -> None:
     done: list[str] = []
     keys, young = [0], [WORTH]
-    monkeypatch.setattr(collecting.gc, "collect", lambda: done.append("all"))
-    monkeypatch.setattr(collecting.gc, "get_count", lambda: (0, 0, young[0]))
+    monkeypatch.setattr(gc_pauses.gc, "collect", lambda: done.append("all"))
+    monkeypatch.setattr(gc_pauses.gc, "get_count", lambda: (0, 0, young[0]))
     one = Collecting(lambda: keys[0])
     assert not one.look(), "it is not known whether somebody types"
     assert one.look() and done == ["all"]
@@ -28,7 +28,7 @@ def test_it_is_done_when_no_key_was_pressed_or_when_there_is_too_much(
     assert not one.look()
     young[0], keys[0] = TOO_MUCH, keys[0] + 1
     assert one.look()
-    with collecting.undisturbed():
+    with gc_pauses.undisturbed():
         assert not one.look()
     assert done == ["all"] * 3
 

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.engine.request import Cell
+from tui_eval.engine.request import RequestCell
 from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.index import Index
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.edited import Edited
-from tui_eval.tui.state.entries import suite_entries
+from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.lists.suite_changes import EditedSuite
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 
@@ -58,7 +58,7 @@ async def test_suites_are_red_where_one_model_failed_and_r_asks_that_one(tmp_pat
             await until(lambda: app.engine.requests, pilot)
             request = app.engine.requests[0]
             assert request.cells == [
-                Cell(f"suites/support.yaml::{name}", "offline", "sloppy") for name in NAMES[:2]
+                RequestCell(f"suites/support.yaml::{name}", "offline", "sloppy") for name in NAMES[:2]
             ]
             assert not request.agents and not request.models
             app.engine.live.finish()
@@ -106,7 +106,7 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
             request.cells[0] for request in app.engine.requests if request.continue_from and request.cells
         ]
         assert set(map(msgspec.json.encode, judged)) == {
-            msgspec.json.encode(Cell(case_id, "offline", model)) for model in ("good", "sloppy")
+            msgspec.json.encode(RequestCell(case_id, "offline", model)) for model in ("good", "sloppy")
         }
         assert {request.linked_to for request in app.engine.requests} == {folder.name}
         app.engine.live.finish()
@@ -128,14 +128,14 @@ async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path:
             await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
             models = ["sloppy"]
         await pilot.press("W")
-        app._again(app._watched, Edited())
+        app._again(app._watched, EditedSuite())
         await until(lambda: len(app.engine.requests) == len(models), pilot)
         await pilot.pause()
         assert sorted(cell.model for one in app.engine.requests for cell in one.cells) == models
         app.engine.requests.clear()
         await pilot.press("W")
         assert app.watch_mode == "rerun"
-        app._again(app._watched, Edited())
+        app._again(app._watched, EditedSuite())
         await until(lambda: app.engine.requests, pilot)
         assert sorted(cell.model for cell in app.engine.requests[0].cells) == models
         app.engine.live.finish()

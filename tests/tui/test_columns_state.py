@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tui_eval.model import Case, Suite
-from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, CaseRow, RunInfo
+from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, StoredCase
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.case_tree import View, build
-from tui_eval.tui.state.entries import failing, not_passed, suite_entries
-from tui_eval.tui.state.run_estimate import Who
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.entries import failing, not_passed, suite_entries
+from tui_eval.tui.state.runs.run_estimate import Who
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
 
 
 def result(
@@ -87,7 +87,7 @@ def test_one_own_column_is_a_line_as_before() -> None:
 def run_of(outcomes: dict[str, str], state: str = "finished", started: float = 50.0) -> RunView:
     view = RunView(RunInfo("r050", state, started_at=started), Path("r050"))  # type: ignore[arg-type]
     view.apply_cases(
-        CaseRow(n, "one/s::a", "one/s", "a", "nao", "bot", model, "h", 1, 1)
+        StoredCase(n, "one/s::a", "one/s", "a", "nao", "bot", model, "h", 1, 1)
         for n, model in enumerate(outcomes, 1)
     )
     view.apply_attempts(
@@ -120,7 +120,7 @@ def test_a_run_of_one_model_in_front_leaves_the_failure_of_another() -> None:
 
 
 def test_what_a_run_will_cost_is_known_by_column() -> None:
-    from tui_eval.tui.state.run_estimate import Planned, estimate
+    from tui_eval.tui.state.runs.run_estimate import Planned, estimate
 
     history = [result("a", "dear", "passed", 2.0, cost=1.0), result("a", "cheap", "passed", 1.0, cost=0.01)]
     assert estimate([Planned(history, 1, [Who("bot", "cheap")])], 1).cost == pytest.approx(0.01)

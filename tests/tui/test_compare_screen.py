@@ -11,12 +11,12 @@ import pytest
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tests.tui.test_runs_screen import NAMES, SIZES, sees, to_runs, write_runs
 from tui_eval.model import Attempt, Case, Entry, Turn, Usage
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.compare_loader import Choice, Sides, newest_right
+from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, newest_right
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
 
 
@@ -183,8 +183,8 @@ async def test_only_one_run_has_the_case(tmp_path):
 
 
 def test_the_words_are_of_the_kind_that_is_compared():
-    from tui_eval.reports.comparison import CHANGES
-    from tui_eval.tui.state.compare_view import COLUMN_WORDS, WORDS
+    from tui_eval.reports.run_comparison import CHANGES
+    from tui_eval.tui.state.compare.compare_view import COLUMN_WORDS, WORDS
 
     assert set(WORDS) == set(COLUMN_WORDS) == set(CHANGES)
     assert not any("before" in words or "now" in words for words in COLUMN_WORDS.values())
@@ -291,7 +291,8 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
 def test_only_attempts_of_new_runs_take_the_right_side():
     row = SimpleNamespace(id=1)
     choices = [
-        Choice(run, row, agent, None) for run, agent in [("a", "x"), ("b", "x"), ("c", "x"), ("c", "y")]
+        CompareChoice(run, row, agent, None)
+        for run, agent in [("a", "x"), ("b", "x"), ("c", "x"), ("c", "y")]
     ]
     sides = Sides("s::a", choices, 0, 1)
     assert newest_right(sides, {"a", "b", "c"}) is None
@@ -299,6 +300,6 @@ def test_only_attempts_of_new_runs_take_the_right_side():
     assert found is not None and (found.left, found.right) == (1, 2)
     assert found.choices[found.right].agent == "x"
     # another attempt of the same new run: what was looked at stays at the left
-    more = Sides("s::a", [*choices, Choice("c", SimpleNamespace(id=2), "x", None)], 1, 2)
+    more = Sides("s::a", [*choices, CompareChoice("c", SimpleNamespace(id=2), "x", None)], 1, 2)
     found = newest_right(more, {"a", "b"})
     assert found is not None and (found.left, found.right) == (1, 4)

@@ -8,11 +8,11 @@ import pytest
 from tests.tui.attempts import HOSTILE, text_failure
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, Entry
-from tui_eval.reports.comparison import chance, compare
+from tui_eval.reports.run_comparison import chance, compare
 from tui_eval.store.summary import CaseSummary, wilson
-from tui_eval.tui.state.compare_view import row_line, rows, summary_lines
-from tui_eval.tui.state.lines import plain, width_of
-from tui_eval.tui.state.sides_view import STACKED, as_text, joined, layout, pairs
+from tui_eval.tui.state.compare.compare_view import row_line, rows, summary_lines
+from tui_eval.tui.state.compare.sides_view import STACKED, as_text, joined, layout, pairs
+from tui_eval.tui.state.text.lines import plain, width_of
 
 BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
 

@@ -17,7 +17,7 @@ START = """
 import sys
 from pathlib import Path
 from tui_eval.tui.app import EvalApp, run_app
-from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.widgets.case_list import CaseList
 def broken(*arguments, **options):
     api_key = "sk-planted-secret-value"

@@ -14,13 +14,13 @@ from tests.tui.attempts import text_failure, wrong_cell
 from tests.tui.case_host import HostApp, host, loaded, screen_text, sees, until
 from tests.tui.test_case_large import happens
 from tui_eval.model import Attempt, DataDetails
-from tui_eval.tui import clipboard
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.screens import case_parts
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.state import data_export
-from tui_eval.tui.state.data_export import Ended
-from tui_eval.tui.state.data_view import make
+from tui_eval.tui.state.data import data_export
+from tui_eval.tui.state.data.data_export import ExportEnded
+from tui_eval.tui.state.data.data_view import make
+from tui_eval.tui.terminal import clipboard
 
 SIZES = [(80, 24), (120, 40), (60, 16)]
 
@@ -157,7 +157,7 @@ def test_what_is_not_made_to_its_end_leaves_no_file(tmp_path: Path) -> None:
         told: list[tuple[int, int]] = []
         assert "".join(view.csv(None, lambda *so_far: not told.append(so_far))) == whole  # type: ignore[func-returns-value]
         assert told == [(0, 18), (4, 18), (8, 18), (12, 18), (16, 18)]
-        with pytest.raises(Ended) as ended:
+        with pytest.raises(ExportEnded) as ended:
             clipboard.write_pieces(view.csv(None, lambda done, total: done < 8), "x", ".csv", tmp_path)
     assert ended.value.rows == 8 and not list(tmp_path.iterdir())
     path = clipboard.write_pieces(view.csv(), "x", ".csv", tmp_path)

@@ -11,13 +11,13 @@ import pytest
 from tests.tui.attempts import wrong_cell
 from tui_eval.model import DataDetails
 from tui_eval.tui.screens.case_notes import CHOICES as NOTES
-from tui_eval.tui.state.copying import CHOICES as COPIES
-from tui_eval.tui.state.data_columns import Column, laid_out, value_text
-from tui_eval.tui.state.data_view import DataView, make
-from tui_eval.tui.state.data_words import alike, common, shortened
-from tui_eval.tui.state.lines import plain
-from tui_eval.tui.state.sql_lines import broken, sql_lines
-from tui_eval.tui.state.two_modes import disagreement
+from tui_eval.tui.state.case.copying import CHOICES as COPIES
+from tui_eval.tui.state.data.comparison_modes import disagreement
+from tui_eval.tui.state.data.data_blocks import broken, sql_lines
+from tui_eval.tui.state.data.data_columns import DataColumn, laid_out, value_text
+from tui_eval.tui.state.data.data_view import DataView, make
+from tui_eval.tui.state.data.data_words import alike, common, shortened
+from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.copy_bar import question
 
 Rows = list[dict[str, Any]]
@@ -172,7 +172,11 @@ def test_numbers_stand_with_their_points_in_line() -> None:
 
 
 def test_columns_that_stay_leave_room_for_the_others() -> None:
-    wide = [Column("key", "key", 24, False), Column("b", "b", 10, False), Column("c", "c", 24, False)]
+    wide = [
+        DataColumn("key", "key", 24, False),
+        DataColumn("b", "b", 10, False),
+        DataColumn("c", "c", 24, False),
+    ]
     placed = list(enumerate(wide))
     shown = laid_out(placed, 1, 1, 33, 2)
     assert [index for index, _, _ in shown] == [0, 1] and shown[0][2] < 24 and shown[1][2] == 10

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.engine.client import EngineClient
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import NothingToRun
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.resuming import resume
-from tui_eval.engine.runs import NothingToRun
+from tui_eval.engine.service.client import EngineClient
 from tui_eval.store import write_thread
-from tui_eval.store.runs import moved_to
+from tui_eval.store.run_folders import moved_to
 from tui_eval.tui import disk_trouble
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 
 FULL = "run.db: database or disk is full"
 

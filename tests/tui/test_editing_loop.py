@@ -12,7 +12,7 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.state.edited import edited, place_of
+from tui_eval.tui.state.lists.suite_changes import edited, place_of
 
 GUIDE = """\
 agent: offline
@@ -73,7 +73,7 @@ class Editor:
         self.root = root
         self.opened: list[tuple[str, int]] = []
         self.writes: dict[str, str] = {}
-        monkeypatch.setattr("tui_eval.tui.editing.edit", self.edit)
+        monkeypatch.setattr("tui_eval.tui.terminal.editor.edit", self.edit)
 
     def edit(self, _app: Any, path: Path | str, line: int = 0, others: Any = ()) -> str:
         self.opened.append((str(Path(self.root, path).relative_to(self.root)), line))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.tui.app_host import running_app, screen_text, until
-from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.step import StepScreen
+from tui_eval.tui.screens.step_screen import StepScreen
 
 SUITE = """\
 agent: helper

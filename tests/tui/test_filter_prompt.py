@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.screens.prompt import GRAMMAR, FilterPrompt, Prompt
-from tui_eval.tui.state.filtering import FilterError, parse
+from tui_eval.tui.state.lists.filtering import ListFilterError, parse
 
 TAGS = """\
 agent: offline
@@ -74,7 +74,7 @@ def test_all_that_is_taught_can_be_typed():
     [("durration:5", "duration: is meant?"), ("dur:5", "duration:"), ("zz:5", "there are agent: model:")],
 )
 def test_a_key_that_does_not_exist_names_the_one_meant(typed, meant):
-    with pytest.raises(FilterError, match=r"no \w+: to filter by") as raised:
+    with pytest.raises(ListFilterError, match=r"no \w+: to filter by") as raised:
         parse(typed)
     assert meant in str(raised.value)
 

@@ -10,8 +10,8 @@ import yaml
 from tests.tui.app_host import SUITE, FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.screens.agent_question import AgentQuestion, FirstAgent
 from tui_eval.tui.screens.dialogs import AskScreen
-from tui_eval.tui.state import filtering
 from tui_eval.tui.state.agent_entry import AgentEntryError, added, entry_for
+from tui_eval.tui.state.lists import filtering
 
 CONFIG = """\
 # who is asked
@@ -133,7 +133,7 @@ async def test_a_problem_in_the_configuration_stands_in_the_tree_and_opens(tmp_p
     (root / "tui_eval.yaml").write_text("agents:\n  offline: {type: ekko}\n")
     opened = []
     monkeypatch.setattr(
-        "tui_eval.tui.editing.edit", lambda app, path, line=0, more=(): opened.append((path, line))
+        "tui_eval.tui.terminal.editor.edit", lambda app, path, line=0, more=(): opened.append((path, line))
     )
     async with running_app(root) as (app, pilot):
         await until(lambda: "ekko" in screen_text(app), pilot)
@@ -177,9 +177,9 @@ def test_numbers_compare_and_names_do_not_go_round():
         assert filtering.parse(expression).matches(subject(7.5, 0.02, 1000)) is shown
         assert not filtering.parse("cost:>0").matches(subject())
     for bad in ("duration:soon", "cost:>x"):
-        with pytest.raises(filtering.FilterError):
+        with pytest.raises(filtering.ListFilterError):
             filtering.parse(bad)
-    with pytest.raises(filtering.FilterError):
+    with pytest.raises(filtering.ListFilterError):
         filtering.expand("@a", {"a": "@b", "b": "@a"})
     assert filtering.expand("failed @slow", {"slow": "duration:>5s"}) == "failed duration:>5s"
 

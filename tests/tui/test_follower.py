@@ -9,8 +9,8 @@ import pytest
 
 from tests.tui.app_host import LiveRun
 from tui_eval.store.reader import RunReader
-from tui_eval.tui import follower
-from tui_eval.tui.follower import Follower, News
+from tui_eval.tui.loaders import follower
+from tui_eval.tui.loaders.follower import Follower, RunNews
 
 
 class Ear:
@@ -18,7 +18,7 @@ class Ear:
 
     def __init__(self) -> None:
         self.told = threading.Event()
-        self.news: list[News] = []
+        self.news: list[RunNews] = []
         self.follower: Follower | None = None
 
     def call_later(self, callback, *_args, **_kwargs) -> bool:

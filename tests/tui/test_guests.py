@@ -10,20 +10,20 @@ import pytest
 
 from tests.tui.app_host import project, running_app, until
 from tests.tui.test_runs_screen import sees, write_runs
-from tui_eval.engine.client import EngineClient
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import prepare
+from tui_eval.engine.service.client import EngineClient
 from tui_eval.reports import results
-from tui_eval.store.imported import open_folder, open_results
+from tui_eval.store.imported.results_files import open_folder, open_results
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import GUESTS, Store
+from tui_eval.store.run_folders import GUESTS, Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.compare import CompareScreen
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.compare_screen import CompareScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.sides import SidesScreen
 
 

@@ -22,7 +22,7 @@ from tests.tui.test_hostile_places import NAMES, TEXT, no_raw
 from tui_eval.model import Case, Reply, Trace, TraceSpan, Turn
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
 from tui_eval.store.notes import HumanNote, Notes
-from tui_eval.store.runs import Store, new_run_id
+from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

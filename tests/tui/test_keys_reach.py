@@ -13,8 +13,8 @@ from tui_eval.tui.keys_runs import RUN_PLACES
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.settings_place import SettingsScreen
 
 NAMES = ["refund is approved", "greets by name"]

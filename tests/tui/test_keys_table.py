@@ -12,10 +12,10 @@ from tui_eval.tui.keys import KEYS, bindings, remap, written
 from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.settings_place import SettingsScreen
-from tui_eval.tui.screens.step import StepScreen
-from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.screens.step_screen import StepScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
-from tui_eval.engine.client import RunStarted
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import RunStarted
 from tui_eval.store.linked import load_together
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 

@@ -8,10 +8,10 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.dialogs import AskScreen
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state import filtering
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.entries import subject
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.lists import filtering
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.entries import subject
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 ID = "suites/support.yaml::{}"
@@ -38,7 +38,7 @@ def noted(run: LiveRun, case: int, **said) -> HumanNote:
     ],
 )
 def test_filters_ask_for_notes(expression, found):
-    entries = [Entry(name, name, name, "s", "nao", "failed") for name in "abc"]
+    entries = [CaseRow(name, name, name, "s", "nao", "failed") for name in "abc"]
     entries[0].note = HumanNote("r", 1, "a", star=True)
     entries[1].note = HumanNote("r", 1, "b", "wrong", "cites the old policy")
     wanted = filtering.parse(expression)

@@ -9,9 +9,9 @@ import pytest
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.test_linked_runs import LinkingEngine
 from tui_eval.tui.screens import list_arranging
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import View
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import View
 
 NAMES = ["case 0", "case 1", "case 2", "case 3"]
 
@@ -76,7 +76,7 @@ async def test_a_filter_lets_go_of_what_passes_when_the_cursor_leaves_it(tmp_pat
 
 
 def test_what_loses_its_place_is_held_and_what_gains_one_is_not():
-    entry = partial(Entry, "k", "k", "n", "s", "nao")
+    entry = partial(CaseRow, "k", "k", "n", "s", "nao")
     for view, before, after, held in (
         (View(failures_first=True), "failed", "running", True),
         (View(failures_first=True), "running", "failed", False),

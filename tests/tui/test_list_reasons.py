@@ -10,14 +10,13 @@ from rich.style import Style
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.model import Assertion
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.case_entry import Entry, extent_of
-from tui_eval.tui.state.case_tree import Line, Tree
-from tui_eval.tui.state.describing import assertion_text, describe, describe_entry
-from tui_eval.tui.state.figures import Symbols
-from tui_eval.tui.state.reasons import line_reason, short_reason
-from tui_eval.tui.widgets.case_columns import TIMES_FROM, columns_for
-from tui_eval.tui.widgets.case_line import CaseLines
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry
+from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of
+from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
+from tui_eval.tui.state.lists.reasons import line_reason, short_reason
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.widgets.case_list import TIMES_FROM, CaseLines, columns_for
 
 REPLY = "You must try it's these:\n\n1. Pad thai, at Thip Samai." + " more" * 60
 QUOTED = repr(REPLY)[:200] + "…"
@@ -66,7 +65,7 @@ async def test_the_list_of_a_run_gives_the_short_reason(tmp_path):
 
 def test_the_detail_of_suites_gives_the_short_reason():
     why = f"'peanut' unexpectedly found in {QUOTED}"
-    entry = Entry("s::a@x", "s::a", "a", "s", "nao", status="failed", message=why)
+    entry = CaseRow("s::a@x", "s::a", "a", "s", "nao", status="failed", message=why)
     told = [text for _, text in describe_entry(entry, Symbols(), 0.0)]
     assert "'peanut' unexpectedly found in the reply" in told
 
@@ -92,8 +91,8 @@ async def test_a_suite_and_a_folder_name_what_does_not_pass(tmp_path):
 
 
 def test_many_failures_are_named_in_part():
-    entries = [Entry(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message="no") for n in range(50)]
-    folder = Line("folder", "s/", 0, "s/", path="s", counts=Counter(failed=50))
+    entries = [CaseRow(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message="no") for n in range(50)]
+    folder = TreeLine("folder", "s/", 0, "s/", path="s", counts=Counter(failed=50))
     told = [text for _, text in describe(folder, Symbols(), 0.0, lambda: entries)]
     assert "and 20 more" in told and "✗ case 29" in told and "✗ case 30" not in told
 
@@ -149,24 +148,24 @@ def test_a_reason_in_one_line_says_what_was_expected_first(reason, shown):
     assert line_reason(reason) == shown
 
 
-KETTLE = Entry(
+KETTLE = CaseRow(
     "k1", "s::k1", "Kettle text names the capacity of it in litres", "s", "promptfoo", "failed", attempts="f", duration_ms=4_800.0,
     message='Expected output to not contain "!"', variant="friendly",
 )  # fmt: skip
-LAMP = Entry(
+LAMP = CaseRow(
     "k2", "s::k2", "lamp", "s", "promptfoo", "passed", attempts="p", duration_ms=430.0, variant="terse"
 )
-SHAKY = Entry(
+SHAKY = CaseRow(
     "k3", "s::k3", "warranty", "s", "promptfoo", "failed", flaky=True, attempts="pfp", duration_ms=1_000.0,
     message="should_contain: '3 years' not found in response",
 )  # fmt: skip
 
 
-def drawn(width: int, *entries: Entry) -> list[str]:
+def drawn(width: int, *entries: CaseRow) -> list[str]:
     """The lines of these cases in the list of a run, without an app."""
     lines = CaseLines("run", Symbols())
     lines._style = lambda name: Style()
-    shown = [Line("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
+    shown = [TreeLine("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
     lines.cases = Tree(shown, list(entries), len(entries), {}, {}, extent_of(entries))
     return [
         "".join(text for text, _ in lines._case(line, line.entry, "", width, Style()))
@@ -191,9 +190,9 @@ def test_a_line_of_a_run_gives_its_room_to_name_and_reason(width):
 
 def test_outcomes_take_the_cells_of_the_longest():
     assert columns_for("run", 80, extent_of([KETTLE, LAMP])).word == len("failed")
-    assert columns_for("run", 80, extent_of([Entry("a", "a", "a", "s", "nao", "cancelled")])).word == 9
+    assert columns_for("run", 80, extent_of([CaseRow("a", "a", "a", "s", "nao", "cancelled")])).word == 9
     assert columns_for("suites", 80, extent_of([KETTLE])).word == len("failed")
     assert columns_for("suites", 80, extent_of([SHAKY])).word == len("flaky 2/3")
-    assert columns_for("suites", 80, extent_of([Entry("a", "a", "a", "s", "nao")])).word == 0
+    assert columns_for("suites", 80, extent_of([CaseRow("a", "a", "a", "s", "nao")])).word == 0
     extent = extent_of([LAMP])
-    assert extent.widen(Entry("a", "a", "a", "s", "nao", "retrying")) and extent.word == len("retrying")
+    assert extent.widen(CaseRow("a", "a", "a", "s", "nao", "retrying")) and extent.word == len("retrying")

@@ -7,25 +7,27 @@ from pathlib import Path
 import pytest
 
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
-from tui_eval.store.schema import AttemptRow, CaseHistory, CaseRow, LiveRow, RunInfo
-from tui_eval.tui.state import figures, filtering, slots
+from tui_eval.store.schema import AttemptRow, CaseHistory, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import View, build
-from tui_eval.tui.state.completing import completed, values_of
-from tui_eval.tui.state.describing import describe_entry
-from tui_eval.tui.state.entries import failing, not_passed, run_entries, subject, suite_entries
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import LiveAttempt, LivePiece, RunView, case_outcome
-from tui_eval.tui.state.stream_text import StreamText, wrap
+from tui_eval.tui.state.case.case_details import describe_entry
+from tui_eval.tui.state.lists import filtering
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.completing import completed, values_of
+from tui_eval.tui.state.lists.entries import failing, not_passed, run_entries, subject, suite_entries
+from tui_eval.tui.state.runs import stream_layout
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView, case_outcome
+from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.stream_text import StreamText, wrap
 
 
-def entry(name: str, status: str = "", suite: str = "a/s.yaml", **more) -> Entry:
-    return Entry(f"{suite}::{name}", f"{suite}::{name}", name, suite, "promptfoo", status, **more)
+def entry(name: str, status: str = "", suite: str = "a/s.yaml", **more) -> CaseRow:
+    return CaseRow(f"{suite}::{name}", f"{suite}::{name}", name, suite, "promptfoo", status, **more)
 
 
 class TestFilter:
-    def matches(self, expression: str, item: Entry) -> bool:
+    def matches(self, expression: str, item: CaseRow) -> bool:
         return filtering.parse(expression).matches(subject(item))
 
     def test_outcomes_are_alternatives_and_the_rest_narrows(self):
@@ -57,7 +59,7 @@ class TestFilter:
         assert not self.matches("new", entry("n", "passed"))
 
     def test_an_unknown_key_says_what_there_is(self):
-        with pytest.raises(filtering.FilterError, match="agent:"):
+        with pytest.raises(filtering.ListFilterError, match="agent:"):
             filtering.parse("agnt:x")
 
     def test_an_open_quote_is_plain_text(self):
@@ -125,7 +127,7 @@ class TestTree:
 
 class TestSlots:
     def test_a_finished_pane_lingers_two_seconds(self):
-        places = slots.Slots()
+        places = stream_layout.Slots()
         places.assign([1, 2, 3], 2, now=0.0)
         assert places.shown == [1, 2]
         places.assign([2, 3], 2, now=1.0)
@@ -135,7 +137,7 @@ class TestSlots:
         assert places.shown == [3, 2]
 
     def test_a_pinned_pane_stays(self):
-        places = slots.Slots(pinned={1})
+        places = stream_layout.Slots(pinned={1})
         places.assign([1, 2], 1, now=0.0)
         assert places.shown == [1]
         places.assign([2], 1, now=10.0)
@@ -143,7 +145,7 @@ class TestSlots:
         assert places.shown == [1]
 
     def test_less_room_takes_the_last_that_is_not_pinned(self):
-        places = slots.Slots()
+        places = stream_layout.Slots()
         places.assign([1, 2, 3], 3, now=0.0)
         places.pinned = {3}
         places.assign([1, 2, 3], 2, now=1.0)
@@ -153,12 +155,12 @@ class TestSlots:
         ("width", "height", "most"), [(80, 21, 1), (46, 40, 1), (73, 37, 6), (200, 60, 12)]
     )
     def test_as_many_as_fit(self, width, height, most):
-        assert slots.capacity(width, height) == most
+        assert stream_layout.capacity(width, height) == most
 
     @pytest.mark.parametrize("count", range(1, 9))
     def test_panes_cover_the_place_without_overlap(self, count):
         cells = set()
-        for x, y, width, height in slots.grid(count, 120, 40):
+        for x, y, width, height in stream_layout.grid(count, 120, 40):
             for row in range(y, y + height):
                 for column in range(x, x + width):
                     assert (row, column) not in cells
@@ -236,7 +238,7 @@ def attempt_row(
 class TestRunView:
     def view(self, required: int = 2) -> RunView:
         view = RunView(RunInfo("r", started_at=1.0), Path("r"))
-        view.apply_cases([CaseRow(1, "s::a", "s", "a", "nao", "bot", None, "h", 3, required)])
+        view.apply_cases([StoredCase(1, "s::a", "s", "a", "nao", "bot", None, "h", 3, required)])
         return view
 
     def test_counts_follow_changes(self):
@@ -352,7 +354,7 @@ class TestSuiteEntries:
     [(0, "now"), (59, "now"), (61, "1m"), (7200, "2h"), (200_000, "2d"), (3e6, "4w"), (1e8, "3y")],
 )
 def test_ages(seconds, text):
-    assert figures.age(seconds) == text
+    assert formatting.age(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -360,12 +362,12 @@ def test_ages(seconds, text):
     [(None, ""), (0, "0ms"), (999, "999ms"), (1234, "1.2s"), (34_000, "34.0s"), (125_000, "2m05s")],
 )
 def test_durations(milliseconds, text):
-    assert figures.duration(milliseconds) == text
+    assert formatting.duration(milliseconds) == text
 
 
 def test_trend_and_letters():
-    assert figures.Symbols().trend([0.0, 0.5, 1.0], 8) == "▁▅█"
-    letters = figures.Symbols(unicode=False)
+    assert formatting.Symbols().trend([0.0, 0.5, 1.0], 8) == "▁▅█"
+    letters = formatting.Symbols(unicode=False)
     assert "".join(letters.glyphs.values()).isascii() and letters.trend([1.0], 8).isascii()
 
 
@@ -405,14 +407,14 @@ class TestCompleting:
 
 def test_a_line_is_said_with_the_file_it_counts_in():
     case = Case("s.yaml::a", "a", "s.yaml", "promptfoo", line=7, file="cases.csv")
-    entry = Entry("k", "s.yaml::a", "a", "s.yaml", "promptfoo", case=case)
-    assert ("dim", "s.yaml · cases.csv:7 · promptfoo") in describe_entry(entry, figures.Symbols(), 0.0)
+    entry = CaseRow("k", "s.yaml::a", "a", "s.yaml", "promptfoo", case=case)
+    assert ("dim", "s.yaml · cases.csv:7 · promptfoo") in describe_entry(entry, formatting.Symbols(), 0.0)
 
 
 def test_what_of_a_case_cannot_fail_is_said_where_the_case_is_described() -> None:
     idle = Assertion(type="contains-all", value=[], line=7)
     case = Case("s::c", "c", "s", "promptfoo", turns=[Turn("hi")], assertions=[idle])
-    paragraphs = describe_entry(entry("c", case=case), figures.Symbols(), 0.0)
+    paragraphs = describe_entry(entry("c", case=case), formatting.Symbols(), 0.0)
     told = [text for kind, text in paragraphs if kind == "warn"]
     assert told == [
         "nothing asserted: it runs, and proves nothing",

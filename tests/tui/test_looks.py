@@ -14,13 +14,13 @@ from tui_eval.model import Suite
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.agent_question import AgentQuestion
 from tui_eval.tui.screens.dialogs import AskScreen
-from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
+from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import View, build
-from tui_eval.tui.state.figures import Symbols
-from tui_eval.tui.state.suites_facts import Looked, facts_line
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
+from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.painting import middle, tail
 
@@ -167,9 +167,9 @@ def test_what_was_asked_for_stays_in_the_line_at_the_top():
     state = AppState(root="/")  # type: ignore[arg-type]
     state.set_suites([Suite("s.yaml", "nao")])
     state.loading = False
-    entries = [Entry(f"s::{n}", f"s::{n}", str(n), "s.yaml", "nao", "failed") for n in range(1200)]
+    entries = [CaseRow(f"s::{n}", f"s::{n}", str(n), "s.yaml", "nao", "failed") for n in range(1200)]
     tree = build(entries, state.suites, View())
-    looked = Looked("failed tag:slow", marks=3, order=View(sort="cost", reverse=True).order)
+    looked = SuitesFacts("failed tag:slow", marks=3, order=View(sort="cost", reverse=True).order)
 
     def shown(width: int) -> str:
         return "".join(text for _, text in facts_line(state, tree, Symbols(), looked, "~/shop", width))
@@ -183,13 +183,13 @@ def test_what_was_asked_for_stays_in_the_line_at_the_top():
 
 
 def test_the_start_imports_no_screen_that_is_not_shown():
-    code = "import sys, tui_eval.cli, tui_eval.commands.app, tui_eval.tui.app; print('\\n'.join(sys.modules))"
+    code = "import sys, tui_eval.cli, tui_eval.commands.open_app, tui_eval.tui.app; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     for late in (
-        "tui_eval.commands.run", "tui_eval.engine.process", "tui_eval.engine.runner", "tui_eval.suites.accepting",
-        "tui_eval.tui.screens.case_screen", "tui_eval.tui.screens.step", "tui_eval.tui.screens.runs",
-        "tui_eval.tui.screens.compare", "tui_eval.tui.screens.grid", "textual.widgets._text_area", "yaml",
+        "tui_eval.commands.run_suites", "tui_eval.engine.service.process", "tui_eval.engine.runner", "tui_eval.suites.accepting",
+        "tui_eval.tui.screens.case_screen", "tui_eval.tui.screens.step_screen", "tui_eval.tui.screens.runs_screen",
+        "tui_eval.tui.screens.compare_screen", "tui_eval.tui.screens.grid", "textual.widgets._text_area", "yaml",
     ):  # fmt: skip
         assert late not in loaded, late
 

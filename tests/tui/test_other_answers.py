@@ -15,8 +15,8 @@ from tui_eval.store.answers import answer_mark
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import RunWriter
-from tui_eval.tui.compare_loader import Half
-from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.loaders.compare_loader import Half
+from tui_eval.tui.screens.compare_screen import CompareScreen
 
 
 def answered(root: Path, *said: str, outcomes: tuple[str, ...] = ("passed",) * 3) -> LiveRun:

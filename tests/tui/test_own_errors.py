@@ -52,7 +52,7 @@ def test_a_notice_that_fails_itself_is_logged():
 
 
 def test_the_place_is_the_last_of_ours():
-    from tui_eval.tui.state.waterfall import scale_line
+    from tui_eval.tui.state.case.waterfall import scale_line
 
     try:
         scale_line("much", 80, 10)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
-from tui_eval.tui.state.run_estimate import Estimate, Planned, Who, estimate
+from tui_eval.tui.state.runs.run_estimate import Estimate, Planned, Who, estimate
 
 ANY = Who("a")
 

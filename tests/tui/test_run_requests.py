@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.engine.request import Cell, Recorded, RunRequest
+from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state.run_requests import (
-    Asked,
     Project,
     Run,
+    RunAsked,
     chosen,
     from_recorded,
     in_columns,
@@ -21,7 +21,7 @@ from tui_eval.tui.state.run_requests import (
 
 ROOT = Path("/project")
 PROJECT = Project(ROOT, trusted=True, agreed=("run agent.py",), config_file=ROOT / "other.yaml")
-CASE, COLUMN = Asked("s.yaml::one", "s.yaml"), ("helper", "m")
+CASE, COLUMN = RunAsked("s.yaml::one", "s.yaml"), ("helper", "m")
 OWN = Run("r1", ROOT / ".tui-eval/runs/r1")
 NAMED = Run("r2", ROOT / ".tui-eval/runs/r2", {"agents": ["helper", "agent.py:f"], "models": ["m"]})
 TYPED = Run("r2", NAMED.folder, NAMED.options, typed=True)
@@ -33,7 +33,10 @@ BOTH = RunChoice(agents="a, b", models="x", attempts="3", threshold="80%", concu
 NOTHING = RunChoice()
 ALL = {"trust": True, "agreed": ["run agent.py"], "config_file": "/project/other.yaml", "command": "tui-eval",
        "paths": ["/project/s.yaml"], "case_ids": ["s.yaml::one"]}  # fmt: skip
-OWN_CELL, NAMED_CELL = Cell("s.yaml::one", "helper", "m", True), Cell("s.yaml::one", "helper", "m")
+OWN_CELL, NAMED_CELL = (
+    RequestCell("s.yaml::one", "helper", "m", True),
+    RequestCell("s.yaml::one", "helper", "m"),
+)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 

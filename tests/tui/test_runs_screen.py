@@ -10,21 +10,21 @@ import pytest
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tests.tui.attempts import HOSTILE
 from tests.tui.settling import rested
-from tui_eval.engine.client import RunStarted
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import RunStarted
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, Case, Turn
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.runs_loader import find_everywhere, load_runs
-from tui_eval.tui.screens import runs as runs_screen
+from tui_eval.tui.loaders.runs_loader import find_everywhere, load_runs
+from tui_eval.tui.screens import runs_screen as runs_screen
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.screens.runs import RunsScreen
-from tui_eval.tui.screens.search import SearchScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
+from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.screens.sides import SidesScreen
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
@@ -338,7 +338,7 @@ async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size
 
 
 async def test_a_long_search_says_how_far_it_is_and_ends_when_it_is_left(tmp_path, monkeypatch):
-    from tui_eval.tui.screens import search as place
+    from tui_eval.tui.screens import search_screen as place
 
     asked: list[bool] = []
     go_on, over = threading.Event(), threading.Event()

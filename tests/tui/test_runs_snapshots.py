@@ -11,12 +11,12 @@ from tests.tui.app_host import FakeEngine, project, until
 from tests.tui.attempts import START, case_for, text_failure
 from tests.tui.settling import rested
 from tui_eval.model import Attempt, Entry
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.app import EvalApp
-from tui_eval.tui.screens import runs as runs_screen
-from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens import runs_screen as runs_screen
+from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])

@@ -9,23 +9,22 @@ from tests.tui.attempts import HOSTILE
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Case, Turn
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
-from tui_eval.store.schema import CaseRow, RunInfo, RunSummary
-from tui_eval.store.search import Hit
+from tui_eval.store.full_text import Hit
+from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.keys_runs import COMPARE_KEYS, GRID_KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
-from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
-from tui_eval.tui.screens.runs import RunsScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.sides import SidesScreen
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.grid_view import cell_line, grid, metric_lines, title_line
-from tui_eval.tui.state.grid_view import row_line as grid_row
-from tui_eval.tui.state.lines import letters, plain, width_of
-from tui_eval.tui.state.run_line import RunLine, alike, points, row_line
-from tui_eval.tui.state.runs_view import RunFacts, action_of, detail_rows
-from tui_eval.tui.state.search_view import Found, excerpt
-from tui_eval.tui.state.search_view import row_line as found_line
-from tui_eval.tui.state.trends import (
+from tui_eval.tui.state.compare.grid_view import cell_line, grid, metric_lines, title_line
+from tui_eval.tui.state.compare.grid_view import row_line as grid_row
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.run_line import RunLine, alike, points, row_line
+from tui_eval.tui.state.runs.runs_view import RunFacts, action_of, detail_rows
+from tui_eval.tui.state.runs.search_view import FoundEntry, excerpt
+from tui_eval.tui.state.runs.search_view import row_line as found_line
+from tui_eval.tui.state.runs.trends import (
     Point,
     condensed,
     distribution_lines,
@@ -34,6 +33,7 @@ from tui_eval.tui.state.trends import (
     share,
     trend_lines,
 )
+from tui_eval.tui.state.text.lines import letters, plain, width_of
 from tui_eval.tui.widgets import plot
 from tui_eval.tui.widgets.plot import plot_lines
 
@@ -230,16 +230,16 @@ def test_a_plot_of_equal_or_no_values():
 
 def test_what_was_found_stands_in_view():
     hit = Hit(3, 2, "tool_result", "word " * 40 + "the \x02refund\x03 policy\nsays")
-    row = CaseRow(1, "s::a", "s", "a", "start_to_agent", "x", None, "", 1, 1)
-    line = found_line(Found(hit, row, 1, "failed"), 1, 60)
+    row = StoredCase(1, "s::a", "s", "a", "start_to_agent", "x", None, "", 1, 1)
+    line = found_line(FoundEntry(hit, row, 1, "failed"), 1, 60)
     assert "refund policy says" in plain(line) and width_of(line) <= 60
     wide = Hit(3, 2, "user", "日本語" * 40 + " \x02refund\x03 policy")
-    line = found_line(Found(wide, row, 1, "failed"), 1, 60)
+    line = found_line(FoundEntry(wide, row, 1, "failed"), 1, 60)
     assert "refund policy" in plain(line) and width_of(line) <= 60
 
 
 def test_a_test_with_a_provider_of_its_own_stands_in_its_column_and_says_who_answered():
-    def cell(column: str, prompt: str) -> Entry:
+    def cell(column: str, prompt: str) -> CaseRow:
         case = Case(
             f"s::own::{column}::{prompt}",
             "own",
@@ -249,7 +249,7 @@ def test_a_test_with_a_provider_of_its_own_stands_in_its_column_and_says_who_ans
             prompt=prompt,
             column=column,
         )
-        return Entry("", case.case_id, "own", "s", "promptfoo", "passed", "special", case=case)
+        return CaseRow("", case.case_id, "own", "s", "promptfoo", "passed", "special", case=case)
 
     found = grid([cell(column, prompt) for column in ("echo", "other") for prompt in ("p", "q")])
     assert [column[0] for column in found.columns] == ["echo", "echo", "other", "other"]
@@ -271,15 +271,15 @@ def test_histograms_count_every_value_once():
 def test_found_words_are_marked():
     hit = Hit(3, 2, "tool_result", "the \x02refund\x03 policy\nsays")
     assert [(span.text, span.style) for span in excerpt(hit)][1] == ("refund", "hit")
-    row = CaseRow(1, "s::a", "s", "a", "nao", "x", None, "h", 1, 1)
-    assert "attempt 2, turn 2, result" in plain(found_line(Found(hit, row, 2, "failed"), 0, 80))
+    row = StoredCase(1, "s::a", "s", "a", "nao", "x", None, "h", 1, 1)
+    assert "attempt 2, turn 2, result" in plain(found_line(FoundEntry(hit, row, 2, "failed"), 0, 80))
 
 
-def promptfoo(name: str, prompt: str, agent: str = "echo", **facts) -> Entry:
+def promptfoo(name: str, prompt: str, agent: str = "echo", **facts) -> CaseRow:
     case = Case(
         f"{name}{prompt}", name, "p.yaml", "promptfoo", prompt=prompt, turns=[Turn("x")], vars={"n": name}
     )
-    return Entry(
+    return CaseRow(
         f"{name}{prompt}{agent}", case.case_id, name, "p.yaml", "promptfoo", agent=agent, case=case, **facts
     )
 
@@ -291,7 +291,7 @@ def test_one_test_with_several_prompts_and_agents_is_one_row():
     assert "x · short" in plain(title_line(found, 120, 0, 0))
     assert width_of(grid_row(found, found.tests[0], 60, 1)) <= 60
     plain_case = grid(
-        [Entry("k", "s::a", "a", "s", "nao", agent="x"), Entry("l", "s::a", "a", "s", "nao", agent="y")]
+        [CaseRow("k", "s::a", "a", "s", "nao", agent="x"), CaseRow("l", "s::a", "a", "s", "nao", agent="y")]
     )
     assert len(plain_case.tests) == 1 and not grid([entries[0]]).worth_it
 
@@ -334,8 +334,8 @@ def test_hostile_text_is_pictures_everywhere():
     mode = FailureMode(HOSTILE, 1, 1.0, 1, [], HOSTILE)
     facts = RunFacts(RunInfo("x", note=HOSTILE), [], [], Assessment(1, 0, [mode], HOSTILE))
     lines = [row_line(one, 200, NOW), *(row.line for row in detail_rows(one, facts, [], 200))]
-    row = CaseRow(1, HOSTILE, HOSTILE, HOSTILE, "nao", HOSTILE, None, "h", 1, 1)
-    found = Found(Hit(1, 1, "user", HOSTILE + "\x02" + HOSTILE + "\x03"), row, 1, "failed")
+    row = StoredCase(1, HOSTILE, HOSTILE, HOSTILE, "nao", HOSTILE, None, "h", 1, 1)
+    found = FoundEntry(Hit(1, 1, "user", HOSTILE + "\x02" + HOSTILE + "\x03"), row, 1, "failed")
     lines += [found_line(found, 0, 300), found_line(found, 1, 300)]
     bad = grid([promptfoo(HOSTILE, HOSTILE, HOSTILE, status="failed"), promptfoo(HOSTILE, "p")])
     lines += [title_line(bad, 300, 0, 0), grid_row(bad, bad.tests[0], 300, 0)]

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from tests.tui.app_host import running_app, screen_text, until
-from tui_eval.config import load, rule_for
-from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.config.project import load, rule_for
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.model import Format
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.save_case import SaveDialog
-from tui_eval.tui.screens.step import StepScreen
+from tui_eval.tui.screens.step_screen import StepScreen
 from tui_eval.tui.state.rule_entry import RuleEntryError, added
 
 SUITE = """\

@@ -6,14 +6,14 @@ import pytest
 
 from tests.tui.app_host import project, running_app, screen_text, until
 from tests.tui.test_list_reasons import PROMPTS
-from tui_eval.tui import editing
 from tui_eval.tui.keys import KEYS, remap
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.settings_place import SettingsScreen
-from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
-from tui_eval.tui.state.figures import Symbols
 from tui_eval.tui.state.settings_view import EXAMPLE, InForce, settings_paragraphs
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.terminal import editor
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
 
@@ -30,7 +30,7 @@ async def test_settings_are_shown_edited_and_hold_at_once(tmp_path, monkeypatch,
         )
         return ""
 
-    monkeypatch.setattr(editing, "edit", edit)
+    monkeypatch.setattr(editor, "edit", edit)
     async with running_app(project(tmp_path), size) as (app, pilot):
         await pilot.press("comma")
         await until(lambda: isinstance(app.screen, SettingsScreen), pilot)

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.tui.app_host import running_app, screen_text, until
-from tui_eval.engine.client import EngineClient, EngineError
-from tui_eval.store.runs import Store
+from tui_eval.engine.service.client import EngineClient, EngineError
+from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import stands
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.save_case import SaveDialog
-from tui_eval.tui.screens.step import Message, StepScreen
-from tui_eval.tui.state.entries import suite_entries
+from tui_eval.tui.screens.step_screen import StepMessage, StepScreen
+from tui_eval.tui.state.lists.entries import suite_entries
 
 SUITE = """\
 agent: helper
@@ -64,7 +64,9 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
         await waiting(app, pilot, 1)
-        assert app.screen.query_one(Message).text == "one" and "turn 1 of 3 would be sent" in screen_text(app)
+        assert app.screen.query_one(StepMessage).text == "one" and "turn 1 of 3 would be sent" in screen_text(
+            app
+        )
         await pilot.press("enter")
         await waiting(app, pilot, 2)
         assert "you said one" in screen_text(app)

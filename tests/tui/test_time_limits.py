@@ -10,16 +10,16 @@ from rich.cells import cell_len
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.test_list_state import attempt_row
-from tui_eval.store.schema import CaseRow, RunInfo
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state import figures
+from tui_eval.store.schema import RunInfo, StoredCase
+from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.describing import describe_entry
-from tui_eval.tui.state.entries import run_entries
-from tui_eval.tui.state.figures import Symbols, is_late, span
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.state.stream_text import StreamText
+from tui_eval.tui.state.case.case_details import describe_entry
+from tui_eval.tui.state.lists.entries import run_entries
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.formatting import Symbols, is_late, span
+from tui_eval.tui.state.text.stream_text import StreamText
 from tui_eval.tui.widgets.stream_pane import Pane, head_text
 
 SYMBOLS = Symbols()
@@ -49,7 +49,7 @@ def test_the_last_fifth_is_late():
 
 def running(**values) -> RunView:
     view = RunView(RunInfo("r", started_at=1.0), Path("r"))
-    view.apply_cases([CaseRow(1, "s::a", "s", "a case", "nao", "bot", None, "h", 1, 1)])
+    view.apply_cases([StoredCase(1, "s::a", "s", "a case", "nao", "bot", None, "h", 1, 1)])
     view.apply_attempts([attempt_row(1, started_at=100.0, ends_at=130.0, **values)])
     return view
 
@@ -157,4 +157,4 @@ def test_a_finished_pane_ends_with_its_verdict_and_one_line():
 
 def test_figures_stay_within_their_column():
     for spent, limit in ((0, 30), (599, 600), (3600, 7200), (35999, 36000)):
-        assert len(f"{figures.clock(spent)}/{span(limit)}!") <= 14
+        assert len(f"{formatting.clock(spent)}/{span(limit)}!") <= 14

@@ -11,18 +11,18 @@ from textual.keys import _character_to_key
 
 from tests.tui.app_host import FakeEngine, project, running_app, until
 from tests.tui.test_runs_screen import write_runs
-from tui_eval.store.runs import Store
-from tui_eval.tui import compare_loader
+from tui_eval.store.run_folders import Store
+from tui_eval.tui.loaders import compare_loader
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.compare import CompareScreen
+from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.dialogs import AskScreen
-from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
-from tui_eval.tui.screens.runs import RunsScreen
-from tui_eval.tui.screens.search import SearchScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
+from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.screens.sides import SidesScreen
-from tui_eval.tui.screens.suites import SuitesScreen
-from tui_eval.tui.state.filtering import parse
+from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.state.lists.filtering import parse
 
 
 def type_at_once(app, *keys: str) -> None:
@@ -99,7 +99,7 @@ async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, mon
         return real(folder)
 
     monkeypatch.setattr(compare_loader, "pairs_of", slow)
-    monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 60.0)
+    monkeypatch.setattr("tui_eval.tui.terminal.type_ahead.LONGEST", 60.0)
     async with running_app(root) as (app, pilot):
         type_at_once(app, "H", "c", "D", "y", "i")
         try:
@@ -117,7 +117,7 @@ async def test_an_answer_that_never_comes_does_not_keep_the_keys(tmp_path, monke
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
     answer, real = threading.Event(), compare_loader.pairs_of
     monkeypatch.setattr(compare_loader, "pairs_of", lambda folder: answer.wait(60) and real(folder))
-    monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 0.2)
+    monkeypatch.setattr("tui_eval.tui.terminal.type_ahead.LONGEST", 0.2)
     async with running_app(root) as (app, pilot):
         try:
             type_at_once(app, "H", "c", "escape")
@@ -160,7 +160,7 @@ async def test_keys_after_run_mean_the_run(tmp_path, monkeypatch):
             await self.go_on.wait()
             return await super().run(request)
 
-    monkeypatch.setattr("tui_eval.tui.typing_ahead.LONGEST", 60.0)
+    monkeypatch.setattr("tui_eval.tui.terminal.type_ahead.LONGEST", 60.0)
     root = project(tmp_path)
     engine = Slow(root)
     async with running_app(root, engine=engine) as (app, pilot):

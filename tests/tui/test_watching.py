@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.tui.app_host import running_app, screen_text, until
-from tui_eval.engine.client import EngineClient, EngineError
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.python_imports import Imports
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from tests.assertions.promptfoo_cases import assertion_from
-from tui_eval.assertions import Evidence, JudgeAnswer, JudgeServices, Reports, RowsAnswer, judge
+from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, RowsAnswer, judge
 from tui_eval.frames.sql import SqlResult
 from tui_eval.guard.trust import Trust
 from tui_eval.model import (
@@ -141,7 +141,7 @@ async def attempt_of(why: Why, hosts: JudgeServices | None = None) -> Attempt:
     more: dict[str, Any] = {}
     if why.format == "nao":
         more = {"run_sql": _expected_rows, "rows": _answered_rows}
-    evidence = Evidence(
+    evidence = JudgeInput(
         case,
         [reply],
         transcript,

@@ -12,34 +12,34 @@ import importlib
 from tui_eval import extensions
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.choose import for_embeddings, for_provider, for_scores, from_argument, from_file
-from tui_eval.agents.default_graders import default_embeddings, default_grader
-from tui_eval.agents.promptfoo_env import with_env
-from tui_eval.config import AgentSpec, ConfigError
+from tui_eval.agents.models.default_graders import default_embeddings, default_grader
+from tui_eval.agents.promptfoo.promptfoo_env import with_env
+from tui_eval.config.project import AgentSpec, ConfigError
 
 TYPES: dict[str, str] = {
-    "openai": "tui_eval.agents.openai:OpenAIAgent",
-    "anthropic": "tui_eval.agents.anthropic:AnthropicAgent",
-    "nao": "tui_eval.agents.nao:NaoAgent",
-    "neuro-san": "tui_eval.agents.neuro_san:NeuroSanAgent",
-    "http": "tui_eval.agents.http:HttpAgent",
-    "python": "tui_eval.agents.python:PythonAgent",
-    "command": "tui_eval.agents.command:CommandAgent",
-    "echo": "tui_eval.agents.echo:EchoAgent",
-    "silent": "tui_eval.agents.silent:SilentAgent",
-    "scripted": "tui_eval.agents.scripted:ScriptedAgent",
-    "replay": "tui_eval.agents.replay:ReplayAgent",
-    "promptfoo-http": "tui_eval.agents.promptfoo_http:PromptfooHttpAgent",
-    "ollama": "tui_eval.agents.ollama:OllamaAgent",
-    "websocket": "tui_eval.agents.promptfoo_websocket:WebSocketAgent",
-    "webhook": "tui_eval.agents.promptfoo_webhook:WebhookAgent",
-    "javascript": "tui_eval.agents.javascript:JavaScriptAgent",
-    "ruby": "tui_eval.agents.ruby:RubyAgent",
-    "huggingface-classifier": "tui_eval.agents.classifiers:HuggingFaceClassifier",
-    "openai-moderation": "tui_eval.agents.classifiers:OpenAIModeration",
-    "sequence": "tui_eval.agents.relay:SequenceAgent",
-    "simulated-user": "tui_eval.agents.relay:SimulatedUserAgent",
-    "openai-responses": "tui_eval.agents.openai_responses:OpenAIResponsesAgent",
-    "litellm": "tui_eval.agents.lite_llm:LiteLLMAgent",
+    "openai": "tui_eval.agents.models.openai:OpenAIAgent",
+    "anthropic": "tui_eval.agents.models.anthropic:AnthropicAgent",
+    "nao": "tui_eval.agents.nao.nao_agent:NaoAgent",
+    "neuro-san": "tui_eval.agents.neuro_san.neuro_san_agent:NeuroSanAgent",
+    "http": "tui_eval.agents.http.json_endpoint:HttpAgent",
+    "python": "tui_eval.agents.programs.python_agent:PythonAgent",
+    "command": "tui_eval.agents.programs.command:CommandAgent",
+    "echo": "tui_eval.agents.offline.echo:EchoAgent",
+    "silent": "tui_eval.agents.offline.echo:SilentAgent",
+    "scripted": "tui_eval.agents.offline.scripted:ScriptedAgent",
+    "replay": "tui_eval.agents.offline.replay:ReplayAgent",
+    "promptfoo-http": "tui_eval.agents.promptfoo.promptfoo_http:PromptfooHttpAgent",
+    "ollama": "tui_eval.agents.models.ollama:OllamaAgent",
+    "websocket": "tui_eval.agents.promptfoo.promptfoo_websocket:WebSocketAgent",
+    "webhook": "tui_eval.agents.promptfoo.promptfoo_webhook:WebhookAgent",
+    "javascript": "tui_eval.agents.programs.javascript_provider:JavaScriptAgent",
+    "ruby": "tui_eval.agents.programs.ruby_provider:RubyAgent",
+    "huggingface-classifier": "tui_eval.agents.models.classifiers:HuggingFaceClassifier",
+    "openai-moderation": "tui_eval.agents.models.classifiers:OpenAIModeration",
+    "sequence": "tui_eval.agents.promptfoo.relay:SequenceAgent",
+    "simulated-user": "tui_eval.agents.promptfoo.relay:SimulatedUserAgent",
+    "openai-responses": "tui_eval.agents.models.openai_responses:OpenAIResponsesAgent",
+    "litellm": "tui_eval.agents.models.lite_llm:LiteLLMAgent",
 }
 """Type → `module:class`, imported on first use."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.pace import Pace
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply

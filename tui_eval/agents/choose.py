@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.agents.options import module_file
-from tui_eval.agents.promptfoo_env import settled
-from tui_eval.agents.promptfoo_models import KEYS, OLLAMA_KEYS
-from tui_eval.agents.promptfoo_providers import RELAYS, SCRIPTS, other_provider
-from tui_eval.config import AgentSpec, Config, ConfigError, refused_agent
-from tui_eval.config_fill import chosen_address
+from tui_eval.agents.entry_options import module_file
+from tui_eval.agents.promptfoo.promptfoo_env import settled
+from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS
+from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
+from tui_eval.config.config_values import chosen_address
+from tui_eval.config.project import AgentSpec, Config, ConfigError, refused_agent
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
 _FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[^\W\d]\w*)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tui_eval.agents.wire import decode
+from tui_eval.agents.loose_json import decode
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(?P<object>\s*\{.*\})\s*\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
 _OPENING = re.compile(r"```(?:json)?[ \t]*\n", re.IGNORECASE)

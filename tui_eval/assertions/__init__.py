@@ -11,10 +11,10 @@ beside the others: `CannotJudge` and `NeedsTrust` with their own text, anything 
 
 from __future__ import annotations
 
-from tui_eval.assertions.evidence import (
+from tui_eval.assertions.judge_input import (
     CannotJudge,
-    Evidence,
     JudgeAnswer,
+    JudgeInput,
     Judgement,
     JudgeServices,
     Reports,
@@ -25,7 +25,7 @@ from tui_eval.assertions.judging import REGISTRY, Handler, asks_a_judge, handler
 __all__ = [
     "REGISTRY",
     "CannotJudge",
-    "Evidence",
+    "JudgeInput",
     "Handler",
     "JudgeAnswer",
     "JudgeServices",

@@ -11,37 +11,37 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from tui_eval import extensions
-from tui_eval.assertions.evidence import CannotJudge, Evidence, Judgement
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.outcome import in_the_guides_order, message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Verdict
 
-Handler = Callable[[Assertion, Evidence, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
+Handler = Callable[[Assertion, JudgeInput, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
 ACTUAL_LIMIT = 2000
 
-_START_TO_AGENT = "tui_eval.assertions.start_to_agent"
-_NEURO_SAN = "tui_eval.assertions.neuro_san"
-_NAO = "tui_eval.assertions.nao"
+_START_TO_AGENT = "tui_eval.formats.start_to_agent.judge_start_to_agent"
+_NEURO_SAN = "tui_eval.formats.neuro_san.judge_neuro_san"
+_NAO = "tui_eval.formats.nao.judge_nao"
 
 # Values are callables or `module:name`, imported when first needed. `*` takes a format's other types.
 REGISTRY: dict[tuple[str, str], Handler | str] = {
     ("start_to_agent", "*"): f"{_START_TO_AGENT}:judge",
     ("neuro_san", "*"): f"{_NEURO_SAN}:judge",
     ("nao", "*"): f"{_NAO}:judge",
-    ("promptfoo", "*"): "tui_eval.assertions.promptfoo.one:judge",
+    ("promptfoo", "*"): "tui_eval.formats.promptfoo.judge.judge_assertion:judge",
 }
 
 # Formats whose verdicts add up by rules of their own: `judge_case(evidence) -> Judgement`.
-_WHOLE_CASE = {"promptfoo": "tui_eval.assertions.promptfoo.aggregate:judge_case"}
-_whole_case: dict[str, Callable[[Evidence], Awaitable[Judgement]]] = {}
+_WHOLE_CASE = {"promptfoo": "tui_eval.formats.promptfoo.judge.aggregate:judge_case"}
+_whole_case: dict[str, Callable[[JudgeInput], Awaitable[Judgement]]] = {}
 
 
 def asks_a_judge(family: str, kind: str) -> bool:
     """Whether an assertion type of a format is graded by a model."""
     if family == "promptfoo":
-        from tui_eval.assertions.promptfoo import table
+        from tui_eval.formats.promptfoo.judge import registry
 
-        return table.split(kind)[0] in table.GRADED
+        return registry.split(kind)[0] in registry.GRADED
     return family == "neuro_san" and kind.removeprefix("not_") == "gist"
 
 
@@ -68,7 +68,7 @@ def handler_for(family: str, kind: str) -> Handler | None:
 
 
 def _refusing(reason: str) -> Handler:
-    def refuse(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> Verdict:
+    def refuse(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
         raise CannotJudge(reason)
 
     return refuse
@@ -87,7 +87,7 @@ def added_handler(family: str, kind: str) -> Any:
         raise CannotJudge(str(error)) from error
 
 
-async def judge(evidence: Evidence) -> Judgement:
+async def judge(evidence: JudgeInput) -> Judgement:
     """Judge every assertion of every turn and of the case; nothing raises but cancellation.
 
     An assertion that raises is an error verdict beside the others. A case without assertions is
@@ -116,7 +116,7 @@ async def judge(evidence: Evidence) -> Judgement:
 
 
 async def judge_one(
-    handler: Handler | None, assertion: Assertion, evidence: Evidence, judgement: Judgement
+    handler: Handler | None, assertion: Assertion, evidence: JudgeInput, judgement: Judgement
 ) -> Verdict | None:
     """One assertion's verdict; whatever the handler raises becomes an error verdict.
 

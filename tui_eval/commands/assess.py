@@ -7,13 +7,13 @@ import asyncio
 import msgspec
 
 from tui_eval.commands.output import EXIT_OK, CommandError, counted, say, say_json, warn
-from tui_eval.commands.run import find_run
-from tui_eval.config import ConfigError
-from tui_eval.engine.naming import name_failures, plan_naming
-from tui_eval.engine.runs import NothingToRun
+from tui_eval.commands.run_suites import find_run
+from tui_eval.config.project import ConfigError
+from tui_eval.engine.after.failure_naming import name_failures, plan_naming
+from tui_eval.engine.prepare import NothingToRun
 from tui_eval.guard.text import visible
-from tui_eval.reports.failure_modes import text
-from tui_eval.store.runs import StoreError
+from tui_eval.reports.failure_modes_text import text
+from tui_eval.store.run_folders import StoreError
 
 
 def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int:

@@ -10,7 +10,7 @@ from tui_eval.commands.progress import Progress
 from tui_eval.engine.plan import Job
 from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
-from tui_eval.reports import classic
+from tui_eval.reports import classic_report
 
 
 class ClassicProgress(Progress):
@@ -24,7 +24,7 @@ class ClassicProgress(Progress):
         self._jobs: list[Job] = []
         self._names: list[str] = []
         self._attempts: dict[int, list[Attempt]] = {}
-        self._results: list[classic.ClassicResult] = []
+        self._results: list[classic_report.ClassicResult] = []
         self._next = 0
         self._open = False
 
@@ -63,21 +63,21 @@ class ClassicProgress(Progress):
         if self._open:
             say("not run")
         runs = max((job.attempts for job in self._jobs), default=1)
-        say(classic.report(self._results, runs))
+        say(classic_report.report(self._results, runs))
         if left := len(self._jobs) - len(self._results):
             say(f"Not run: {left}")
 
     def _begin(self) -> None:
         if not self._open and self._next < len(self._jobs):
-            self._write(classic.running(self._names[self._next]))
+            self._write(classic_report.running(self._names[self._next]))
             self._open = True
 
     def _end(self, job: Job, attempts: list[Attempt]) -> None:
         attempts.sort(key=lambda attempt: attempt.attempt)
         kept = [attempt for attempt in attempts if attempt.outcome != "cancelled"]
-        result = classic.result_of(self._names[self._next], kept, job.required)
+        result = classic_report.result_of(self._names[self._next], kept, job.required)
         self._results.append(result)
-        say(classic.ended(result, job.attempts))
+        say(classic_report.ended(result, job.attempts))
         self._next += 1
         self._open = False
 

@@ -44,7 +44,7 @@ def runs(context: click.Context, parameter: click.Parameter, incomplete: str) ->
     """Runs of the project, newest first, and `last`."""
 
     def known() -> Iterator[tuple[str, str]]:
-        from tui_eval.config import find_root
+        from tui_eval.config.project import find_root
         from tui_eval.store.index import Index
 
         yield "last", "the newest run"
@@ -58,7 +58,7 @@ def agents(context: click.Context, parameter: click.Parameter, incomplete: str) 
     """Agents and the judge's names of the configuration in force here; files for `FILE.py:function`."""
 
     def known() -> Iterator[tuple[str, str]]:
-        from tui_eval.config import load
+        from tui_eval.config.project import load
 
         given: Any = context.params
         for name, spec in load(given.get("paths") or (), given.get("config_file")).agents.items():
@@ -71,7 +71,7 @@ def cases_of_run(context: click.Context, parameter: click.Parameter, incomplete:
     """Names of the cases in the run that was named before."""
 
     def known() -> Iterator[tuple[str, str]]:
-        from tui_eval.commands.run import find_run
+        from tui_eval.commands.run_suites import find_run
         from tui_eval.store.reader import RunReader
 
         reader = RunReader(find_run(context.params.get("run") or "last"))

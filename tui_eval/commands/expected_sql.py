@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tui_eval.config import Config, ConfigError, database, rule_for
+from tui_eval.config.project import Config, ConfigError, database, rule_for
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from tui_eval import agents
 from tui_eval.commands.output import CommandError, say
-from tui_eval.config import CONFIG_NAME, Config, ConfigError, load
+from tui_eval.config.project import CONFIG_NAME, Config, ConfigError, load
 
 _SUITES: dict[str, tuple[str, str]] = {
     "start_to_agent": (

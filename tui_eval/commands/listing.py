@@ -19,7 +19,7 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.config import Config, load
+from tui_eval.config.project import Config, load
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -33,8 +33,8 @@ def load_paths(
     typed: dict[str, Any] = {}
     named = [Path(path).absolute() for path in paths or ["."]]
     if configs:
+        from tui_eval.engine.prepare import paths_of, typed_options
         from tui_eval.engine.request import RunRequest
-        from tui_eval.engine.runs import paths_of, typed_options
 
         request = RunRequest(paths=list(paths), configs=[str(Path(path).absolute()) for path in configs])
         named, typed = paths_of(request), typed_options(request)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from tui_eval import __version__
 from tui_eval.commands.output import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CommandError, counted, warn
-from tui_eval.commands.run import find_run
-from tui_eval.commands.runs import show
-from tui_eval.config import find_root
+from tui_eval.commands.recorded_runs import show
+from tui_eval.commands.run_suites import find_run
+from tui_eval.config.project import find_root
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store import merging
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError, new_run_id
+from tui_eval.store.run_folders import Store, StoreError, new_run_id
 
 
 def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:

@@ -15,7 +15,7 @@ import msgspec
 
 from tui_eval.guard.text import storable, visible
 from tui_eval.model import Problem
-from tui_eval.reports.table import plain_letters
+from tui_eval.reports.console_table import plain_letters
 
 EXIT_OK, EXIT_FAILED, EXIT_INTERNAL, EXIT_USAGE, EXIT_NOTHING = 0, 1, 3, 4, 5
 

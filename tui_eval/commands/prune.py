@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, CommandError, counted, say, warn
-from tui_eval.config import find_root
+from tui_eval.config.project import find_root
 from tui_eval.store.index import Index
 from tui_eval.store.rescued import delete_run
-from tui_eval.store.runs import DATABASE, Store, is_alive
+from tui_eval.store.run_folders import DATABASE, Store, is_alive
 from tui_eval.store.schema import RunSummary
 
 _ALL = 1_000_000

@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tui_eval import config as configuration
 from tui_eval.agents import AgentError, agent_class
 from tui_eval.assertions import asks_a_judge
-from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec
-from tui_eval.engine import graders
+from tui_eval.config import project as configuration
+from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec
+from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Problem, Suite
-from tui_eval.scripting.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.vacuity import assertions_of
 
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
@@ -86,7 +86,7 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, boo
         return None
     except (ConfigError, AgentError) as error:
         return f"agent {spec.name}: {error}", "set the variable where the run is started", False
-    from tui_eval.config_fill import USUAL_KEYS, is_own_host
+    from tui_eval.config.config_values import USUAL_KEYS, is_own_host
 
     usual = USUAL_KEYS.get(spec.type)
     address = filled.options.get("base_url") or filled.options.get("url")
@@ -119,15 +119,15 @@ def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
 
 def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> tuple[str, str] | None:
     """Why the model that would grade an assertion cannot, and what to do; None where it can."""
-    from tui_eval.assertions.promptfoo.judges import named_grader
+    from tui_eval.formats.promptfoo.judge.judges import named_grader
 
     own = named_grader(one, job.case) if job.case.format == "promptfoo" else None
     try:
         if own is not None:
-            spec = graders.suites_own(own, config, job.base, job.settings.get("env"))
+            spec = grader_choice.suites_own(own, config, job.base, job.settings.get("env"))
         else:
-            spec = graders.judge_of(job.judge, config) or graders.default_of(job, config)
-    except (graders.NoGrader, ConfigError) as error:
+            spec = grader_choice.judge_of(job.judge, config) or grader_choice.default_of(job, config)
+    except (grader_choice.NoGrader, ConfigError) as error:
         return f"and {error}", ""
     if spec is None:
         return "and none is named", "write `judge: NAME` into tui_eval.yaml, or give --judge"
@@ -197,7 +197,7 @@ def _names(loaded: Sequence[Suite]) -> Iterator[Problem]:
 def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
     """An error for each JavaScript prompt or provider that cannot be imported, or exports no function. Importing runs
     the file: only with trust."""
-    from tui_eval.scripting.node_host import NodeHost
+    from tui_eval.javascript.node_host import NodeHost
     from tui_eval.scripting.script_host import ScriptError
 
     files: dict[tuple[Path, str], Case] = {}

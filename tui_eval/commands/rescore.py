@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tui_eval.commands.output import CommandError
 from tui_eval.commands.progress import Progress
-from tui_eval.commands.run import execute_run, find_run
+from tui_eval.commands.run_suites import execute_run, find_run
+from tui_eval.engine.after.rescoring import rescore as prepare_rescore
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.rescoring import rescore as prepare_rescore
-from tui_eval.store.runs import StoreError
+from tui_eval.store.run_folders import StoreError
 
 
 def rescore(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:

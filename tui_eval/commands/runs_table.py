@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, say, say_json, terminal_width
-from tui_eval.config import find_root
+from tui_eval.config.project import find_root
 from tui_eval.guard.text import visible
 from tui_eval.store.index import Index
 from tui_eval.store.schema import RunSummary

@@ -6,9 +6,9 @@ import secrets
 from pathlib import Path
 
 from tui_eval.commands.output import EXIT_OK, CommandError, say
-from tui_eval.config import find_root
+from tui_eval.config.project import find_root
 from tui_eval.extras import adding
-from tui_eval.reports.web import HOST, PORT, application
+from tui_eval.reports.web_server import HOST, PORT, application
 
 
 def serve(port: int = PORT) -> int:

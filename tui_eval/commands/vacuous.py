@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from tui_eval.commands.output import CommandError
-from tui_eval.config import AgentSpec, ConfigError, load
+from tui_eval.config.project import AgentSpec, ConfigError, load
+from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.runs import NothingToRun, prepare
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Problem
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 
 _SILENT = "an agent that answers nothing"
 

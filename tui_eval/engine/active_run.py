@@ -8,18 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tui_eval.config import Config
-from tui_eval.engine.environment import Environment
+from tui_eval.config.project import Config
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import provenance
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.rows import arrange, suites_concurrency
+from tui_eval.engine.row_order import arrange, suites_concurrency
+from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.runner import Limits, Runner
 from tui_eval.engine.schedule import Ticket
 from tui_eval.model import Attempt, Problem
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunState
 from tui_eval.store.writer import RunWriter
 
@@ -35,7 +35,7 @@ class ActiveRun:
         config: Config,
         request: RunRequest,
         jobs: list[Job],
-        environment: Environment,
+        environment: RunContext,
         writer: RunWriter | None,
         problems: list[Problem],
         on_start: Callable[[Job, int, int], None] | None = None,
@@ -105,7 +105,7 @@ class ActiveRun:
         """Failure modes of the run, kept with it, where they were asked for."""
         if not self.request.assess or self.writer is None:
             return
-        from tui_eval.engine.assessing import assess_run
+        from tui_eval.engine.after.assessing import assess_run
 
         ask, _ = self.environment.judge(self.request.judge)
         await asyncio.to_thread(self.writer.flush)
@@ -130,15 +130,15 @@ class ActiveRun:
         settings = {job.case.suite: job.settings for job in self.jobs if job.case.format == "promptfoo"}
         if self.writer is None or not any("derivedMetrics" in own for own in settings.values()):
             return
-        from tui_eval.engine import metrics
-        from tui_eval.store import columns
+        from tui_eval.engine.after import derived_metrics
+        from tui_eval.store import column_names
 
         rows: list[list[dict[str, float]]] = []
 
         def read(folder: Path) -> list[dict[str, Any]]:
             reader = RunReader(folder)
             try:
-                return columns.sums(reader, rows)
+                return column_names.sums(reader, rows)
             finally:
                 reader.close()
 
@@ -147,7 +147,7 @@ class ActiveRun:
             found = await asyncio.to_thread(read, self.writer.folder)
         except StoreError:
             return  # the disk refused; the run says so
-        await metrics.derive(found, settings, self.environment.javascript, rows)
+        await derived_metrics.derive(found, settings, self.environment.javascript, rows)
         self.writer.info.metrics = found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.config import AgentSpec, Config
+from tui_eval.config.project import AgentSpec, Config
 from tui_eval.model import Case
 
 RULES = "RULES.md"

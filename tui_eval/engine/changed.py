@@ -7,13 +7,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tui_eval.engine.columns import compares
+from tui_eval.engine.after.row_comparison import compares
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.plan import Job
 from tui_eval.engine.shards import group_keys
 from tui_eval.store.case_state import Column, column_of
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import CaseHistory
 
 Provenance = Mapping[str, Any]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.config import AgentSpec, Config, ConfigError, fill
+from tui_eval.config.project import AgentSpec, Config, ConfigError, fill
 from tui_eval.engine.plan import Job
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tui_eval.scripting.javascript import JavaScriptHost
-    from tui_eval.scripting.node_host import NodeHost
-    from tui_eval.scripting.python_host import PythonHost
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.scripting.python.python_host import PythonHost
 
 
 class Hosts:
@@ -25,7 +25,7 @@ class Hosts:
     def python(self) -> PythonHost:
         """The host of people's Python (assertions, transforms)."""
         if self._python is None:
-            from tui_eval.scripting.python_host import PythonHost
+            from tui_eval.scripting.python.python_host import PythonHost
 
             self._python = PythonHost(self._root)
         return self._python
@@ -34,7 +34,7 @@ class Hosts:
     def node(self) -> NodeHost:
         """The host of people's JavaScript that needs node's modules."""
         if self._node is None:
-            from tui_eval.scripting.node_host import NodeHost
+            from tui_eval.javascript.node_host import NodeHost
 
             self._node = NodeHost(self._root)
         return self._node
@@ -43,7 +43,7 @@ class Hosts:
     def javascript(self) -> JavaScriptHost:
         """The isolates for JavaScript of promptfoo suites."""
         if self._javascript is None:
-            from tui_eval.scripting.javascript import JavaScriptHost
+            from tui_eval.javascript.isolate import JavaScriptHost
 
             self._javascript = JavaScriptHost()
         return self._javascript

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.agents.promptfoo_providers import unnamed_secrets
+from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
 from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json

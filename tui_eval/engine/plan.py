@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import agents
-from tui_eval.config import (
+from tui_eval.config.project import (
     AgentSpec,
     Config,
     ConfigError,
@@ -20,7 +20,7 @@ from tui_eval.config import (
     rule_for,
 )
 from tui_eval.engine.analyst import analyst
-from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
 from tui_eval.model import Attempt, Case, Compat
 from tui_eval.model_ids import column_model, not_a_model
@@ -95,7 +95,7 @@ def plan(
     if history is not None and asked is None and not request.agents and not request.models:
         # where it is not named of whom: of those with whom they did not pass
         asked = request.cells = failed_cells(selected, history)
-    cells: dict[str, list[Cell]] | None = None if asked is None else {}
+    cells: dict[str, list[RequestCell]] | None = None if asked is None else {}
     for cell in asked or ():
         assert cells is not None
         cells.setdefault(cell.case_id, []).append(cell)
@@ -133,7 +133,7 @@ def plan(
 
 
 def _of_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[RequestCell],
     own: list[Job],
     typed: Sequence[AgentSpec],
     config: Config,

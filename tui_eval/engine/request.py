@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tui_eval.model import Compat, decoded
-from tui_eval.store.runs import StoreError
+from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import RunInfo
 
 
@@ -19,7 +19,7 @@ class Recorded(msgspec.Struct, omit_defaults=True):
     turn: int | None = None
 
 
-class Cell(msgspec.Struct, omit_defaults=True):
+class RequestCell(msgspec.Struct, omit_defaults=True):
     """A case in one of its columns (`store.case_state`). `own`: that column is the suite's own, so that where
     the suite, or its agent's configuration, asks another now, that one is meant."""
 
@@ -48,7 +48,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     paths: list[str] = []
     configs: list[str] = []
     case_ids: list[str] | None = None
-    cells: list[Cell] | None = None
+    cells: list[RequestCell] | None = None
     agents: list[str] = []
     models: list[str] = []
     attempts: int | None = None

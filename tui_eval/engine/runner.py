@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from tui_eval.engine.attempt import execute
-from tui_eval.engine.columns import Columns, Ended, compared, open_attempt
-from tui_eval.engine.environment import Environment
-from tui_eval.engine.finished import mask
+from tui_eval.engine.after.row_comparison import Ended, RowColumns, compared, open_attempt
+from tui_eval.engine.attempt.attempt import execute
+from tui_eval.engine.attempt.finished import mask
+from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
+from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Schedule, Ticket
-from tui_eval.engine.stepping import Stepper
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt
 from tui_eval.store.long_texts import has_long
@@ -40,7 +40,7 @@ class Runner:
     def __init__(
         self,
         jobs: list[Job],
-        environment: Environment,
+        environment: RunContext,
         limits: Limits,
         writer: RunWriter | None,
         on_start: Callable[[Job, int, int], None] | None = None,
@@ -64,7 +64,7 @@ class Runner:
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
-        self._columns = Columns(())
+        self._columns = RowColumns(())
         self._comparing: set[asyncio.Task[None]] = set()
 
     def plan(self) -> list[Ticket]:
@@ -97,7 +97,7 @@ class Runner:
     async def run(self, tickets: list[Ticket]) -> RunState:
         """Execute until everything has ended or was stopped; the run's final state."""
         self._schedule = schedule = Schedule(tickets, self.limits.concurrency, self.environment.paces)
-        self._columns = Columns(tickets, self.earlier)
+        self._columns = RowColumns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
         started: list[asyncio.Task[None]] = []
         try:
@@ -263,7 +263,7 @@ class Runner:
             self.writer.state("paused" if paused else "running")
 
 
-def _packed(attempt: Attempt, environment: Environment) -> tuple[Attempt, Packed]:
+def _packed(attempt: Attempt, environment: RunContext) -> tuple[Attempt, Packed]:
     masked = mask(attempt, environment)
     return masked, Packed.of(masked)
 

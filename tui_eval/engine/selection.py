@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from tui_eval.engine import narrowing
-from tui_eval.engine.request import Cell, RunRequest
+from tui_eval.engine import promptfoo_filters
+from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.text import visible
 from tui_eval.model import Case
 from tui_eval.store.case_state import by_column, is_own, not_passed
@@ -53,26 +53,26 @@ def choose(
         if not chosen:
             raise SelectionError(NOTHING_FAILED)
     try:
-        chosen = narrowing.by_columns(narrowing.by_results(chosen, request), request)
+        chosen = promptfoo_filters.by_columns(promptfoo_filters.by_results(chosen, request), request)
         if request.filter_range is not None:
-            chosen = narrowing.by_range(chosen, request.filter_range)
-    except narrowing.FilterError as error:
+            chosen = promptfoo_filters.by_range(chosen, request.filter_range)
+    except promptfoo_filters.FilterError as error:
         raise SelectionError(str(error)) from None
     if request.filter_first_n is not None:
-        chosen = narrowing.first(chosen, request.filter_first_n)
+        chosen = promptfoo_filters.first(chosen, request.filter_first_n)
     if request.filter_sample is not None:
-        chosen = narrowing.by_sample(chosen, request.filter_sample, request.filter_sample_seed)
+        chosen = promptfoo_filters.by_sample(chosen, request.filter_sample, request.filter_sample_seed)
     return chosen
 
 
-def failed_cells(cases: Sequence[Case], history: Mapping[str, Sequence[CaseHistory]]) -> list[Cell]:
+def failed_cells(cases: Sequence[Case], history: Mapping[str, Sequence[CaseHistory]]) -> list[RequestCell]:
     """The columns in which these cases did not pass last time."""
-    found: list[Cell] = []
+    found: list[RequestCell] = []
     for case in cases:
         columns = by_column(history.get(case.case_id, ()))
         for column, results in columns.items():
             if results[0].outcome != "passed":
-                found.append(Cell(case.case_id, column.agent, column.model or None, is_own(results)))
+                found.append(RequestCell(case.case_id, column.agent, column.model or None, is_own(results)))
     return found
 
 

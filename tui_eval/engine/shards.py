@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tui_eval.engine.rows import conversation_id, in_conversation
+from tui_eval.engine.row_order import conversation_id, in_conversation
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Case
-from tui_eval.store.shards import PlannedShard
+from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.suites import identity
 
 MOST = 10_000

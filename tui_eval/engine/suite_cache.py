@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tui_eval import suites
-from tui_eval.config import Config, rule_for
+from tui_eval.config.project import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 

@@ -21,14 +21,23 @@ import msgspec
 
 from tui_eval import agents
 from tui_eval.agents.base import Services
-from tui_eval.config import AgentSpec, Config, ConfigError, DatabaseSpec, SuiteRule, database, fill, rule_for
+from tui_eval.config.project import (
+    AgentSpec,
+    Config,
+    ConfigError,
+    DatabaseSpec,
+    SuiteRule,
+    database,
+    fill,
+    rule_for,
+)
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
+from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, inline, inline_in_node, script
+from tui_eval.javascript.inline import needs_node
 from tui_eval.model import Assertion, Case, Suite
-from tui_eval.scripting.javascript_files import needs_node
-from tui_eval.suites.promptfoo.environment import Environment
 
 _MOST = 100
 """Things one entry may want in turn; a file that wants more of them is refused the rest."""
@@ -174,8 +183,8 @@ class _Wants:
     def networks(self, spec: AgentSpec, direct: bool = False) -> None:
         """The Python that runs agent networks as a library, and the files that it is given: all at once, whatever
         else the agent lacks. `direct`: a case asks for it, which needs no Python named."""
-        from tui_eval.agents.neuro_san import networks_code
-        from tui_eval.agents.neuro_san_library import interpreter
+        from tui_eval.agents.neuro_san.neuro_san_agent import networks_code
+        from tui_eval.agents.neuro_san.neuro_san_library import interpreter
 
         if spec.type != "neuro-san" or spec.typed:
             return
@@ -265,7 +274,7 @@ class _Wants:
     def _traces(self, case: Case, suite: Suite) -> None:
         if not isinstance(suite.settings.get("tracing"), dict):
             return
-        from tui_eval.engine.otlp.settings import settings_of
+        from tui_eval.engine.otlp.tracing import settings_of
 
         settings = settings_of(case, suite.settings)
         if settings is not None and settings.reached_from_outside:
@@ -290,8 +299,8 @@ class _Wants:
 
     def _judging(self, kind: str, value: str, case: Case, base: Path) -> None:
         """The code that an assertion holds, or the host that it asks."""
-        from tui_eval.assertions.evidence import CannotJudge
-        from tui_eval.assertions.promptfoo.outside import sends_to
+        from tui_eval.assertions.judge_input import CannotJudge
+        from tui_eval.formats.promptfoo.judge.outside import sends_to
 
         if kind == "python":
             self.add(f"run inline Python of {case.suite}: {inline(value)}")
@@ -306,8 +315,8 @@ class _Wants:
 
     def _rendered(self, value: str, case: Case, base: Path) -> str:
         """The text as the case's variables make it, as it is where that cannot be known yet."""
-        from tui_eval.scripting.templates import TemplateError
-        from tui_eval.suites.promptfoo.render import RenderError
+        from tui_eval.formats.promptfoo.read.render import RenderError
+        from tui_eval.nunjucks.templates import TemplateError
 
         try:
             return self._render(value, case, base, Trust())
@@ -315,12 +324,12 @@ class _Wants:
             return value
 
     def _render(self, value: str, case: Case, base: Path, trust: Trust) -> str:
-        from tui_eval.scripting.templates import including, render_value
-        from tui_eval.suites.promptfoo.render import resolve_case
+        from tui_eval.formats.promptfoo.read.render import resolve_case
+        from tui_eval.nunjucks.templates import including, render_value
 
         given = resolve_case(msgspec.structs.replace(case, turns=[]), base, self.root, trust).vars
         with including(base, self.root, trust):
-            return str(render_value(value, given, env=Environment({}, trust)))
+            return str(render_value(value, given, env=SuiteEnvironment({}, trust)))
 
     def _grader(self, given: Any, base: Path, env: Any) -> None:
         """The agent, embedding model or classifier that a suite judges with."""
@@ -365,7 +374,7 @@ class _Wants:
         for match in _ENV.finditer(text):
             name = match[1] or match[2]
             if name not in self._own_env:
-                self._in_turn(lambda trust, name=name: Environment({}, trust).get(name))
+                self._in_turn(lambda trust, name=name: SuiteEnvironment({}, trust).get(name))
         for match in _INCLUDED.finditer(text):
             self._read(match[1], base)
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, overload
 
 import polars as pl
 
+from tui_eval.frames.comparison_rules import ATOL, RTOL
 from tui_eval.frames.numbers import read_number, shortest_text
-from tui_eval.frames.pairs import Pair
-from tui_eval.frames.settings import ATOL, RTOL
+from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.value_texts import instant, plain
 
 Status = Literal["same", "different", "missing", "extra"]
@@ -36,7 +36,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AlignedRow:
     """One aligned row: its number, row numbers from 0 on each side (None: no such row) and its cells."""
 
     number: int
@@ -109,7 +109,7 @@ def _kind(made_of: type) -> str:
     return next((word for types, word in _KINDS if issubclass(made_of, types)), made_of.__name__)
 
 
-def compared(name: str, one: Pair, expected: Any, actual: Any, same: bool) -> Cell:
+def compared(name: str, one: ColumnPair, expected: Any, actual: Any, same: bool) -> Cell:
     """The cell of two rows that belong together, with these values."""
     texts = cell_text(expected), cell_text(actual)
     kinds = kind_of(expected), kind_of(actual)
@@ -118,7 +118,7 @@ def compared(name: str, one: Pair, expected: Any, actual: Any, same: bool) -> Ce
     return Cell(name, *texts, False, _why(one, expected, actual), kinds)
 
 
-def _near(one: Pair, expected: Any, actual: Any) -> str:
+def _near(one: ColumnPair, expected: Any, actual: Any) -> str:
     """How equal cells that are written otherwise stand to each other."""
     found = _distance(one, expected, actual)
     if found is None or not found[0].is_finite() or not found[0]:
@@ -126,7 +126,7 @@ def _near(one: Pair, expected: Any, actual: Any) -> str:
     return f"off by {_short(found[0])}, allowed {float(found[1]):.3g}"
 
 
-def _why(one: Pair, expected: Any, actual: Any) -> str:
+def _why(one: ColumnPair, expected: Any, actual: Any) -> str:
     if (expected is None) != (actual is None):
         return "null" if actual is None else "not null"
     if isinstance(expected, bool) or isinstance(actual, bool):
@@ -161,7 +161,7 @@ def _exact(tolerance: float) -> Decimal:
     return Decimal(str(tolerance))
 
 
-def _distance(one: Pair, expected: Any, actual: Any) -> tuple[Decimal, Decimal] | None:
+def _distance(one: ColumnPair, expected: Any, actual: Any) -> tuple[Decimal, Decimal] | None:
     """How far two numbers are apart and how far they might be; None where one of them is none."""
     number = read_number(actual) if isinstance(actual, str) else actual
     numbers = int | float | Decimal

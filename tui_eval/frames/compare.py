@@ -7,17 +7,37 @@ few words where ours is mended (`values differ (within nao's tolerance)`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.frames.result import Comparison
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.comparison_rules import ComparisonSettings
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui_eval.frames.difference import Difference
-    from tui_eval.frames.pairs import Pair
+    from tui_eval.frames.pairs import ColumnPair
     from tui_eval.frames.sql import SqlResult
+
+
+# -- What a comparison of rows answers.
+
+
+@dataclass(slots=True)
+class FrameComparison:
+    """What came of comparing rows.
+
+    `passed` None: it could not be judged, `message` says why. `text` tells what differs (None where
+    nothing does); `difference` is the same cell by cell; `raises` the exception that the reference
+    tool ends with.
+    """
+
+    passed: bool | None
+    message: str
+    text: str | None = None
+    difference: Difference | None = field(default=None, repr=False)
+    raises: str | None = None
+
 
 NEAR_MISS = "values differ (within nao's tolerance)"
 ORDER_DIFFERS = "match (row order differs)"
@@ -29,7 +49,7 @@ def compare(
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
     error: str | None = None,
-) -> Comparison:
+) -> FrameComparison:
     """Judge the agent's rows against the expected ones.
 
     `columns` are the expected columns (default: all of `expected`); `error` is why there are no
@@ -46,42 +66,42 @@ def compare(
         return _unjudged(problem)
 
 
-def _unjudged(problem: BaseException) -> Comparison:
+def _unjudged(problem: BaseException) -> FrameComparison:
     text = " ".join(str(problem).split()) or type(problem).__name__
-    return Comparison(None, f"the rows could not be compared: {text[:300]}")
+    return FrameComparison(None, f"the rows could not be compared: {text[:300]}")
 
 
 def _compare(
     actual: Any, expected: Any, settings: ComparisonSettings, columns: Sequence[str] | None, error: str | None
-) -> Comparison:
-    from tui_eval.frames.columns import column_names
+) -> FrameComparison:
     from tui_eval.frames.difference import Difference
     from tui_eval.frames.matching import match_rows
+    from tui_eval.frames.typed_columns import column_names
 
     if actual is None:
-        return Comparison(False, error or "no data returned")
+        return FrameComparison(False, error or "no data returned")
     wanted, wanted_types, ordered, order_columns = _side(expected)
     given, given_types, _, _ = _side(actual)
     for side, name in ((given, "the agent's"), (wanted, "the expected")):
         problem = _not_rows(side)
         if problem:
-            return Comparison(None, f"{name} data {problem}")
+            return FrameComparison(None, f"{name} data {problem}")
     given_names, wanted_names = column_names(given), column_names(wanted)
     names = list(dict.fromkeys(columns or wanted_names))
     e_empty, a_empty = not len(wanted) or not wanted_names, not len(given) or not given_names
     if e_empty and a_empty:
-        return Comparison(True, "both empty")
+        return FrameComparison(True, "both empty")
     if a_empty:
-        return Comparison(False, "actual is empty")
+        return FrameComparison(False, "actual is empty")
     if e_empty:
-        return Comparison(False, "expected is empty")
+        return FrameComparison(False, "expected is empty")
     missing = sorted(set(names) - set(given_names))
     shared = [name for name in names if name not in missing]
     pairs = _pairs(wanted, given, shared, wanted_types, given_types, settings)
 
-    def failed(message: str, one_by_one: bool = False) -> Comparison:
+    def failed(message: str, one_by_one: bool = False) -> FrameComparison:
         difference = Difference(pairs, names, missing, len(wanted), len(given), settings, in_order=one_by_one)
-        return Comparison(False, message, difference.render(), difference)
+        return FrameComparison(False, message, difference.render(), difference)
 
     if missing:
         return failed("missing columns: {" + ", ".join(repr(name) for name in missing) + "}")
@@ -98,11 +118,11 @@ def _compare(
         if not _in_sequence(sequence):
             if settings.ordered:
                 return failed("row order differs", one_by_one=True)
-            return Comparison(True, ORDER_DIFFERS)
+            return FrameComparison(True, ORDER_DIFFERS)
     noise_only = matching.exact or (not settings.explicit and _noise_only(pairs, matching))
     if noise_only and not any(one.kinds_differ for one in pairs):
-        return Comparison(True, "match")
-    return Comparison(True, "match (approximate)")
+        return FrameComparison(True, "match")
+    return FrameComparison(True, "match (approximate)")
 
 
 def _side(value: Any) -> tuple[Any, dict[str, str], bool, tuple[str, ...]]:
@@ -132,12 +152,12 @@ def _pairs(
     wanted_types: dict[str, str],
     given_types: dict[str, str],
     settings: ComparisonSettings,
-) -> list[Pair]:
-    from tui_eval.frames.columns import column, column_names, from_cells
+) -> list[ColumnPair]:
     from tui_eval.frames.pairing import pair
+    from tui_eval.frames.typed_columns import column, column_names, from_cells
 
     known = set(column_names(wanted))
-    made: list[Pair] = []
+    made: list[ColumnPair] = []
     for name in names:
         e = (
             column(wanted, name, wanted_types.get(name, ""))
@@ -148,7 +168,7 @@ def _pairs(
     return made
 
 
-def _near_miss(pairs: list[Pair], difference: Difference | None) -> bool:
+def _near_miss(pairs: list[ColumnPair], difference: Difference | None) -> bool:
     """Whether only exact numbers differ, and only within nao's own tolerance."""
     from tui_eval.frames.matching import match_rows
     from tui_eval.frames.pairs import within_nao
@@ -163,13 +183,13 @@ def _near_miss(pairs: list[Pair], difference: Difference | None) -> bool:
     return match_rows(loosened) is not None
 
 
-def _in_sequence(pairs: list[Pair]) -> bool:
+def _in_sequence(pairs: list[ColumnPair]) -> bool:
     from tui_eval.frames.pairs import pair_same
 
     return all(bool(pair_same(one, None, None).all()) for one in pairs)
 
 
-def _noise_only(pairs: list[Pair], matching: Any) -> bool:
+def _noise_only(pairs: list[ColumnPair], matching: Any) -> bool:
     """Whether tolerated differences are no more than binary rounding (1e-12 of the value)."""
     from tui_eval.frames.pairs import near_values
 

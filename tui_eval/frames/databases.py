@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,22 +2,314 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tui_eval.frames.alignment import Key, align_rows, find_key, moved_rows, unique_rows
-from tui_eval.frames.cells import Cell, Cells, Row, Status, cell_text, compared
-from tui_eval.frames.columns import Column, column, column_names, from_cells
+from tui_eval.frames.cells import AlignedRow, Cell, Cells, Status, cell_text, compared
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairing import pair
-from tui_eval.frames.pairs import Pair, pair_same
-from tui_eval.frames.settings import ComparisonSettings
+from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.frames.typed_columns import ReadColumn, column, column_names, from_cells
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
+
+
+# -- Aligning the rows of two frames for people: by the key given, by a key found, else by content.
+
+
+_MANY_ROWS = 200_000
+_CLEARLY = 0.25
+"""By what share of the expected rows more than a smaller key a larger one must find its rows."""
+_ENOUGH = 0.5
+"""Of the expected rows, what a key must find; one that finds fewer is looked for without regard to how texts
+are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What aligns rows: the pairs of its columns (none: content does), `loose` where their texts are compared
+    without case, blanks, accents and zeros that do not count."""
+
+    pairs: tuple[ColumnPair, ...] = ()
+    loose: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(one.name for one in self.pairs)
+
+    def repeats(self) -> int:
+        """How many rows of the answer have a key that stands above them already."""
+        if not self.pairs:
+            return 0
+        hashes = row_hashes(list(self.pairs), values=True)[1]
+        return len(hashes) - hashes.n_unique()
+
+
+def find_key(pairs: list[ColumnPair], key: tuple[str, ...] | None) -> Key:
+    """The columns that align rows: those asked for; else the smallest set that is unique in *expected*, of
+    those the one whose values the answer has most of, however often it repeats them; else none."""
+    by_name = {one.name: one for one in pairs}
+    if key and all(name in by_name for name in key):
+        return Key(tuple(by_name[name] for name in key))
+    usable = [one for one in pairs if not one.tolerant and one.expected.kind != "null"]
+    if not usable or not len(usable[0].e_key) or not len(usable[0].a_key):
+        return Key()
+    share, found = _best(usable)
+    if share < _ENOUGH:
+        texts = [loosened(one) if one.e_key.dtype == pl.String else one for one in usable]
+        loose_share, loose = _best(texts)
+        if loose_share >= _ENOUGH and loose_share > share:
+            return Key(loose, loose=True)
+    return Key(found)
+
+
+def _best(usable: list[ColumnPair]) -> tuple[float, tuple[ColumnPair, ...]]:
+    """The share of expected rows that are found, and the key that finds them."""
+    length = len(usable[0].e_key)
+    many = max(length, len(usable[0].a_key)) > _MANY_ROWS
+    best: tuple[float, tuple[ColumnPair, ...]] = (0.0, ())
+    for one in usable[: 10 if many else 40]:
+        if _unique(one.e_key):
+            share = int(one.e_key.is_in(one.a_key.implode()).sum() or 0) / length
+            if share > best[0]:
+                best = (share, (one,))
+    for size in (2, 3):
+        if best[0] + _CLEARLY > 1:
+            break
+        least = best[0] + _CLEARLY if best[1] else 0.0
+        for chosen in combinations(usable[: 4 if many else 8], size):
+            if any(one.e_key.null_count() for one in chosen):
+                continue
+            e_hash, a_hash = row_hashes(list(chosen), values=True)
+            if _unique(e_hash):
+                share = int(e_hash.is_in(a_hash.implode()).sum() or 0) / length
+                if share > best[0] and share >= least:
+                    best = (share, chosen)
+    return best
+
+
+def loosened(one: ColumnPair) -> ColumnPair:
+    """A pair of texts that are the same where they differ only in case, blanks, accents, or zeros before and
+    after a number."""
+    return replace(one, e_key=loose_texts(one.e_key), a_key=loose_texts(one.a_key))
+
+
+def loose_texts(texts: pl.Series) -> pl.Series:
+    """Texts without what people overlook: case, blanks, accents, zeros that do not change a number."""
+    text = pl.col("t").str.normalize("NFKD").str.replace_all(r"\p{M}", "").str.to_lowercase()
+    text = text.str.replace_all(r"[\s\u{200b}]+", "")
+    text = text.str.replace(r"^(-?)0+(\d)", "${1}${2}").str.replace(r"^(-?\d+)\.0+$", "${1}")
+    text = text.str.replace(r"^(-?\d+\.\d*[1-9])0+$", "${1}")
+    return pl.DataFrame({"t": texts}).select(text).to_series()
+
+
+def _unique(series: pl.Series) -> bool:
+    return series.null_count() == 0 and series.n_unique() == len(series)
+
+
+def align_rows(pairs: list[ColumnPair], key: Key, lengths: tuple[int, int]) -> tuple[pl.Series, pl.Series]:
+    """Row numbers of the expected and the actual side, in display order; null where a row has no
+    partner. Expected rows come in their own order, below each the rows of the answer that repeat its key,
+    other extra rows after all of them."""
+    if not pairs:
+        return _side_by_side(*lengths)
+    keyed = list(key.pairs)
+    if keyed:
+        e_hash, a_hash = row_hashes(keyed, values=True)
+        if e_hash.n_unique() == len(e_hash):
+            if a_hash.n_unique() == len(a_hash):
+                return _joined(e_hash, a_hash)
+            return _with_repeats(pairs, e_hash, a_hash)
+    both = pl.DataFrame(dict(zip("ea", _joined(*row_hashes(pairs, values=True)), strict=True)))
+    same = both.filter(pl.col("e").is_not_null() & pl.col("a").is_not_null())
+    e_left = both.filter(pl.col("a").is_null()).get_column("e")
+    a_left = both.filter(pl.col("e").is_null()).get_column("a")
+    if keyed:  # of the rows that share a key, equal ones belong together first
+        e_hash, a_hash = row_hashes(keyed, values=True)
+        e_at, a_at = _joined(e_hash.gather(e_left), a_hash.gather(a_left))
+        rest = pl.DataFrame({"e": e_left.gather(e_at), "a": a_left.gather(a_at)})
+    else:
+        as_many = lengths[0] == lengths[1]
+        alike = _alike(pairs, e_left, a_left, 1 if as_many else (len(pairs) + 1) // 2)
+        e_left = e_left.filter(~e_left.is_in(alike.get_column("e").implode()))
+        a_left = a_left.filter(~a_left.is_in(alike.get_column("a").implode()))
+        # where rows are missing, one that has nothing in common with another stays apart from it
+        rest = pl.concat([alike, _by_content(pairs, e_left, a_left) if as_many else _apart(e_left, a_left)])
+    table = pl.concat([same, rest]).sort("e", "a", nulls_last=True)
+    return table.get_column("e"), table.get_column("a")
+
+
+def _with_repeats(
+    pairs: list[ColumnPair], e_hash: pl.Series, a_hash: pl.Series
+) -> tuple[pl.Series, pl.Series]:
+    """Rows by a key that is unique in expected: of those that repeat it, the one with the most cells in common
+    is its row, the others stand below it."""
+    expected = pl.DataFrame({"hash": e_hash}).with_row_index("e")
+    actual = pl.DataFrame({"hash": a_hash}).with_row_index("a")
+    table = actual.join(expected, on="hash", how="left")
+    found = table.filter(pl.col("e").is_not_null())
+    e, a = found.get_column("e"), found.get_column("a")
+    score = pl.sum_horizontal(pair_same(one, e, a).cast(pl.UInt16) for one in pairs)
+    found = found.with_columns(pl.select(score.alias("score")).to_series())
+    found = found.sort("e", "score", "a", descending=[False, True, False])
+    first = pl.int_range(pl.len()).over("e") == 0
+    found = found.select(
+        pl.when(first).then(pl.col("e")).alias("e"), "a", pl.col("e").alias("at"), (~first).alias("below")
+    )
+    missing = expected.join(actual, on="hash", how="anti").select(
+        "e",
+        pl.lit(None, dtype=actual.schema["a"]).alias("a"),
+        pl.col("e").alias("at"),
+        pl.lit(False).alias("below"),
+    )
+    extra = table.filter(pl.col("e").is_null()).select(
+        "e", "a", pl.col("e").alias("at"), pl.lit(True).alias("below")
+    )
+    whole = pl.concat([found, missing, extra]).sort("at", "below", "a", nulls_last=True)
+    return whole.get_column("e"), whole.get_column("a")
+
+
+def _apart(e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
+    e = e_left.extend_constant(None, len(a_left))
+    a = pl.concat([pl.Series([None] * len(e_left), dtype=a_left.dtype), a_left])
+    return pl.DataFrame({"e": e, "a": a})
+
+
+def unique_rows(pairs: list[ColumnPair]) -> bool:
+    """Whether no two rows of a side are the same in these columns."""
+    return (
+        all(hashes.n_unique() == len(hashes) for hashes in row_hashes(pairs, values=True)) if pairs else False
+    )
+
+
+_MOST_ALIKE = 4_000_000
+"""Cells that are compared at most to find which rows are alike."""
+
+
+def _alike(pairs: list[ColumnPair], e_left: pl.Series, a_left: pl.Series, least: int) -> pl.DataFrame:
+    """Of rows without an equal one, those with the most cells in common, best first; rows that have fewer than
+    `least` in common stay apart. Of frames too large for that, those that differ in one column alone."""
+    size = len(e_left) * len(a_left)
+    if size > 0 and len(pairs) > 1 and size * len(pairs) > _MOST_ALIKE:
+        return _all_but_one(pairs, e_left, a_left)
+    found: tuple[list[int], list[int]] = ([], [])
+    if size > 0 and len(pairs) > 1:
+        table = pl.DataFrame({"e": e_left}).join(pl.DataFrame({"a": a_left}), how="cross")
+        e, a = table.get_column("e"), table.get_column("a")
+        score = pl.sum_horizontal(pair_same(one, e, a).cast(pl.UInt16) for one in pairs)
+        table = table.select("e", "a", pl.select(score.alias("score")).to_series())
+        table = table.filter(pl.col("score") >= least).sort(
+            "score", "e", "a", descending=[True, False, False]
+        )
+        e_taken: set[int] = set()
+        a_taken: set[int] = set()
+        for e_row, a_row, _ in table.iter_rows():
+            if e_row not in e_taken and a_row not in a_taken:
+                e_taken.add(e_row)
+                a_taken.add(a_row)
+                found[0].append(e_row)
+                found[1].append(a_row)
+    return pl.DataFrame(dict(zip("ea", found, strict=True)), schema={"e": e_left.dtype, "a": a_left.dtype})
+
+
+def _all_but_one(pairs: list[ColumnPair], e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
+    """Rows that are the same in all columns but one, the n-th such row with the n-th."""
+    made: list[pl.DataFrame] = [pl.DataFrame({"e": e_left.clear(), "a": a_left.clear()})]
+    for one in pairs:
+        others = [other for other in pairs if other is not one]
+        e_hash, a_hash = row_hashes(others, values=True)
+        e_at, a_at = _joined(e_hash.gather(e_left), a_hash.gather(a_left))
+        same = pl.DataFrame({"e": e_left.gather(e_at), "a": a_left.gather(a_at)}).drop_nulls()
+        made.append(same)
+        e_left = e_left.filter(~e_left.is_in(same.get_column("e").implode()))
+        a_left = a_left.filter(~a_left.is_in(same.get_column("a").implode()))
+    return pl.concat(made)
+
+
+_MOST_SORTED = 200_000
+
+
+def moved_rows(e_rows: pl.Series, a_rows: pl.Series) -> pl.Series:
+    """Which aligned rows are out of order: all but the longest run of rows that ascend on both sides. Of
+    frames too long for that, those with another rank."""
+    table = pl.DataFrame({"e": e_rows, "a": a_rows}).with_row_index("at").drop_nulls().sort("e")
+    places = table.get_column("a")
+    if len(places) > _MOST_SORTED:
+        ranks = places.rank("ordinal").cast(pl.UInt32)
+        wrong = ranks != pl.int_range(1, len(places) + 1, eager=True, dtype=pl.UInt32)
+        return table.get_column("at").filter(wrong).sort()
+    numbers = places.to_list()
+    ends: list[int] = []
+    tails: list[int] = []
+    before: list[int] = []
+    for index, number in enumerate(numbers):
+        length = bisect_left(ends, number)
+        before.append(tails[length - 1] if length else -1)
+        if length == len(ends):
+            ends.append(number)
+            tails.append(index)
+        else:
+            ends[length], tails[length] = number, index
+    stay = [False] * len(numbers)
+    at = tails[-1] if tails else -1
+    while at >= 0:
+        stay[at] = True
+        at = before[at]
+    return table.get_column("at").filter(~pl.Series(stay, dtype=pl.Boolean)).sort()
+
+
+def _side_by_side(expected: int, actual: int) -> tuple[pl.Series, pl.Series]:
+    longest = max(expected, actual)
+    e = pl.int_range(expected, eager=True, dtype=pl.UInt32).extend_constant(None, longest - expected)
+    a = pl.int_range(actual, eager=True, dtype=pl.UInt32).extend_constant(None, longest - actual)
+    return e, a
+
+
+def _joined(e_hash: pl.Series, a_hash: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Rows of equal hash, the n-th of one side with the n-th of the other."""
+    if len(e_hash) == len(a_hash):
+        e_order, a_order = e_hash.arg_sort(), a_hash.arg_sort()
+        if e_hash.gather(e_order).equals(a_hash.gather(a_order)):
+            table = pl.DataFrame({"e": e_order, "a": a_order}).sort("e")
+            return table.get_column("e"), table.get_column("a")
+    sides: list[pl.DataFrame] = []
+    for name, hashes in (("e", e_hash), ("a", a_hash)):
+        table = pl.DataFrame({"hash": hashes}).with_row_index(name)
+        if hashes.n_unique() < len(hashes):
+            table = table.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over("hash").alias("nth"))
+        else:
+            table = table.with_columns(pl.lit(0, dtype=pl.UInt32).alias("nth"))
+        sides.append(table)
+    table = sides[0].join(sides[1], on=["hash", "nth"], how="full", coalesce=True)
+    table = table.sort("e", "a", nulls_last=True)
+    return table.get_column("e"), table.get_column("a")
+
+
+def _by_content(pairs: list[ColumnPair], e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
+    """The rows that are left, the n-th in order of content with the n-th."""
+    sides: list[pl.Series] = []
+    longest = max(len(e_left), len(a_left))
+    for side, rows in (("e", e_left), ("a", a_left)):
+        frame: dict[str, pl.Series] = {}
+        for index, one in enumerate(pairs):
+            key, value = (one.e_key, one.e_value) if side == "e" else (one.a_key, one.a_value)
+            frame[f"k{index}"] = key.gather(rows)
+            if value is not None:
+                frame[f"v{index}"] = value.gather(rows)
+        table = pl.DataFrame(frame)
+        ordered = rows.gather(table.select(pl.arg_sort_by(table.columns)).to_series())
+        sides.append(ordered.extend_constant(None, longest - len(ordered)))
+    return pl.DataFrame({"e": sides[0], "a": sides[1]})
+
 
 _SHOWN = 20
 _CELL = 80
@@ -33,15 +325,15 @@ class Difference:
 
     def __init__(
         self,
-        pairs: list[Pair],
+        pairs: list[ColumnPair],
         columns: Sequence[str],
         missing_columns: Sequence[str],
         expected_rows: int,
         actual_rows: int,
         settings: ComparisonSettings,
         in_order: bool = False,
-        lacking: Mapping[str, Column] | None = None,
-        surplus: Callable[[], dict[str, Column]] | None = None,
+        lacking: Mapping[str, ReadColumn] | None = None,
+        surplus: Callable[[], dict[str, ReadColumn]] | None = None,
     ) -> None:
         self.columns = list(columns)
         self.missing_columns = list(missing_columns)
@@ -119,12 +411,12 @@ class Difference:
         return self._aligned
 
     @property
-    def pairs(self) -> dict[str, Pair]:
+    def pairs(self) -> dict[str, ColumnPair]:
         """The columns that both sides have, by name."""
         return self._pairs
 
     @cached_property
-    def surplus(self) -> dict[str, Column]:
+    def surplus(self) -> dict[str, ReadColumn]:
         """The columns that the answer has beyond the expected ones; read when first asked for."""
         return self._surplus() if self._surplus is not None else {}
 
@@ -149,7 +441,7 @@ class Difference:
             self._flags = pl.DataFrame(flags) if flags else pl.DataFrame({"": both})
         return self._flags
 
-    def same_under(self, pairs: list[Pair]) -> bool:
+    def same_under(self, pairs: list[ColumnPair]) -> bool:
         """Whether every aligned row is the same by other pairs of the same columns."""
         e_rows, a_rows = self._align()
         if e_rows.null_count() or a_rows.null_count():
@@ -221,7 +513,7 @@ class Difference:
             return "missing"
         return "same" if all(self._same().row(index)) else "different"
 
-    def row(self, index: int) -> Row:
+    def row(self, index: int) -> AlignedRow:
         """Aligned row `index` with its cells as texts.
 
         Raises:
@@ -234,9 +526,9 @@ class Difference:
         names, flags = self.columns, self._same().row(index)
         status = _status(e_row, a_row, not all(flags))
         cells = Cells(lambda name: self._cell(name, index, e_row, a_row), names)
-        return Row(index, status, e_row, a_row, cells)
+        return AlignedRow(index, status, e_row, a_row, cells)
 
-    def rows_with_what_differs(self, indexes: pl.Series) -> list[Row]:
+    def rows_with_what_differs(self, indexes: pl.Series) -> list[AlignedRow]:
         """Some aligned rows, each only with the cells that are not the same: many at a time cost far less than
         one by one."""
         e_all, a_all = self._align()
@@ -264,7 +556,7 @@ class Difference:
                     )
                     found[at].append(Cell(name, *texts, False, _lacks(one is None, e_row, a_row)))
         numbers = zip(indexes.to_list(), e_rows.to_list(), a_rows.to_list(), found, strict=True)
-        return [Row(index, _status(e, a, bool(cells)), e, a, cells) for index, e, a, cells in numbers]
+        return [AlignedRow(index, _status(e, a, bool(cells)), e, a, cells) for index, e, a, cells in numbers]
 
     def apart_in(self, index: int) -> list[int]:
         """The places of the shared columns in which aligned row `index` differs; of a row that a side lacks,
@@ -361,7 +653,7 @@ def align(
     known = column_names(sides[0])
     names = list(dict.fromkeys(columns or known))
     given = set(column_names(sides[1]))
-    pairs: list[Pair] = []
+    pairs: list[ColumnPair] = []
     for name in names:
         if name in given:
             wanted = (
@@ -374,7 +666,7 @@ def align(
     missing = [name for name in names if name not in given]
     others = [name for name in column_names(sides[1]) if name not in names]
 
-    def surplus() -> dict[str, Column]:
+    def surplus() -> dict[str, ReadColumn]:
         return {name: column(sides[1], name, kinds[1].get(name, "")) for name in others}
 
     return Difference(

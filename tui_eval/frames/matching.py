@@ -7,12 +7,146 @@ checked cell by cell, so a hash collision can cost time but never a verdict.
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from dataclasses import dataclass
 
 import polars as pl
 
-from tui_eval.frames.bipartite import TooManyAlike, perfect_matching
-from tui_eval.frames.pairs import Pair, pair_same
+from tui_eval.frames.pairs import ColumnPair, pair_same
+
+# -- A perfect matching among rows that are alike: small groups, alike rows taken together.
+
+
+MOST_EDGES = 4_000_000
+
+
+class TooManyAlike(Exception):
+    """More rows are alike within the tolerance than can be told apart."""
+
+
+def perfect_matching(pairs: list[ColumnPair], e_rows: pl.Series, a_rows: pl.Series) -> pl.Series | None:
+    """For each of `e_rows`, the position in `a_rows` of its partner; None where there is no perfect
+    matching.
+
+    Raises:
+        TooManyAlike: the group is too large.
+    """
+    e_kinds, e_members = _kinds(pairs, e_rows, "e")
+    a_kinds, a_members = _kinds(pairs, a_rows, "a")
+    if len(e_kinds) * len(a_kinds) > MOST_EDGES:
+        raise TooManyAlike(f"{len(e_rows)} rows are alike within the tolerance")
+    neighbours: list[list[int]] = []
+    every = pl.Series([a_rows[i] for i in a_kinds], dtype=a_rows.dtype)
+    for position in e_kinds:
+        row = pl.repeat(e_rows[position], len(every), dtype=e_rows.dtype, eager=True)
+        good = pl.repeat(True, len(every), dtype=pl.Boolean, eager=True)
+        for one in pairs:
+            good = good & pair_same(one, row, every)
+        neighbours.append(good.arg_true().to_list())
+    flows = _flow([len(m) for m in e_members], [len(m) for m in a_members], neighbours)
+    if flows is None:
+        return None
+    partner = [0] * len(e_rows)
+    waiting = [list(members) for members in a_members]
+    for kind, members in enumerate(e_members):
+        places = iter(members)
+        for other, amount in flows[kind].items():
+            for _ in range(amount):
+                partner[next(places)] = waiting[other].pop()
+    return pl.Series(partner, dtype=pl.UInt32)
+
+
+def _kinds(pairs: list[ColumnPair], rows: pl.Series, side: str) -> tuple[list[int], list[list[int]]]:
+    """Positions of the first of each distinct row, and the positions of all like it."""
+    frame: dict[str, pl.Series] = {}
+    for index, one in enumerate(pairs):
+        key, value = (one.e_key, one.e_value) if side == "e" else (one.a_key, one.a_value)
+        frame[f"k{index}"] = key.gather(rows)
+        if value is not None:
+            frame[f"v{index}"] = value.gather(rows)
+        digits = one.e_digits if side == "e" else one.a_digits
+        if digits is not None:
+            frame[f"d{index}"] = digits.gather(rows)
+        if side == "a" and one.a_exact is not None:
+            frame[f"x{index}"] = one.a_exact.gather(rows)
+    names = list(frame)
+    grouped = (
+        pl.DataFrame(frame)
+        .with_row_index("position")
+        .group_by(names, maintain_order=True)
+        .agg(pl.col("position"))
+        .get_column("position")
+        .to_list()
+    )
+    return [members[0] for members in grouped], grouped
+
+
+def _flow(supply: list[int], demand: list[int], neighbours: list[list[int]]) -> list[dict[int, int]] | None:
+    """Assign every unit of supply to demand along edges; None where some cannot be placed."""
+    if any(not near for near in neighbours):
+        return None
+    flows: list[dict[int, int]] = [{} for _ in supply]
+    taken: list[dict[int, int]] = [{} for _ in demand]
+    room = list(demand)
+
+    def move(source: int, target: int, amount: int) -> None:
+        flows[source][target] = flows[source].get(target, 0) + amount
+        taken[target][source] = taken[target].get(source, 0) + amount
+        if not flows[source][target]:
+            del flows[source][target], taken[target][source]
+
+    left = list(supply)
+    for source, near in enumerate(neighbours):
+        for target in near:
+            amount = min(left[source], room[target])
+            if amount:
+                move(source, target, amount)
+                left[source] -= amount
+                room[target] -= amount
+    for source in range(len(supply)):
+        while left[source]:
+            path = _augmenting(source, neighbours, taken, room)
+            if path is None:
+                return None
+            amount = min(left[source], room[path[-1][1]])
+            for (_, target), (owner, _) in itertools.pairwise(path):
+                amount = min(amount, taken[target][owner])
+            for position, (giver, target) in enumerate(path):
+                if position + 1 < len(path):
+                    move(path[position + 1][0], target, -amount)
+                move(giver, target, amount)
+            left[source] -= amount
+            room[path[-1][1]] -= amount
+    return flows
+
+
+def _augmenting(
+    start: int, neighbours: list[list[int]], taken: list[dict[int, int]], room: list[int]
+) -> list[tuple[int, int]] | None:
+    """The shortest way to free demand: (source, target) steps, each target's owner giving way."""
+    came: dict[int, tuple[int, int] | None] = {start: None}
+    seen: set[int] = set()
+    queue = deque([start])
+    while queue:
+        source = queue.popleft()
+        for target in neighbours[source]:
+            if target in seen:
+                continue
+            seen.add(target)
+            if room[target]:
+                path = [(source, target)]
+                step = came[source]
+                while step is not None:
+                    path.append(step)
+                    step = came[step[0]]
+                return path[::-1]
+            for owner in taken[target]:
+                if owner not in came:
+                    came[owner] = (source, target)
+                    queue.append(owner)
+    return None
+
 
 __all__ = ["Matching", "TooManyAlike", "match_rows", "row_hashes"]
 
@@ -26,7 +160,7 @@ class Matching:
     a_rows: pl.Series | None = None
 
 
-def match_rows(pairs: list[Pair]) -> Matching | None:
+def match_rows(pairs: list[ColumnPair]) -> Matching | None:
     """Pair all rows of two frames of equal length, or None where some row has no partner.
 
     Raises:
@@ -44,7 +178,7 @@ def match_rows(pairs: list[Pair]) -> Matching | None:
     return _within_tolerance(pairs, tolerant)
 
 
-def _keys_equal(one: Pair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> bool:
+def _keys_equal(one: ColumnPair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> bool:
     values = (one.e_value, one.a_value) if one.e_digits is None else (one.e_digits, one.a_digits)
     for e, a in ((one.e_key, one.a_key), values):
         if e is None or a is None or (e.null_count() == len(e) and a.null_count() == len(a)):
@@ -56,7 +190,7 @@ def _keys_equal(one: Pair, e_rows: pl.Series | None, a_rows: pl.Series | None) -
     return True
 
 
-def row_hashes(pairs: list[Pair], values: bool) -> tuple[pl.Series, pl.Series]:
+def row_hashes(pairs: list[ColumnPair], values: bool) -> tuple[pl.Series, pl.Series]:
     """A 64 bit hash of each row's exact keys and, with `values`, of the tolerant values (else of
     whether they are null)."""
     sides: list[pl.Series] = []
@@ -77,7 +211,7 @@ def row_hashes(pairs: list[Pair], values: bool) -> tuple[pl.Series, pl.Series]:
     return sides[0], sides[1]
 
 
-def _multiset(pairs: list[Pair]) -> Matching | None:
+def _multiset(pairs: list[ColumnPair]) -> Matching | None:
     e_hash, a_hash = row_hashes(pairs, values=True)
     e_rows, a_rows = e_hash.arg_sort(), a_hash.arg_sort()
     if not e_hash.gather(e_rows).equals(a_hash.gather(a_rows)):
@@ -90,7 +224,7 @@ def _multiset(pairs: list[Pair]) -> Matching | None:
     return None
 
 
-def _sorted_rows(pairs: list[Pair], side: str) -> pl.Series:
+def _sorted_rows(pairs: list[ColumnPair], side: str) -> pl.Series:
     keys: list[pl.Series] = []
     for one in pairs:
         keys.append(one.e_key if side == "e" else one.a_key)
@@ -101,7 +235,7 @@ def _sorted_rows(pairs: list[Pair], side: str) -> pl.Series:
     return frame.select(pl.arg_sort_by(frame.columns)).to_series()
 
 
-def _within_tolerance(pairs: list[Pair], tolerant: list[Pair]) -> Matching | None:
+def _within_tolerance(pairs: list[ColumnPair], tolerant: list[ColumnPair]) -> Matching | None:
     e_hash, a_hash = row_hashes(pairs, values=False)
     e_order, a_order = e_hash.arg_sort(), a_hash.arg_sort()
     in_order = e_hash.gather(e_order)
@@ -145,18 +279,18 @@ def _within_tolerance(pairs: list[Pair], tolerant: list[Pair]) -> Matching | Non
     return Matching(False, all_e, all_a)
 
 
-def _all_same(pairs: list[Pair], e_rows: pl.Series, a_rows: pl.Series) -> pl.Series:
+def _all_same(pairs: list[ColumnPair], e_rows: pl.Series, a_rows: pl.Series) -> pl.Series:
     good = pl.repeat(True, len(e_rows), dtype=pl.Boolean, eager=True)
     for one in pairs:
         good = good & pair_same(one, e_rows, a_rows)
     return good
 
 
-def _keys_same(pairs: list[Pair], e_rows: pl.Series, a_rows: pl.Series) -> bool:
+def _keys_same(pairs: list[ColumnPair], e_rows: pl.Series, a_rows: pl.Series) -> bool:
     return all(one.e_key.gather(e_rows).equals(one.a_key.gather(a_rows), null_equal=True) for one in pairs)
 
 
-def _side_table(hashes: pl.Series, tolerant: list[Pair], side: str) -> pl.DataFrame:
+def _side_table(hashes: pl.Series, tolerant: list[ColumnPair], side: str) -> pl.DataFrame:
     values = {f"v{i}": one.e_value if side == "e" else one.a_value for i, one in enumerate(tolerant)}
     length = len(hashes)
     return pl.DataFrame(
@@ -169,7 +303,7 @@ def _side_table(hashes: pl.Series, tolerant: list[Pair], side: str) -> pl.DataFr
     )
 
 
-def _split(table: pl.DataFrame, tolerant: list[Pair]) -> pl.DataFrame:
+def _split(table: pl.DataFrame, tolerant: list[ColumnPair]) -> pl.DataFrame:
     """Divide rows into groups that no close pair crosses, by gaps in one column after another.
 
     Sound while rtol ≤ 1: beyond a gap wider than the tolerance at its ends, distance grows faster

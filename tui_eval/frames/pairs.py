@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tui_eval.frames.columns import Column
-from tui_eval.frames.settings import ATOL, RTOL
+from tui_eval.frames.comparison_rules import ATOL, RTOL
+from tui_eval.frames.typed_columns import ReadColumn
 
 
 @dataclass(slots=True)
-class Pair:
+class ColumnPair:
     """Two columns ready to compare.
 
     `e_key` and `a_key` have one type. With a tolerance, `e_value` and `a_value` are Float64 or
@@ -26,8 +26,8 @@ class Pair:
     """
 
     name: str
-    expected: Column
-    actual: Column
+    expected: ReadColumn
+    actual: ReadColumn
     e_key: pl.Series
     a_key: pl.Series
     e_value: pl.Series | None = None
@@ -47,7 +47,7 @@ class Pair:
         return self.e_value is not None
 
 
-def pair_same(one: Pair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> pl.Series:
+def pair_same(one: ColumnPair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> pl.Series:
     """Whether each expected cell of the rows given equals its actual one, tolerance included."""
     e_key, a_key = _taken(one.e_key, e_rows), _taken(one.a_key, a_rows)
     if not one.tolerant:
@@ -95,11 +95,11 @@ def near_values(
     return frame.select(both_null | near.fill_null(False)).to_series()
 
 
-def within_nao(one: Pair) -> Pair:
+def within_nao(one: ColumnPair) -> ColumnPair:
     """The same pair of exact numbers under nao's own tolerance, to tell a near miss."""
     if not one.whole or one.tolerant or not one.e_key.dtype.is_integer():
         return one
-    return Pair(
+    return ColumnPair(
         one.name,
         one.expected,
         one.actual,

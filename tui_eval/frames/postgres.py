@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
 from tui_eval.frames.sql_result import SqlResult

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import sql_process
 from tui_eval.frames.databases import SqlError
 from tui_eval.frames.sql_result import SqlResult
-from tui_eval.frames.sql_worker import Answered
+from tui_eval.frames.sql_worker import QueryAnswered
 
 __all__ = ["SqlError", "SqlResult", "execute", "execute_all", "rows", "schema_text"]
 
@@ -73,7 +73,7 @@ def execute_all(
             yield problem
 
 
-def _result(said: Answered) -> SqlResult | SqlError:
+def _result(said: QueryAnswered) -> SqlResult | SqlError:
     try:
         frame = sql_process.frame_of(said)
     except SqlError as problem:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.databases import SqlError, TooLate, one_line
-from tui_eval.frames.sql_worker import KINDS, Answered, Asked, framed
+from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, framed
 
 if TYPE_CHECKING:
     import polars
@@ -33,7 +33,7 @@ _LOOK_MS = 20
 
 def ask(
     database: DatabaseSpec, sql: str | None, timeout: float, memory_mb: int, cancel: threading.Event | None
-) -> Answered:
+) -> QueryAnswered:
     """Have a query answered, or without one the tables told. Blocks: call it in a thread.
 
     Raises:
@@ -46,7 +46,7 @@ def ask(
     except OSError as error:
         raise SqlError(f"no process for SQL can be started: {one_line(error)}") from None
     try:
-        said = worker.ask(Asked(database, sql, timeout, memory_mb), cancel)
+        said = worker.ask(QueryAsked(database, sql, timeout, memory_mb), cancel)
     except BaseException:
         worker.kill()
         raise
@@ -58,7 +58,7 @@ def ask(
 
 def ask_many(
     database: DatabaseSpec, queries: Sequence[str], timeout: float, memory_mb: int, limit: int
-) -> Iterator[Answered]:
+) -> Iterator[QueryAnswered]:
     """Have queries answered on one connection, one after another; of each the first `limit` rows. `timeout` is each
     one's own, and that of loading what they need. Blocks. An answer may be an error, and then is that query's alone;
     one that says `unopened` is the last.
@@ -68,9 +68,9 @@ def ask_many(
         try:
             worker = _taken()
         except OSError as error:
-            yield Answered(error=f"no process for SQL can be started: {one_line(error)}", unopened=True)
+            yield QueryAnswered(error=f"no process for SQL can be started: {one_line(error)}", unopened=True)
             return
-        asked = Asked(database, None, timeout, memory_mb, left, limit)
+        asked = QueryAsked(database, None, timeout, memory_mb, left, limit)
         done = False
         try:
             worker.send(asked)
@@ -83,7 +83,7 @@ def ask_many(
                     return
         except SqlError as problem:  # its process is no more: the others get a new one
             left = left[1:]
-            yield Answered(error=str(problem), kind="late" if isinstance(problem, TooLate) else "query")
+            yield QueryAnswered(error=str(problem), kind="late" if isinstance(problem, TooLate) else "query")
         finally:
             if done:
                 _give_back(worker)
@@ -91,12 +91,12 @@ def ask_many(
                 worker.kill()
 
 
-def error_of(said: Answered) -> SqlError:
+def error_of(said: QueryAnswered) -> SqlError:
     """The error that an answer is."""
     return KINDS[said.kind](said.error, said.detail)
 
 
-def frame_of(said: Answered) -> polars.DataFrame:
+def frame_of(said: QueryAnswered) -> polars.DataFrame:
     """The rows of an answer.
 
     Raises:
@@ -132,7 +132,7 @@ class _Worker:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, asked: Asked, cancel: threading.Event | None) -> Answered:
+    def ask(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
         """The answer to a question.
 
         Raises:
@@ -141,7 +141,7 @@ class _Worker:
         self.send(asked)
         return self.receive(asked, cancel)
 
-    def send(self, asked: Asked) -> None:
+    def send(self, asked: QueryAsked) -> None:
         """Put a question.
 
         Raises:
@@ -154,13 +154,13 @@ class _Worker:
             raise SqlError(self._lost(asked)) from None
 
     @staticmethod
-    def _lost(asked: Asked) -> str:
+    def _lost(asked: QueryAsked) -> str:
         return (
             f"the process that executed the query ended: the query needs more than {asked.memory_mb} MB of "
             f"memory, or database {asked.database.name!r} is damaged"
         )
 
-    def receive(self, asked: Asked, cancel: threading.Event | None) -> Answered:
+    def receive(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
         """The next answer to the question that was put; raises as `ask` does."""
         limit = asked.timeout * (2 if asked.many else 1)  # loading has its own
         end = time.monotonic() + limit + _GRACE + (_START if self._fresh else 0)
@@ -174,7 +174,7 @@ class _Worker:
         body = self._read(length, end, cancel, late, lost)
         self._fresh = False
         try:
-            return msgspec.msgpack.decode(body, type=Answered)
+            return msgspec.msgpack.decode(body, type=QueryAnswered)
         except msgspec.MsgspecError:
             raise SqlError(lost) from None
 

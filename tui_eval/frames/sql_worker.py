@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
 
-from tui_eval.config import DatabaseSpec
+from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.databases import BadDatabase, NoDatabase, SqlError, TooLate, one_line, opened, quoted
 from tui_eval.frames.sql_result import SqlResult
 
@@ -36,7 +36,7 @@ _BESIDE = 512 * 1024 * 1024
 SQLite, once as DuckDB's."""
 
 
-class Asked(msgspec.Struct):
+class QueryAsked(msgspec.Struct):
     """A request. Without `sql` the tables and their columns are asked for. `timeout` in seconds, for opening,
     loading and the query together.
 
@@ -62,7 +62,7 @@ KINDS: dict[Kind, type[SqlError]] = {
 """What is raised for each; what is derived stands before what it is derived from."""
 
 
-class Answered(msgspec.Struct):
+class QueryAnswered(msgspec.Struct):
     """An answer: an `error` of a `kind`, a `text`, or a result whose frame is `data` (Arrow IPC). `detail` is all
     that DuckDB says of an error; `unopened` ends the answers to many queries."""
 
@@ -93,7 +93,7 @@ def framed(body: bytes) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def answers(asked: Asked) -> Iterator[Answered]:
+def answers(asked: QueryAsked) -> Iterator[QueryAnswered]:
     """What came of a request, one for each of its queries; never raises."""
     if not asked.many:
         with _memory(asked.memory_mb):
@@ -103,10 +103,10 @@ def answers(asked: Asked) -> Iterator[Answered]:
         end = time.monotonic() + asked.timeout
         connections: list[duckdb.DuckDBPyConnection] = []
 
-        def open_it() -> Answered:
+        def open_it() -> QueryAnswered:
             held = opened(asked.database, asked.many, asked.memory_mb, end)
             connections.append(stack.enter_context(held))
-            return Answered()
+            return QueryAnswered()
 
         said = _caught(asked, open_it)
         if not connections:
@@ -117,25 +117,25 @@ def answers(asked: Asked) -> Iterator[Answered]:
             yield _caught(asked, lambda sql=sql: _one_of_many(connections[0], sql, asked))
 
 
-def _one_of_many(connection: duckdb.DuckDBPyConnection, sql: str, asked: Asked) -> Answered:
+def _one_of_many(connection: duckdb.DuckDBPyConnection, sql: str, asked: QueryAsked) -> QueryAnswered:
     query = only_a_select(sql)
     end = time.monotonic() + asked.timeout
     result = _queried(connection, query, asked.memory_mb, end, asked.timeout)
     return _packed(result, asked.limit)
 
 
-def _alone(asked: Asked) -> Answered:
+def _alone(asked: QueryAsked) -> QueryAnswered:
     end = time.monotonic() + asked.timeout
     if asked.sql is None:
-        return Answered(text=_schema_text(asked.database, asked.memory_mb, end, asked.timeout))
+        return QueryAnswered(text=_schema_text(asked.database, asked.memory_mb, end, asked.timeout))
     return _packed(_execute(asked.database, asked.sql, asked.memory_mb, end, asked.timeout))
 
 
-def _packed(result: SqlResult, limit: int = 0) -> Answered:
+def _packed(result: SqlResult, limit: int = 0) -> QueryAnswered:
     data = io.BytesIO()
     frame = result.frame.head(limit) if limit else result.frame
     frame.write_ipc(data, compression="uncompressed")
-    return Answered(
+    return QueryAnswered(
         columns=result.columns,
         types=result.types,
         ordered=result.ordered,
@@ -144,7 +144,7 @@ def _packed(result: SqlResult, limit: int = 0) -> Answered:
     )
 
 
-def _caught(asked: Asked, work: Callable[[], Answered]) -> Answered:
+def _caught(asked: QueryAsked, work: Callable[[], QueryAnswered]) -> QueryAnswered:
     """An answer, or the error that came of looking for it."""
     try:
         return work()
@@ -153,11 +153,11 @@ def _caught(asked: Asked, work: Callable[[], Answered]) -> Answered:
         loading = (
             f"the query took longer than {asked.timeout:g} s, loading the tables and views that it names"
         )
-        return Answered(error=str(problem) or loading, detail=problem.detail, kind=kind)
+        return QueryAnswered(error=str(problem) or loading, detail=problem.detail, kind=kind)
     except MemoryError:
-        return Answered(error=f"the query needs more than {asked.memory_mb} MB of memory")
+        return QueryAnswered(error=f"the query needs more than {asked.memory_mb} MB of memory")
     except BaseException as problem:  # Polars panics with one that is no Exception
-        return Answered(error=f"the rows could not be read: {one_line(problem)}")
+        return QueryAnswered(error=f"the rows could not be read: {one_line(problem)}")
 
 
 @contextlib.contextmanager
@@ -424,7 +424,7 @@ def main() -> None:
 
     threading.Thread(target=listen, name="requests", daemon=True).start()
     while True:
-        for said in answers(msgspec.msgpack.decode(waiting.get(), type=Asked)):
+        for said in answers(msgspec.msgpack.decode(waiting.get(), type=QueryAsked)):
             out.write(framed(msgspec.msgpack.encode(said)))
             out.flush()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui_eval import extensions
-from tui_eval.reports import junit, page, promptfoo, results, tabular
+from tui_eval.reports import junit, page, promptfoo_json, results, tabular
 from tui_eval.store.reader import RunReader
 
 Writer = Callable[[RunReader, Path], None]
@@ -16,7 +16,7 @@ Writer = Callable[[RunReader, Path], None]
 KINDS: dict[str, Writer] = {
     ".json": results.write,
     ".jsonl": results.write_lines,
-    ".promptfoo.json": promptfoo.write,
+    ".promptfoo.json": promptfoo_json.write,
     ".junit.xml": junit.write,
     ".html": page.write,
     ".csv": tabular.write_csv,

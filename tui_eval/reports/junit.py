@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import AttemptRow, CaseRow
-from tui_eval.store.shards import shard_words
+from tui_eval.store.schema import AttemptRow, StoredCase
+from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 COUNTS = ("tests", "failures", "errors", "skipped")
@@ -92,12 +92,12 @@ def _count(element: ElementTree.Element, counts: dict[str, int], seconds: float)
     element.set("time", f"{seconds:.3f}")
 
 
-def _names(cases: Sequence[CaseRow]) -> dict[int, str]:
+def _names(cases: Sequence[StoredCase]) -> dict[int, str]:
     """Each case's name with its agent, by its row; CI systems take two of the same name for one, so those
     get their model and what tells their ids apart (a prompt, say), too."""
     found = {case.id: f"{case.name} [{case.agent}]" for case in cases}
     for more in (_with_model, _with_id):
-        taken: dict[tuple[str, str], list[CaseRow]] = {}
+        taken: dict[tuple[str, str], list[StoredCase]] = {}
         for case in cases:
             taken.setdefault((case.suite, found[case.id]), []).append(case)
         for same in taken.values():
@@ -106,11 +106,11 @@ def _names(cases: Sequence[CaseRow]) -> dict[int, str]:
     return found
 
 
-def _with_model(case: CaseRow) -> str:
+def _with_model(case: StoredCase) -> str:
     return f"{case.name} [{', '.join(part for part in (case.agent, case.model) if part)}]"
 
 
-def _with_id(case: CaseRow) -> str:
+def _with_id(case: StoredCase) -> str:
     rest = case.case_id.rpartition("::")[2]
     own = f" {clip(rest, 200)}" if rest != case.name else ""
     return f"{_with_model(case)}{own}"

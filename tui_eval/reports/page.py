@@ -14,8 +14,8 @@ from tui_eval.reports.page_style import STYLE
 from tui_eval.reports.page_text import safe
 from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
-from tui_eval.store.shards import shard_words
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 WHOLE = 5_000
@@ -114,7 +114,7 @@ def _facts(info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[A
     return f'<dl class="facts">{rows}</dl>'
 
 
-def _columns(reader: RunReader, cases: Sequence[CaseRow], summaries: Sequence[CaseSummary]) -> str:
+def _columns(reader: RunReader, cases: Sequence[StoredCase], summaries: Sequence[CaseSummary]) -> str:
     """The columns (agent, model and, where they differ, promptfoo's prompts) against each other, the worst first."""
     groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
     for row, item in zip(cases, summaries, strict=True):
@@ -189,7 +189,7 @@ def _filter(summaries: Sequence[CaseSummary], passed: int) -> str:
 
 
 def _cases(
-    reader: RunReader, cases: Sequence[CaseRow], summaries: Sequence[CaseSummary], whole: bool
+    reader: RunReader, cases: Sequence[StoredCase], summaries: Sequence[CaseSummary], whole: bool
 ) -> Iterator[str]:
     """Every case under its suite's heading, in the order of the results."""
     groups = groupby(results.rows_with_attempt(reader), key=lambda found: found[0])

@@ -43,8 +43,8 @@ def _aligned(data: DataDetails) -> str:
 
 
 def _difference(data: DataDetails) -> Difference:
+    from tui_eval.frames.comparison_rules import ComparisonSettings
     from tui_eval.frames.difference import align  # imported late: polars
-    from tui_eval.frames.settings import ComparisonSettings
 
     kinds = data.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}

@@ -13,8 +13,8 @@ from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import CaseRow
-from tui_eval.store.shards import shard_words
+from tui_eval.store.schema import StoredCase
+from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run, wilson
 
 COLUMNS = (
@@ -119,7 +119,7 @@ def _noted(reader: RunReader) -> list[str]:
     ]
 
 
-def _column(of: CaseSummary | CaseRow) -> str:
+def _column(of: CaseSummary | StoredCase) -> str:
     """Who was asked, as two cells: the same case has a line for each."""
     return f"{_text(of.agent)} | {_text(of.model or '')}"
 

@@ -11,27 +11,27 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from tui_eval.reports import page
-from tui_eval.reports.comparison import (
+from tui_eval.reports.page_case import dollars, seconds
+from tui_eval.reports.page_text import safe
+from tui_eval.reports.run_comparison import (
     CHANGES,
     COLUMN_WORDS,
     GLYPHS,
     WORDS,
     CaseChange,
     Change,
-    Comparison,
+    RunComparison,
     chance,
     compare,
     document,
     steadiness,
 )
-from tui_eval.reports.page_case import dollars, seconds
-from tui_eval.reports.page_text import safe
 from tui_eval.reports.web_home import places
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
-from tui_eval.store.schema import CaseRow, RunSummary
+from tui_eval.store.run_folders import Store
+from tui_eval.store.schema import RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary
 
 _CLASS: dict[Change, str] = {
@@ -41,7 +41,7 @@ OPEN = 200
 """Cases of one change up to which they are unfolded."""
 
 
-class NotThere(Exception):
+class PageNotThere(Exception):
     """What is asked for is not in this project; one clear line."""
 
 
@@ -60,7 +60,7 @@ class Both(NamedTuple):
 
     before: Side
     after: Side
-    comparison: Comparison
+    comparison: RunComparison
 
     @property
     def columns(self) -> bool:
@@ -89,7 +89,7 @@ def read(root: Path, query: dict[str, str]) -> Both:
     before = query.get("before") or index.before(after) or ""
     for name in (after, before):
         if name not in runs:
-            raise NotThere(f"no run {name}" if name else "no other run has a case of this one")
+            raise PageNotThere(f"no run {name}" if name else "no other run has a case of this one")
     left, right = (_number(query.get(name)) for name in ("left", "right"))
     return _compared(root, runs[before], runs[after], left, right)
 
@@ -98,7 +98,7 @@ def _number(text: str | None) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit():
-        raise NotThere("an agent is given by its number")
+        raise PageNotThere("an agent is given by its number")
     return int(text)
 
 
@@ -119,7 +119,7 @@ def _side(root: Path, folders: Path, run: RunSummary, other: RunSummary, column:
     if column is not None:
         known = columns_of(cases)
         if column >= len(known):
-            raise NotThere(f"run {run.id} has no agent {column}")
+            raise PageNotThere(f"run {run.id} has no agent {column}")
         cases = [case for case in cases if (case.agent, case.model) == known[column]]
         agent = ", ".join(part for part in known[column] if part)
     return Side(run, counting, column, agent, cases)
@@ -164,7 +164,7 @@ def _above(both: Both) -> str:
     )
 
 
-def _sure(found: Comparison) -> str:
+def _sure(found: RunComparison) -> str:
     words = chance(found.p_value) if found.count("regressed") + found.count("fixed") else ""
     other = (
         f"{found.other_answers:,} unchanged cases were answered differently." if found.other_answers else ""
@@ -207,7 +207,7 @@ def _agents(both: Both) -> str:
     return f'<form class="choice" action="/compare" method="get">{hidden}{selects}<button>Compare</button></form>'
 
 
-def columns_of(cases: Sequence[CaseRow | CaseSummary]) -> list[tuple[str, str | None]]:
+def columns_of(cases: Sequence[StoredCase | CaseSummary]) -> list[tuple[str, str | None]]:
     """The agents of a run with their models, in its order: those that `left` and `right` number."""
     return list(dict.fromkeys((case.agent, case.model) for case in cases))
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.scripting.python_worker_children import descendants, kill
+from tui_eval.scripting.python.python_worker_children import descendants, kill
 
 GRACE = 2.0
 """Seconds after which a process that says nothing of a cancelled call is taken to be blocked."""

@@ -19,9 +19,9 @@ from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import DATABASE, Store, StoreError, is_alive
-from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, CaseRow, RunInfo, RunSummary
-from tui_eval.store.shards import shard_words
+from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive
+from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSummary, StoredCase
+from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 _VERSION = 3
@@ -383,7 +383,7 @@ def _asked(info: RunInfo) -> Asked:
 
 def _values(
     info: RunInfo,
-    cases: list[CaseRow],
+    cases: list[StoredCase],
     attempts: list[AttemptRow],
     together: Mapping[Column, Mapping[str, CaseSummary]],
 ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:

@@ -13,8 +13,8 @@ import msgspec
 
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store
-from tui_eval.store.schema import AttemptRow, CaseRow, RunInfo
+from tui_eval.store.run_folders import Store
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.summary import CaseSummary, summarise, summarise_run
 
 JUDGED = ("passed", "failed", "error")
@@ -146,7 +146,7 @@ def _judge(groups: Sequence[list[Placed]], one: Placed) -> None:
 class Part(NamedTuple):
     """The cases and attempts of a run, its id, and whose place its attempt takes."""
 
-    cases: Sequence[CaseRow]
+    cases: Sequence[StoredCase]
     attempts: Sequence[AttemptRow]
     run_id: str = ""
     instead: tuple[str, int] | None = None
@@ -168,7 +168,7 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
     parts = [Part(*part) for part in parts]
     if len(parts) == 1:
         return summarise_run(parts[0].cases, parts[0].attempts)
-    rows: dict[tuple[str, str, str], CaseRow] = {}
+    rows: dict[tuple[str, str, str], StoredCase] = {}
     runs: dict[tuple[str, str, str], list[list[Placed]]] = {}
     shares: dict[tuple[str, str, str], float] = {}
     for cases, attempts, run_id, instead in parts:
@@ -190,7 +190,7 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
     ]
 
 
-def _summary(case: CaseRow, rows: Sequence[AttemptRow], share: float) -> CaseSummary:
+def _summary(case: StoredCase, rows: Sequence[AttemptRow], share: float) -> CaseSummary:
     """A case by the share of attempts that it had to pass when it was run as a whole."""
     if len(rows) != case.attempts:
         required = ceil(round(share * len(rows), 9))

@@ -18,15 +18,15 @@ import msgspec
 
 from tui_eval.guard import private
 from tui_eval.model import Attempt
-from tui_eval.store import shards
+from tui_eval.store import shard_runs
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.frames import FOLDER as FRAMES
-from tui_eval.store.imported_results import FROM_FILE
+from tui_eval.store.imported.results_entries import FROM_FILE
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import RunLock, StoreError, is_alive
-from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, CaseRow, RunInfo, RunState
-from tui_eval.store.shards import PlannedShard
+from tui_eval.store.run_folders import RunLock, StoreError, is_alive
+from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, RunInfo, RunState, StoredCase
+from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.write_thread import connect
 
 _BATCH = 500  # cases in one transaction
@@ -45,7 +45,7 @@ class Part:
     reader: RunReader
     info: RunInfo
     shard: PlannedShard | None
-    cases: list[CaseRow]
+    cases: list[StoredCase]
     attempts: dict[int, list[AttemptRow]] = field(default_factory=dict)
 
     @classmethod
@@ -58,7 +58,7 @@ class Part:
         reader = RunReader(folder)
         try:
             info = reader.info()
-            part = cls(label, reader, info, shards.shard_of(info), reader.cases())
+            part = cls(label, reader, info, shard_runs.shard_of(info), reader.cases())
             for row in reader.attempts():
                 part.attempts.setdefault(row.case_ref, []).append(row)
         except StoreError:
@@ -71,7 +71,7 @@ class Part:
         """What it is called in a message."""
         return self.label if self.shard is None else f"{self.label} (shard {self.shard.name})"
 
-    def ended(self, case: CaseRow) -> int:
+    def ended(self, case: StoredCase) -> int:
         """How many attempts of a case have ended."""
         return sum(row.state == "done" for row in self.attempts.get(case.id, ()))
 
@@ -80,7 +80,7 @@ class Column(NamedTuple):
     """A case of a part with one agent and model: what stands once in the whole."""
 
     part: Part
-    case: CaseRow
+    case: StoredCase
 
     @property
     def key(self) -> tuple[str, str, str | None]:
@@ -244,7 +244,7 @@ def _content_differs(first: Part, other: Part) -> str:
 def _asked_otherwise(first: Part, other: Part) -> str:
     if not first.info.options or not other.info.options:
         return ""  # results files do not say
-    return _options_differ(shards.asked_of(first.info.options), shards.asked_of(other.info.options))
+    return _options_differ(shard_runs.asked_of(first.info.options), shard_runs.asked_of(other.info.options))
 
 
 def _options_differ(first: dict[str, Any], other: dict[str, Any]) -> str:
@@ -339,7 +339,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     if not whole.open_names and any(info.state == "cancelled" for info in infos):
         state = "cancelled"
     provenance = {
-        name: value for name, value in infos[0].provenance.items() if name not in (shards.KEY, "agents")
+        name: value for name, value in infos[0].provenance.items() if name not in (shard_runs.KEY, "agents")
     }
     agents: dict[str, Any] = {}
     files: dict[str, Any] = {}

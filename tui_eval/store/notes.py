@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from tui_eval.guard import private
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS notes (

@@ -162,7 +162,7 @@ def _write_ended(connection: sqlite3.Connection, ended: list[Ended]) -> None:
         connection.executemany("INSERT OR REPLACE INTO bodies VALUES (?, ?)", bodies)
 
 
-class LiveText:
+class PendingText:
     """Text of running attempts that viewers have not got yet; pieces of one text are joined."""
 
     def __init__(self) -> None:

@@ -16,11 +16,18 @@ import msgspec
 
 from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case, Outcome, decoded
-from tui_eval.store.added import added_columns
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
-from tui_eval.store.runs import DATABASE, StoreError, is_alive, moved_to
-from tui_eval.store.schema import SCHEMA_VERSION, AttemptRow, AttemptState, CaseRow, LiveRow, RunInfo
+from tui_eval.store.run_folders import DATABASE, StoreError, is_alive, moved_to
+from tui_eval.store.schema import (
+    SCHEMA_VERSION,
+    AttemptRow,
+    AttemptState,
+    LiveRow,
+    RunInfo,
+    StoredCase,
+    added_columns,
+)
 
 _AGAIN = (0.01, 0.03, 0.1)  # seconds before a statement that failed is tried again
 _CASE_COLUMNS = "id, case_id, suite, name, format, agent, model, content_hash, attempts, required"
@@ -109,13 +116,13 @@ class RunReader:
         row = self._one("PRAGMA data_version", ())
         return int(row[0]) if row is not None else -1
 
-    def cases(self) -> list[CaseRow]:
+    def cases(self) -> list[StoredCase]:
         """Every case of the run, in its order."""
         return [
             self._case(row) for row in self._all(f"SELECT {self._case_columns} FROM cases ORDER BY id", ())
         ]
 
-    def cases_of(self, case_id: str) -> list[CaseRow]:
+    def cases_of(self, case_id: str) -> list[StoredCase]:
         """The rows of one case: one for each agent and model that it was run with."""
         statement = f"SELECT {self._case_columns} FROM cases WHERE case_id = ? ORDER BY id"
         return [self._case(row) for row in self._all(statement, (case_id,))]
@@ -146,8 +153,8 @@ class RunReader:
             )
         ]
 
-    def _case(self, row: tuple[Any, ...]) -> CaseRow:
-        case = CaseRow(*row)
+    def _case(self, row: tuple[Any, ...]) -> StoredCase:
+        case = StoredCase(*row)
         if (
             type(case.attempts) is not int
             or type(case.required) is not int

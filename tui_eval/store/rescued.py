@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
-from tui_eval.store.runs import DATABASE, RunLock, StoreError, moved_to
+from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, moved_to
 
 
 def bring_back(folder: Path) -> None:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any, Literal
 
 import msgspec
 
 from tui_eval.model import Outcome, decoded
+
+# -- Columns that the tables of a run have got since its version was written.
+
+
+def missing_columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Those of `ADDED` that a table of the run does not have."""
+    there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+    return [name for name in ADDED[table] if name not in there]
+
+
+def add_columns(connection: sqlite3.Connection) -> None:
+    """Give the run's tables what they do not have."""
+    for table, columns in ADDED.items():
+        for name in missing_columns(connection, table):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {columns[name]}")
+
+
+def added_columns(connection: sqlite3.Connection, table: str) -> str:
+    """A table's `ADDED` as a statement selects them, with the default of each that is missing."""
+    missing = missing_columns(connection, table)
+    return ", ".join(
+        (kind.partition("DEFAULT ")[2] or "NULL") if name in missing else name
+        for name, kind in ADDED[table].items()
+    )
+
 
 SCHEMA_VERSION = 1
 
@@ -75,7 +101,7 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     metrics: list[dict[str, Any]] = []
 
 
-class CaseRow(msgspec.Struct):
+class StoredCase(msgspec.Struct):
     """One case of a run with one agent (a column of the results). `variant` tells it from others of its name
     in its suite (`case_names.variant_of`); empty where none is needed, and in older runs."""
 

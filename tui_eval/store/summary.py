@@ -9,7 +9,7 @@ import msgspec
 
 from tui_eval.guard import figures
 from tui_eval.model import Outcome
-from tui_eval.store.schema import AttemptRow, CaseRow
+from tui_eval.store.schema import AttemptRow, StoredCase
 
 _Z95 = 1.959963984540054
 
@@ -72,7 +72,7 @@ def required_for(attempts: int, threshold: float) -> int:
     return max(0, math.ceil(round(threshold * attempts, 9)))
 
 
-def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
+def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     """What a run says of one case with one agent."""
     rows = list(attempts)
     ended = [row for row in rows if row.state == "done" and row.outcome is not None]
@@ -110,7 +110,7 @@ def summarise(case: CaseRow, attempts: Iterable[AttemptRow]) -> CaseSummary:
     )
 
 
-def summarise_run(cases: Sequence[CaseRow], attempts: Iterable[AttemptRow]) -> list[CaseSummary]:
+def summarise_run(cases: Sequence[StoredCase], attempts: Iterable[AttemptRow]) -> list[CaseSummary]:
     """Every case of a run, in its order."""
     by_case: dict[int, list[AttemptRow]] = {case.id: [] for case in cases}
     for row in attempts:

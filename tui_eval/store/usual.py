@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import CaseHistory
 
 RUNS = 5

@@ -14,8 +14,8 @@ from typing import Any
 
 from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
-from tui_eval.store.pending import Ended, LiveText, Operation, Pending, own_fault, tried, write_live
-from tui_eval.store.runs import DATABASE, journal_mode, rescued_folder
+from tui_eval.store.pending import Ended, Operation, Pending, PendingText, own_fault, tried, write_live
+from tui_eval.store.run_folders import DATABASE, journal_mode, rescued_folder
 
 _GATHER_SECONDS = 0.02
 _LIVE_SECONDS = 0.12
@@ -37,7 +37,7 @@ class WriteThread:
         self.error: str | None = None
         self.on_error: Callable[[str], None] | None = None
         self._pending = Pending()
-        self._live = LiveText()
+        self._live = PendingText()
         self._live_due = 0.0
         self._wake = threading.Condition()
         self._closing = False

@@ -15,13 +15,12 @@ import msgspec
 from tui_eval.case_names import variant_of
 from tui_eval.guard import figures
 from tui_eval.model import Attempt, Case
-from tui_eval.store.added import add_columns
 from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.pending import Ended, storable_rows, unkept
-from tui_eval.store.runs import RunLock, StoreError, moved_to
-from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState
+from tui_eval.store.run_folders import RunLock, StoreError, moved_to
+from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
 from tui_eval.store.write_thread import WriteThread, connect
 
 

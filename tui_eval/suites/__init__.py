@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from tui_eval import extensions
-from tui_eval.config import Config
+from tui_eval.config.project import Config
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Format, Problem, Suite
@@ -31,7 +31,7 @@ from tui_eval.suites.discovery import LOOKS_FOR, discover
 __all__ = [
     "FORMATS",
     "LOOKS_FOR",
-    "Reader",
+    "SuiteReader",
     "all_cases",
     "discover",
     "load",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-class Reader(Protocol):
+class SuiteReader(Protocol):
     """What the module of a format offers. A reader of another package may leave the ids of its cases empty."""
 
     def recognises(self, path: Path, text: str) -> bool: ...
@@ -64,37 +64,37 @@ class _Lazy:
         return getattr(self._module, name)
 
 
-FORMATS: dict[Format, Reader] = {
-    "promptfoo": cast(Reader, _Lazy("tui_eval.suites.promptfoo")),
-    "neuro_san": cast(Reader, _Lazy("tui_eval.suites.neuro_san")),
-    "start_to_agent": cast(Reader, _Lazy("tui_eval.suites.start_to_agent")),
-    "nao": cast(Reader, _Lazy("tui_eval.suites.nao")),
+FORMATS: dict[Format, SuiteReader] = {
+    "promptfoo": cast(SuiteReader, _Lazy("tui_eval.formats.promptfoo.read")),
+    "neuro_san": cast(SuiteReader, _Lazy("tui_eval.formats.neuro_san.read_neuro_san")),
+    "start_to_agent": cast(SuiteReader, _Lazy("tui_eval.formats.start_to_agent.read_start_to_agent")),
+    "nao": cast(SuiteReader, _Lazy("tui_eval.formats.nao.read_nao")),
 }
 """The formats in the order in which a file is offered to them."""
 
 
 @cache
-def readers() -> tuple[Reader, ...]:
+def readers() -> tuple[SuiteReader, ...]:
     """The readers of this package and of others (entry points `tui_eval.formats`); one that cannot be
     loaded recognises nothing."""
-    added: list[Reader] = []
+    added: list[SuiteReader] = []
     for name in extensions.installed("formats"):
         with suppress(extensions.ExtensionError):
             added.append(extensions.load("formats", name))
     return (*FORMATS.values(), *added)
 
 
-def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Reader | None:
+def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> SuiteReader | None:
     """The reader of a file, None where it is no suite.
 
     Args:
         path: the file from the project root.
         by_name: a promptfoo suite only counts where its file is called promptfooconfig.*.
     """
-    from tui_eval.suites import nao
+    from tui_eval.formats.nao import read_nao
 
     relative = Path(path)
-    if not relative.name.startswith("promptfooconfig.") and nao.is_test(relative, text):
+    if not relative.name.startswith("promptfooconfig.") and read_nao.is_test(relative, text):
         return FORMATS["nao"]
     for reader in readers():
         if reader is FORMATS["promptfoo"] and by_name and not relative.name.startswith("promptfooconfig."):
@@ -103,9 +103,9 @@ def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Re
             if reader.recognises(relative, text):
                 return reader
     if relative.suffix == ".hocon":
-        from tui_eval.suites import neuro_san
+        from tui_eval.formats.neuro_san import read_neuro_san
 
-        if neuro_san.includes_interactions(path, text, root):
+        if read_neuro_san.includes_interactions(path, text, root):
             return FORMATS["neuro_san"]
     return None
 
@@ -217,7 +217,7 @@ def _read_text(path: Path, shown: str) -> str | Problem:
 
 def _fill_in(suite: Suite, config: Config) -> None:
     """What the matching `suites:` entry says, where the suite's own file leaves it open."""
-    from tui_eval.config import rule_for
+    from tui_eval.config.project import rule_for
 
     rule = rule_for(config, suite.path)
     if rule is None:

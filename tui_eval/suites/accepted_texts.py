@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.yaml.yaml_edit import EditError
 
 LONGEST = 200_000
 """Characters of an answer that are looked through."""

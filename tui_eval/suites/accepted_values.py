@@ -4,11 +4,61 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tui_eval.model import Attempt, Verdict
 from tui_eval.suites.accepted_texts import nearest
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.yaml.yaml_edit import EditError, FoundNode, ValueNotThere, YamlText
+
+# -- Values of a YAML file changed or left out where an answer is accepted, and how they are shown.
+
+
+def put(document: YamlText, found: FoundNode, value: Any) -> EditedValue:
+    """Another value in the place of one that was found."""
+    before = plain(found.node)
+    return EditedValue(
+        document.replace(found, value), before, shown(value), found.line, shared(document, found)
+    )
+
+
+def drop(document: YamlText, found: FoundNode) -> EditedValue:
+    """The document without what was found."""
+    note = shared(document, found)
+    return EditedValue(document.remove(found), plain(found.node), "(left out)", found.line, note)
+
+
+def shared(document: YamlText, found: FoundNode) -> str:
+    """Who else a change concerns: it stands within an anchor, or in what every test has."""
+    if found.path[:1] == ("defaultTest",):
+        return f"line {found.line} is in defaultTest: every test of the file asks for it"
+    if found.path[:1] == ("assertionTemplates",):
+        return f"line {found.line} is in assertionTemplates: every test that refers to it asks for it"
+    anchor = document.anchor_around(found)
+    return f"line {found.line} is within &{anchor}: whatever refers to it changes too" if anchor else ""
+
+
+def only(found: Sequence[FoundNode], what: str) -> FoundNode:
+    """The only place found.
+
+    Raises:
+        EditError: there is none, or more than one; `what` is it called.
+    """
+    if not found:
+        raise ValueNotThere(f"{what} is not in the file as it was run: edit the case (e)")
+    if len({id(one.node) for one in found}) > 1:
+        raise EditError(f"{what} stands there more than once: edit the case (e)")
+    return found[0]
+
+
+def plain(node: Any) -> str:
+    """A node as people are shown it, on one line."""
+    if node.id == "scalar":
+        return str(node.value).replace("\a", "")  # where ruamel keeps a fold
+    if node.id == "sequence":
+        return "[" + ", ".join(plain(item) for item in node.value) + "]"
+    return "{" + ", ".join(f"{plain(key)}: {plain(value)}" for key, value in node.value) + "}"
+
 
 _MARGIN = 1.2
 """A budget of time or money is set a fifth above what was used, as it varies from run to run."""
@@ -19,7 +69,7 @@ LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-a
 BUDGETS = frozenset({"latency", "cost"})
 
 
-class Edited(NamedTuple):
+class EditedValue(NamedTuple):
     """The file's text, what the value was and is, its line, and what else to know of the change."""
 
     text: str

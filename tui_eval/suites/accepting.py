@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tui_eval.formats.nao.accept_nao import nao
+from tui_eval.formats.neuro_san.accept_neuro_san import neuro_san
+from tui_eval.formats.promptfoo.accept_promptfoo import json_lines, promptfoo, table
+from tui_eval.formats.start_to_agent.accept_start_to_agent import guide
 from tui_eval.model import Attempt, Case, Verdict
-from tui_eval.suites.accepted_guide import guide
-from tui_eval.suites.accepted_nao import nao
-from tui_eval.suites.accepted_neuro_san import neuro_san
-from tui_eval.suites.accepted_promptfoo import json_lines, promptfoo, table
-from tui_eval.suites.accepted_values import Edited, shown
-from tui_eval.suites.yaml_edit import EditError, NotThere
+from tui_eval.suites.accepted_values import EditedValue, shown
+from tui_eval.yaml.yaml_edit import EditError, ValueNotThere
 
 
 class Change(NamedTuple):
@@ -84,7 +84,7 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
         for name, file in files.items():
             try:
                 edited = _editor(file.path, case)(file.new, case, verdict, attempt)
-            except NotThere as why:
+            except ValueNotThere as why:
                 problem = problem or why
                 continue
             except EditError as why:
@@ -198,7 +198,7 @@ def replace_file(path: Path, old: str | None, new: str) -> None:
         raise EditError(f"{path}: {error.strerror or error}") from None
 
 
-Editor = Callable[[str, Case, Verdict, Attempt], Edited]
+Editor = Callable[[str, Case, Verdict, Attempt], EditedValue]
 
 
 def _editor(path: Path, case: Case) -> Editor:
@@ -212,7 +212,7 @@ def _editor(path: Path, case: Case) -> Editor:
     if suffix in (".yaml", ".yml", ".json"):
         return {"nao": nao, "start_to_agent": guide}.get(case.format, promptfoo)
 
-    def refuse(*_: Any) -> Edited:
+    def refuse(*_: Any) -> EditedValue:
         raise EditError(f"a {suffix or 'file without ending'} cannot be changed from here: edit it (e)")
 
     return refuse

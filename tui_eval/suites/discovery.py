@@ -132,7 +132,7 @@ def _in_nao_project(file: Path, projects: dict[Path, bool]) -> bool:
 def _no_nao_test(file: Path, shown: str) -> list[Problem]:
     """nao runs nothing while such a file is there, so it is not passed over (formats/nao.md 1). A
     mapping without a prompt may be anything else, like the script of an agent."""
-    from tui_eval.guard import yaml_lines
+    from tui_eval.yaml import yaml_lines
 
     document = yaml_lines.load(read_file(file).decode("utf-8-sig", "replace"), shown)
     if document.problems:
@@ -146,7 +146,7 @@ def _no_nao_test(file: Path, shown: str) -> list[Problem]:
 def _not_taken(file: Path, shown: str) -> list[Problem]:
     """A note for YAML below a `tests/` folder that is no suite: people keep their tests there, and one
     that is not run would otherwise not be missed. Whether something else reads it is not known yet."""
-    from tui_eval.suites.promptfoo import recognises
+    from tui_eval.formats.promptfoo.read import recognises
 
     relative = Path(shown)
     if "tests" not in relative.parts[:-1] or file.name in OWN_FILES:

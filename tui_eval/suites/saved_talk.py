@@ -7,22 +7,22 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tui_eval.formats.nao.accept_nao import agents_sql
 from tui_eval.model import Attempt, Case
-from tui_eval.suites.accepted_nao import agents_sql
-from tui_eval.suites.yaml_edit import EditError
+from tui_eval.yaml.yaml_edit import EditError
 
 _MOST_FACTS = 3
 _LONGEST_FACT = 80
 
 
-class Call(NamedTuple):
+class SavedCall(NamedTuple):
     """One tool call."""
 
     name: str
     arguments: Any
 
 
-class Said(NamedTuple):
+class SavedReply(NamedTuple):
     """One turn: what was asked and answered."""
 
     asked: str
@@ -34,8 +34,8 @@ class Talk(NamedTuple):
 
     name: str
     agent: str
-    turns: list[Said]
-    calls: list[Call]
+    turns: list[SavedReply]
+    calls: list[SavedCall]
     sql: str | None = None
     connection: str | None = None
     database: str | None = None
@@ -48,7 +48,7 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
         EditError: nothing was asked, or nothing answered.
     """
     last = len(case.turns) if case.format != "promptfoo" else None
-    turns: list[Said] = []
+    turns: list[SavedReply] = []
     for reply in attempt.replies:
         if last is not None and reply.turn > last:
             continue  # what was asked for the rows afterwards
@@ -56,13 +56,13 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
         messages = _chat(asked[-1]) if asked else None
         if messages is not None:
             asked = messages
-        turns += [Said(text, "") for text in asked[:-1]]
-        turns.append(Said(asked[-1] if asked else "", reply.text))
+        turns += [SavedReply(text, "") for text in asked[:-1]]
+        turns.append(SavedReply(asked[-1] if asked else "", reply.text))
     if not turns or not turns[-1].answered:
         raise EditError("there is no answered conversation to save")
     if not any(turn.asked.strip() for turn in turns):
         raise EditError("the conversation has no message of a user")
-    calls = [Call(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]
+    calls = [SavedCall(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]
     agent = case.agent if case.format == "neuro_san" and case.agent else attempt.agent
     return Talk(
         name or f"{case.name} (saved)", agent or case.agent or "my_agent", turns, calls,
@@ -113,6 +113,6 @@ def _plain(text: str) -> bool:
     )
 
 
-def tools_of(calls: Sequence[Call]) -> list[str]:
+def tools_of(calls: Sequence[SavedCall]) -> list[str]:
     """The names of the tools that were called, each once, in order."""
     return list(dict.fromkeys(call.name for call in calls))

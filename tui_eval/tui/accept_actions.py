@@ -11,7 +11,7 @@ from tui_eval.tui.debugging_actions import DebuggingActions
 
 if TYPE_CHECKING:
     from tui_eval.suites.accepting import Proposal
-    from tui_eval.tui.state.case_content import CaseContent
+    from tui_eval.tui.state.case.case_content import CaseContent
 
 
 class AcceptActions(DebuggingActions):

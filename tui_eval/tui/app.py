@@ -13,27 +13,27 @@ from typing import Any
 
 from textual.app import InvalidThemeError
 
-from tui_eval.config import kept_by_link, state_dir
+from tui_eval.config.project import kept_by_link, state_dir
 from tui_eval.model import Suite
 from tui_eval.tui import themes
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.beginning import Beginning
-from tui_eval.tui.collecting import QUIET, Collecting
 from tui_eval.tui.disk_trouble import DiskTrouble
 from tui_eval.tui.editing_actions import EditingActions
+from tui_eval.tui.first_suite import Beginning
 from tui_eval.tui.keys import remap
-from tui_eval.tui.leaving import Leaving, stop_reading
-from tui_eval.tui.loading import Loader
+from tui_eval.tui.loaders.suites_loader import Loader
 from tui_eval.tui.noting_actions import NotingActions
+from tui_eval.tui.quit import Leaving, stop_reading
 from tui_eval.tui.run_actions import RunActions
-from tui_eval.tui.running import RunDesk
+from tui_eval.tui.run_desk import RunDesk
 from tui_eval.tui.runs_actions import RunsActions
 from tui_eval.tui.saving_actions import SavingActions
-from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import read_settings
-from tui_eval.tui.state.case_tree import SORTS
-from tui_eval.tui.terminal_guard import on_signals, terminal_problem
-from tui_eval.tui.typing_ahead import TypingAhead
+from tui_eval.tui.state.lists.case_tree import SORTS
+from tui_eval.tui.terminal.gc_pauses import QUIET, Collecting
+from tui_eval.tui.terminal.terminal_guard import on_signals, terminal_problem
+from tui_eval.tui.terminal.type_ahead import TypingAhead
 from tui_eval.tui.watch_actions import WatchActions
 
 ENGINE_AFTER = 0.5

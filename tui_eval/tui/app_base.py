@@ -13,28 +13,28 @@ from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen
 
-from tui_eval.config import find_root
+from tui_eval.config.project import find_root
 from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip, visible
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.tui import memory, palette, themes
 from tui_eval.tui.faults import Faults, contain
-from tui_eval.tui.follower import Follower
 from tui_eval.tui.keys import bindings
+from tui_eval.tui.loaders.follower import Follower
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.figures import Symbols
-from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.terminal_guard import TerminalGuard, has_unicode
-from tui_eval.tui.thrifty_app import ThriftyApp
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.terminal.frame_app import ThriftyApp
+from tui_eval.tui.terminal.terminal_guard import TerminalGuard, has_unicode
 
 if TYPE_CHECKING:
-    from tui_eval.config import Config
-    from tui_eval.engine.client import EngineClient
-    from tui_eval.tui.loading import Loader
-    from tui_eval.tui.running import RunDesk
+    from tui_eval.config.project import Config
+    from tui_eval.engine.service.client import EngineClient
+    from tui_eval.tui.loaders.suites_loader import Loader
+    from tui_eval.tui.run_desk import RunDesk
 
 LOG_LIMIT = 500
 
@@ -117,7 +117,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
     def engine(self) -> EngineClient:
         """The engine of this app."""
         if self._engine is None:
-            from tui_eval.engine.client import EngineClient
+            from tui_eval.engine.service.client import EngineClient
 
             self._engine = EngineClient(self.state.root)
         return self._engine
@@ -203,7 +203,7 @@ class AppBase(ThriftyApp, inherit_bindings=False):
 
 def _project_of(run: Path) -> Path | None:
     """The project in whose store a run's folder is; none has one that is only looked at here."""
-    from tui_eval.store.imported import cache_home
+    from tui_eval.store.imported.results_files import cache_home
 
     parents = Path(os.path.abspath(run)).parents
     if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):

@@ -16,7 +16,7 @@ from textual.css.query import NoMatches
 from textual.dom import NoScreen
 from textual.widget import Widget
 
-from tui_eval.tui.typing_ahead import keys_wait
+from tui_eval.tui.terminal.type_ahead import keys_wait
 
 T = TypeVar("T")
 _QUEUES: WeakKeyDictionary[App[Any], dict[str, threading.Thread]] = WeakKeyDictionary()

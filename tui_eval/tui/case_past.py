@@ -10,8 +10,8 @@ from tui_eval.model import Verdict
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.runs import GUESTS, Store, StoreError
-from tui_eval.tui.state.past import CasePast, PastAttempt, agreements
+from tui_eval.store.run_folders import GUESTS, Store, StoreError
+from tui_eval.tui.state.case.case_history import CasePast, PastAttempt, agreements
 
 RUNS = 300
 """Runs of a case that are looked at, the newest ones."""

@@ -16,10 +16,10 @@ from tui_eval.tui.editing_actions import EditingActions
 from tui_eval.tui.following import Following
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state import run_requests
-from tui_eval.tui.state.case_tree import Entry
+from tui_eval.tui.state.lists.case_tree import CaseRow
 
 if TYPE_CHECKING:
-    from tui_eval.tui.state.case_content import CaseContent
+    from tui_eval.tui.state.case.case_content import CaseContent
 
 
 class DebuggingActions(EditingActions, Following):
@@ -27,14 +27,16 @@ class DebuggingActions(EditingActions, Following):
 
     # -- requests
 
-    def _request(self, pointer: CasePointer) -> tuple[RunRequest, Entry] | None:
+    def _request(self, pointer: CasePointer) -> tuple[RunRequest, CaseRow] | None:
         """One attempt of the case, by the agent it is shown with; says why where there is none."""
         item = self.state.by_id.get(pointer.case_id)
         if item is None:
             self.say("put the cursor on a case of the suites first")
             return None
-        entry = Entry(pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or "")
-        case = run_requests.Asked(pointer.case_id, item.suite)
+        entry = CaseRow(
+            pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or ""
+        )
+        case = run_requests.RunAsked(pointer.case_id, item.suite)
         cell, choice = self.desk.cell(pointer), self.desk.choice_for_one()
         request = run_requests.one_attempt(self.desk.project, case, choice, cell)
         request.linked_to = self.desk.belongs(request, [entry])
@@ -55,7 +57,7 @@ class DebuggingActions(EditingActions, Following):
         self.desk.soon(self._begin_step(request, pointer, entry.name), opens=True)
 
     async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
-        from tui_eval.tui.screens.step import StepScreen
+        from tui_eval.tui.screens.step_screen import StepScreen
 
         started = await self.engine.run(request)
         self.follow(started.folder, aside=True)
@@ -119,7 +121,7 @@ class DebuggingActions(EditingActions, Following):
         if row is None or folder is None or not content.run_id:
             return
         case, column = (
-            run_requests.Asked(content.pointer.case_id, content.suite),
+            run_requests.RunAsked(content.pointer.case_id, content.suite),
             (content.agent or "", content.model),
         )
         run = self.desk.known(content.run_id, folder, content.options)
@@ -133,7 +135,7 @@ class DebuggingActions(EditingActions, Following):
 
     def _with_attempt(self, pointer: CasePointer, take: Callable[[CaseContent], Any]) -> None:
         """Read the attempt that a pointer means (its last one where it names none) in a thread."""
-        from tui_eval.tui.case_loader import Where, load
+        from tui_eval.tui.loaders.case_loader import Where, load
 
         item = self.state.by_id.get(pointer.case_id)
         run_id, run = pointer.run_id, self.state.run

@@ -9,7 +9,7 @@ from pathlib import Path
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.following import Following
 from tui_eval.tui.messages import RunChanged
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.runs.run_view import RunView
 
 SECONDS = 2.0
 
@@ -38,7 +38,7 @@ class DiskTrouble(Following):
                 await self._ask_about_disk(run)
 
     async def _ask_about_disk(self, run: RunView) -> None:
-        from tui_eval.engine.client import EngineError
+        from tui_eval.engine.service.client import EngineError
 
         with contextlib.suppress(EngineError, OSError):
             trouble = str((await self.engine_of(run).state()).get("troubles", {}).get(run.info.id, ""))

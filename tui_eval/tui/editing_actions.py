@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.state.edited import first_error, place_of
+from tui_eval.tui.state.lists.suite_changes import first_error, place_of
 from tui_eval.tui.watching import Stamp, stamps
 
 if TYPE_CHECKING:
-    from tui_eval.config import AgentSpec
+    from tui_eval.config.project import AgentSpec
 
 
 class EditingActions(SavedElsewhere):
@@ -21,7 +21,7 @@ class EditingActions(SavedElsewhere):
 
     def action_edit_case(self) -> None:
         """The file at its line in the editor; then read what changed."""
-        from tui_eval.tui.editing import edit
+        from tui_eval.tui.terminal.editor import edit
 
         path, line = self._place_to_edit()
         if path is None:
@@ -63,7 +63,7 @@ class EditingActions(SavedElsewhere):
 
     def action_edit_agent(self) -> None:
         """The agent's files in the editor; its entry in tui_eval.yaml where it names none."""
-        from tui_eval.tui.editing import edit
+        from tui_eval.tui.terminal.editor import edit
 
         pointer = self.pointer() or self._first_below()
         files, line = self.files_of_agent(pointer)
@@ -113,7 +113,7 @@ class EditingActions(SavedElsewhere):
         """The entry of the agent that a case was run by, would be run by, or that is meant."""
         if self.config is None or pointer is None:
             return None
-        from tui_eval.config import default_agent_spec, rule_for
+        from tui_eval.config.project import default_agent_spec, rule_for
 
         item = self.state.by_id.get(pointer.case_id)
         rule = rule_for(self.config, item.suite) if item is not None else None

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.case_names import full_name
-from tui_eval.config import state_dir
+from tui_eval.config.project import state_dir
 from tui_eval.guard.text import clip, visible
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.follower import Follower, News, older_runs
+from tui_eval.tui.loaders.follower import Follower, RunNews, older_runs
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.run import RunScreen
-from tui_eval.tui.state.run_facts import summary
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.runs.run_facts import summary
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.suites_reading import SuitesReading
 
 WANTS_TRUST = "needs trust: "
@@ -52,7 +52,7 @@ class Following(SuitesReading):
         for follower in list(self.followers.values()):
             self._take(follower.take())
 
-    def _take(self, news: News) -> None:
+    def _take(self, news: RunNews) -> None:
         if news.error:
             self.problem(news.error)
         state = self.state
@@ -162,7 +162,7 @@ class Following(SuitesReading):
         run_in_thread(self, lambda: older_runs(runs, run_id), take, name="older runs")
 
     async def _attach_engine(self, run: RunView) -> None:
-        from tui_eval.engine.client import EngineClient, EngineError
+        from tui_eval.engine.service.client import EngineClient, EngineError
 
         client = EngineClient(self.state.root)
         try:

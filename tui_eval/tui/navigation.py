@@ -12,9 +12,9 @@ from tui_eval.tui.app_base import AppBase
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.settings_place import SettingsScreen
-from tui_eval.tui.screens.suites import SuitesScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
 
 
 class Navigation(AppBase):

@@ -13,11 +13,11 @@ from tui_eval.tui.accept_actions import AcceptActions
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.noting import note_words
+from tui_eval.tui.state.case.noting import note_words
 
 if TYPE_CHECKING:
     from tui_eval.tui.screens.list_place import ListPlace
-    from tui_eval.tui.state.case_content import CaseContent
+    from tui_eval.tui.state.case.case_content import CaseContent
 
 ANSWERS = (
     ("r", "right", "the answer is right"),
@@ -36,7 +36,7 @@ class NotingActions(AcceptActions):
     def note_case(self, place: ListPlace, pointer: CasePointer) -> None:
         """Ask what to note on the attempt that a pointer means (its last one where it names none)."""
 
-        from tui_eval.tui.case_loader import notes_of
+        from tui_eval.tui.loaders.case_loader import notes_of
 
         def take(content: CaseContent) -> None:
             row = content.row

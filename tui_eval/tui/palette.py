@@ -14,7 +14,7 @@ from textual.content import Content
 from tui_eval import help as manual
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.keys import KEYS, Key
-from tui_eval.tui.screens.manual import ManualScreen
+from tui_eval.tui.screens.manual_screen import ManualScreen
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp

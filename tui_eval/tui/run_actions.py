@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tui_eval.tui.following import Following
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.screens.run import RunScreen
 from tui_eval.tui.screens.run_dialog import RunChoice, RunDialog
-from tui_eval.tui.state.entries import meant, not_passed
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.lists.entries import meant, not_passed
 
 
 class RunActions(Following):

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.text import visible
-from tui_eval.store.runs import Store, is_alive
+from tui_eval.store.run_folders import Store, is_alive
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.following import Following
-from tui_eval.tui.screens.run import RunScreen
+from tui_eval.tui.screens.run_screen import RunScreen
 
 if TYPE_CHECKING:
     from tui_eval.tui.app import EvalApp
-    from tui_eval.tui.compare_loader import Column, Sides
-    from tui_eval.tui.naming import Naming
-    from tui_eval.tui.screens.runs import RunsScreen
+    from tui_eval.tui.failure_names import FailureNamesQuestion
+    from tui_eval.tui.loaders.compare_loader import Column, Sides
+    from tui_eval.tui.screens.runs_screen import RunsScreen
 
 
 LOOKED_AT = 20
@@ -34,15 +34,15 @@ class RunsActions(Following):
     """`H c M`, and what enter, `u` and `n` do in Runs."""
 
     @cached_property
-    def naming(self) -> Naming:
+    def naming(self) -> FailureNamesQuestion:
         """What the judge names, whatever screen is in front."""
-        from tui_eval.tui.naming import Naming
+        from tui_eval.tui.failure_names import FailureNamesQuestion
 
-        return Naming(cast("EvalApp", self))
+        return FailureNamesQuestion(cast("EvalApp", self))
 
     def action_show_runs(self) -> None:
         """All runs."""
-        from tui_eval.tui.screens.runs import RunsScreen
+        from tui_eval.tui.screens.runs_screen import RunsScreen
 
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
@@ -104,8 +104,8 @@ class RunsActions(Following):
 
     def action_compare(self) -> None:
         """Two runs where one is in the list of runs, else two attempts of the case."""
-        from tui_eval.tui.compare_loader import first_sides
-        from tui_eval.tui.screens.runs import RunsScreen
+        from tui_eval.tui.loaders.compare_loader import first_sides
+        from tui_eval.tui.screens.runs_screen import RunsScreen
         from tui_eval.tui.screens.sides import SidesScreen
 
         screen = self.screen
@@ -131,8 +131,8 @@ class RunsActions(Following):
     def _compare_runs(self, screen: RunsScreen) -> None:
         """The runs that are meant; where none but the one under the cursor is, that with the run before it of
         the same cases, and what is compared of a run with several agents is asked."""
-        from tui_eval.tui.compare_loader import Candidates, Half, candidates
-        from tui_eval.tui.screens.compare import CompareScreen
+        from tui_eval.tui.loaders.compare_loader import Candidates, Half, candidates
+        from tui_eval.tui.screens.compare_screen import CompareScreen
 
         store = Store(self.state.root)
         pair, one = screen.compared(), screen.chosen

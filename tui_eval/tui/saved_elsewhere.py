@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.loading import Loaded
+from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.suites_reading import SuitesReading
 from tui_eval.tui.watching import Stamp, Watcher, stamps
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from tui_eval.model import Attempt, Case, Format
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.debugging_actions import DebuggingActions
-from tui_eval.tui.loading import Loaded
+from tui_eval.tui.loaders.suites_loader import Loaded
 
 if TYPE_CHECKING:
     from tui_eval.tui.screens.save_case import SaveChoice
-    from tui_eval.tui.state.case_content import CaseContent
+    from tui_eval.tui.state.case.case_content import CaseContent
 
 
 class Written(NamedTuple):
@@ -71,7 +71,7 @@ class SavingActions(DebuggingActions):
         """
         from tui_eval.suites.saved_talk import talk_of
         from tui_eval.suites.saving import save
-        from tui_eval.suites.yaml_edit import EditError
+        from tui_eval.yaml.yaml_edit import EditError
 
         path = self.state.root / choice.file
         if not path.resolve().is_relative_to(self.state.root.resolve()):
@@ -83,9 +83,9 @@ class SavingActions(DebuggingActions):
 
     def _rule_for(self, path: Path, attempt: Attempt) -> list[Written]:
         """A nao test does not say who answers it: whoever answered this, unless a rule says so already."""
-        from tui_eval.config import rule_for
-        from tui_eval.suites.yaml_edit import EditError
+        from tui_eval.config.project import rule_for
         from tui_eval.tui.state.rule_entry import added
+        from tui_eval.yaml.yaml_edit import EditError
 
         config = self.config
         spec = config.agents.get(attempt.agent) if config is not None else None

@@ -13,17 +13,17 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.guard.trust import in_order
 from tui_eval.tui import memory
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.loading import Loaded
+from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.navigation import Navigation
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
-from tui_eval.tui.screens.suites import SuitesScreen
-from tui_eval.tui.state.edited import Edited, edited, first_error
+from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited, first_error
 
 LONGEST = 5_000
 """Characters of one thing that a person can read in a question; what is longer is not agreed to there."""
-AfterEdit = Callable[[Edited], None]
+AfterEdit = Callable[[EditedSuite], None]
 
 
 class SuitesReading(Navigation):
@@ -80,7 +80,7 @@ class SuitesReading(Navigation):
         self._follow_case(change)
         self._ask_trust(loaded.wanted)
 
-    def _stay_near(self, key: str, change: Edited) -> None:
+    def _stay_near(self, key: str, change: EditedSuite) -> None:
         """The list's cursor stays with its case under its new name; where the file cannot be read any more,
         it goes to what is wrong with it, and back once that has been mended."""
         place, state = self.suites_screen, self.state
@@ -99,7 +99,7 @@ class SuitesReading(Navigation):
         else:
             self._left_case = left
 
-    def _follow_case(self, change: Edited) -> None:
+    def _follow_case(self, change: EditedSuite) -> None:
         """The case that is looked at has another name now, or is gone."""
         pointer = self.pointer()
         if pointer is None or isinstance(self.screen, ListPlace):
@@ -127,7 +127,7 @@ class SuitesReading(Navigation):
             if str(self.state.root / suite.path) in wanted or wanted & set(suite.files)
         ]
 
-        def tell(change: Edited) -> None:
+        def tell(change: EditedSuite) -> None:
             if then and not change.words:
                 self.say(str(then))
 

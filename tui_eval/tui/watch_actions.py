@@ -9,7 +9,7 @@ from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import CaseItem
-from tui_eval.tui.state.edited import Edited
+from tui_eval.tui.state.lists.suite_changes import EditedSuite
 from tui_eval.tui.state.python_imports import Imports
 from tui_eval.tui.watching import Watcher, stamps
 
@@ -114,11 +114,11 @@ class WatchActions(DebuggingActions):
         again = partial(self._again, pointer)
         if self.config is not None and str(self.config.file) in files:
             self.loader.load()
-            again(Edited())
+            again(EditedSuite())
         elif not self.reload_suites(files, again):
-            again(Edited())  # the agent's alone
+            again(EditedSuite())  # the agent's alone
 
-    def _again(self, pointer: CasePointer, change: Edited) -> None:
+    def _again(self, pointer: CasePointer, change: EditedSuite) -> None:
         """What was saved has been read: judge or run what is watched, where it is still there."""
         if pointer is not self._watched:
             return

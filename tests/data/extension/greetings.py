@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tui_eval.agents.base import Agent, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.assertions import Evidence, Judgement
+from tui_eval.assertions import JudgeInput, Judgement
 from tui_eval.assertions.judging import verdict_of
-from tui_eval.assertions.promptfoo.call import Call, Result
-from tui_eval.config import AgentSpec, Config
+from tui_eval.config.project import AgentSpec, Config
 from tui_eval.events import Event, Finished, TextDelta
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Problem, Reply, Suite, Turn, Verdict
 from tui_eval.store.reader import RunReader
@@ -57,13 +57,13 @@ class _Talk(Session):
         yield Finished(Reply(turn=request.turn, text=text))
 
 
-def judge(assertion: Assertion, evidence: Evidence, judgement: Judgement) -> Verdict:
+def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
     text = (evidence.replies[-1].text or "") if evidence.replies else ""
     wanted = assertion.value["word"] if isinstance(assertion.value, dict) else assertion.value
     return verdict_of(assertion, text.startswith(wanted), f"does it begin with {wanted}?", actual=text)
 
 
-def check(call: Call) -> Result:
+def check(call: AssertionCall) -> Result:
     return call.result(
         call.text.startswith(call.value), f"does not begin with {call.value}", f"begins with {call.value}"
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.config import Config, SuiteRule
+from tui_eval.config.project import Config, SuiteRule
+from tui_eval.formats.promptfoo import read
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
-from tui_eval.suites import promptfoo
 
 Make = Callable[..., Suite]
 
@@ -32,6 +32,6 @@ def make(tmp_path: Path) -> Make:
         (tmp_path / "promptfooconfig.yaml").write_text(source, encoding="utf-8")
         rules = [SuiteRule(path="**", compat=compat)] if compat else []  # type: ignore[arg-type]
         config = Config(root=tmp_path, suites=rules)
-        return promptfoo.read("promptfooconfig.yaml", source, config, Trust(trusted))
+        return read.read("promptfooconfig.yaml", source, config, Trust(trusted))
 
     return made

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem, Suite
 from tui_eval.suites import problems_of
-from tui_eval.suites.promptfoo.render import RenderError, resolve_case
 
 Make = Callable[..., Suite]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tui_eval import suites
-from tui_eval.config import Config
-from tui_eval.guard import yaml_lines
+from tui_eval.config.project import Config
+from tui_eval.formats.promptfoo.read import read
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
-from tui_eval.suites.promptfoo import read
+from tui_eval.yaml import yaml_lines
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.suites.promptfoo.support import Make
-from tui_eval.config import Config
+from tui_eval.config.project import Config
+from tui_eval.formats.promptfoo.promptfoo_words import test_of as shape_of
+from tui_eval.formats.promptfoo.read.suite_hooks import HookError, Hooks, suite_of
 from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.javascript.node_host import NodeHost
 from tui_eval.model import Suite
-from tui_eval.promptfoo_words import test_of as shape_of
-from tui_eval.scripting.node_host import NodeHost
-from tui_eval.scripting.python_host import PythonHost
-from tui_eval.suites.promptfoo.hooked_cases import suite_of
-from tui_eval.suites.promptfoo.hooks import HookError, Hooks
+from tui_eval.scripting.python.python_host import PythonHost
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import Config, SuiteRule
+from tui_eval.config.project import Config, SuiteRule
+from tui_eval.formats.promptfoo.read import suite_cases as module
+from tui_eval.formats.promptfoo.read.suite_cases import LazyCases
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
-from tui_eval.suites.promptfoo import suite_cases as module
-from tui_eval.suites.promptfoo.lazy import LazyCases
 
 CONFIG = """
 prompts: [{raw: 'A {{q}}', label: A}, 'B {{q}} {{d}}']

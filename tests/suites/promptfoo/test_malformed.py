@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tui_eval.config import Config
+from tui_eval.config.project import Config
+from tui_eval.formats.promptfoo import read
+from tui_eval.formats.promptfoo.promptfoo_words import ListError
+from tui_eval.formats.promptfoo.read import shorthand
+from tui_eval.formats.promptfoo.read.csv_rows import read as read_csv
+from tui_eval.formats.promptfoo.read.promptfoo_types import ASSERTION_KEYS, BASE_TYPES, TEST_KEYS, TOP_KEYS
+from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
+from tui_eval.formats.promptfoo.read.suite_file import SuiteReading
+from tui_eval.formats.promptfoo.read.test_rows import CsvError, rows
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Suite
-from tui_eval.promptfoo_words import ListError
-from tui_eval.suites import promptfoo
-from tui_eval.suites.promptfoo import shorthand
-from tui_eval.suites.promptfoo.csv import read as read_csv
-from tui_eval.suites.promptfoo.reading import Reading
-from tui_eval.suites.promptfoo.render import RenderError, resolve_case
-from tui_eval.suites.promptfoo.rows import CsvError, rows
-from tui_eval.suites.promptfoo.types import ASSERTION_KEYS, BASE_TYPES, TEST_KEYS, TOP_KEYS
 
 FOLDER = Path(tempfile.mkdtemp())
 
@@ -44,7 +44,7 @@ SUITES = st.fixed_dictionaries(
 
 def exercised(text: str) -> Suite:
     trust = Trust()
-    suite = promptfoo.read("promptfooconfig.yaml", text, Config(root=FOLDER), trust)
+    suite = read.read("promptfooconfig.yaml", text, Config(root=FOLDER), trust)
     assert isinstance(suite, Suite)
     ids = [case.case_id for case in suite.cases]
     assert len(ids) == len(set(ids))
@@ -81,7 +81,9 @@ def test_any_text(text: str) -> None:
 ), max_size=30).map("".join), st.booleans())  # fmt: skip
 def test_any_csv(text: str, reference: bool) -> None:
     config = Config(root=FOLDER)
-    reading = Reading("promptfooconfig.yaml", config, Trust(), "reference" if reference else "documented")
+    reading = SuiteReading(
+        "promptfooconfig.yaml", config, Trust(), "reference" if reference else "documented"
+    )
     for test in read_csv(reading, "t.csv", text):
         assert test.line >= 1
         assert all(isinstance(value, str) for value in test.vars.values())

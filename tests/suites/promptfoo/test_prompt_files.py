@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import Config, SuiteRule
+from tui_eval.config.project import Config, SuiteRule
+from tui_eval.formats.promptfoo.read import read
+from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
+from tui_eval.formats.promptfoo.read.suite_prompts import PromptTemplate
+from tui_eval.formats.promptfoo.read.suite_prompts import read as read_prompts
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Compat, Suite
-from tui_eval.suites.promptfoo import read
-from tui_eval.suites.promptfoo.prompts import Prompt
-from tui_eval.suites.promptfoo.prompts import read as read_prompts
-from tui_eval.suites.promptfoo.reading import Reading, no_line
 
 RECORDED = [
     json.loads(line)
@@ -31,8 +31,10 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_bytes(content.encode("utf-8"))
 
 
-def prompts_of(folder: Path, value: Any, compat: Compat = "documented") -> tuple[list[Prompt], list[str]]:
-    reading = Reading("promptfooconfig.yaml", Config(root=folder), Trust(), compat)
+def prompts_of(
+    folder: Path, value: Any, compat: Compat = "documented"
+) -> tuple[list[PromptTemplate], list[str]]:
+    reading = SuiteReading("promptfooconfig.yaml", Config(root=folder), Trust(), compat)
     found = read_prompts(reading, value, no_line)
     return found, [problem.message for problem in reading.problems]
 

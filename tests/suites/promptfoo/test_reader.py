@@ -9,12 +9,12 @@ import pytest
 from msgspec import UNSET
 
 from tests.suites.promptfoo.support import Make, errors, texts
-from tui_eval.config import Config
+from tui_eval.config.project import Config
+from tui_eval.formats.promptfoo import read
+from tui_eval.formats.promptfoo.read.render import RenderError, render_case, resolve_case
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
-from tui_eval.scripting.python_host import PythonHost
-from tui_eval.suites import promptfoo
-from tui_eval.suites.promptfoo.render import RenderError, render_case, resolve_case
+from tui_eval.scripting.python.python_host import PythonHost
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 
@@ -212,7 +212,7 @@ def promptfoo_problems(suite: Suite) -> list:
 
 
 def test_all_66_types_and_their_negations_load(make: Make) -> None:
-    from tui_eval.suites.promptfoo.types import ALL_TYPES, BASE_TYPES
+    from tui_eval.formats.promptfoo.read.promptfoo_types import ALL_TYPES, BASE_TYPES
 
     assert len(BASE_TYPES) == 66
     asserts = [{"type": t, "assert": []} if t == "assert-set" else {"type": t} for t in sorted(ALL_TYPES)]
@@ -413,7 +413,7 @@ def test_scenarios_from_patterns(make: Make, tmp_path: Path) -> None:
 def test_json_configurations_may_hold_any_escape(make: Make, tmp_path: Path) -> None:
     text = '{"providers": ["echo"], "prompts": ["{{q}}"], "tests": [{"vars": {"q": "\\ud83d\\ude00 \\/"}}]}'
     (tmp_path / "promptfooconfig.json").write_text(text)
-    suite = promptfoo.read("promptfooconfig.json", text, Config(root=tmp_path), Trust())
+    suite = read.read("promptfooconfig.json", text, Config(root=tmp_path), Trust())
     assert not suite.problems
     assert texts(suite, tmp_path) == ["\U0001f600 /"]
 
@@ -528,4 +528,4 @@ def test_references_in_files_of_tests(make: Make) -> None:
     ],
 )  # fmt: skip
 def test_recognises(name: str, text: str, ours: bool) -> None:
-    assert promptfoo.recognises(Path(name), text) is ours
+    assert read.recognises(Path(name), text) is ours

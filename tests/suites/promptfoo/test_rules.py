@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.suites.promptfoo.support import Make, errors
+from tui_eval.formats.promptfoo.read.render import render_case, resolve_case
 from tui_eval.guard.trust import Trust
-from tui_eval.scripting.python_host import PythonHost
-from tui_eval.suites.promptfoo.render import render_case, resolve_case
+from tui_eval.scripting.python.python_host import PythonHost
 
 
 def test_keys_beside_a_reference_go_over_what_it_refers_to(make: Make) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.suites.promptfoo.support import Make, errors
-from tui_eval.suites.promptfoo import datasets, tables
+from tui_eval.formats.promptfoo.read import test_sources, test_tables
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 SHEET = "https://docs.google.com/spreadsheets/d/abc-1_2/edit"
@@ -59,8 +59,8 @@ class Answers(BaseHTTPRequestHandler):
 def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(tables, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr(datasets, "SERVER", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(test_tables, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(test_sources, "SERVER", f"http://127.0.0.1:{server.server_port}")
     Answers.asked = []
     yield Answers.asked
     server.shutdown()
@@ -128,7 +128,7 @@ def test_what_is_no_workbook(make: Make) -> None:
 def test_a_dataset_of_hugging_face(
     make: Make, google: list[str], listed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in datasets.TOKENS:
+    for name in test_sources.TOKENS:
         monkeypatch.delenv(name, raising=False)
 
     def cases(address: str, *, trusted: bool = True) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval import suites
-from tui_eval.config import load
+from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 
 

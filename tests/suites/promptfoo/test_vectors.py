@@ -10,16 +10,16 @@ import pytest
 from msgspec import UNSET
 
 from tui_eval import suites
-from tui_eval.config import Config, SuiteRule
+from tui_eval.config.project import Config, SuiteRule
+from tui_eval.formats.promptfoo.read import read
+from tui_eval.formats.promptfoo.read.render import render_case
+from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest as LoadedTest
+from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript.node_host import NodeHost
 from tui_eval.model import Assertion
-from tui_eval.scripting.node_host import NodeHost
-from tui_eval.scripting.python_host import PythonHost
-from tui_eval.suites.promptfoo import read
-from tui_eval.suites.promptfoo.reading import Reading, no_line
-from tui_eval.suites.promptfoo.render import render_case
-from tui_eval.suites.promptfoo.sources import Sources
-from tui_eval.suites.promptfoo.tests import Test as LoadedTest
+from tui_eval.scripting.python.python_host import PythonHost
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 NOT_YET = {
@@ -80,7 +80,7 @@ def test_tests_of_files(folder: Path, form: str, monkeypatch: pytest.MonkeyPatch
     for name, value in expected["env"].items():
         monkeypatch.setenv(name, value)
     config = Config(root=folder, suites=[SuiteRule(path="**", compat="reference")])
-    reading = Reading("promptfooconfig.yaml", config, Trust(True), "reference")
+    reading = SuiteReading("promptfooconfig.yaml", config, Trust(True), "reference")
     try:
         tests = Sources(reading, no_line).read([reference] if form == "as_array" else reference, ("tests",))
     finally:
@@ -116,7 +116,7 @@ def test_files_made_by_rule(form: str, tmp_path: Path, monkeypatch: pytest.Monke
             for name, value in case["env"].items():
                 patch.setenv(name, value)
             config = Config(root=folder, suites=[SuiteRule(path="**", compat="reference")])
-            reading = Reading("promptfooconfig.yaml", config, Trust(True), "reference")
+            reading = SuiteReading("promptfooconfig.yaml", config, Trust(True), "reference")
             given = [case["ref"]] if form == "as_array" else case["ref"]
             try:
                 tests = Sources(reading, no_line).read(given, ("tests",))

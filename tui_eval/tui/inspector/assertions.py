@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from tui_eval.tui.inspector.text_tab import TextTab
-from tui_eval.tui.state.assertions_view import build
-from tui_eval.tui.state.case_content import CaseContent, deciding
+from tui_eval.tui.state.case.assertions_view import build
+from tui_eval.tui.state.case.case_content import CaseContent, deciding
 
 
 class AssertionsTab(TextTab):

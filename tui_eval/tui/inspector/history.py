@@ -15,9 +15,9 @@ from textual.timer import Timer
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.case_past import read_answers
 from tui_eval.tui.inspector.tab import REST, InspectorTab
-from tui_eval.tui.state.case_content import CaseContent
-from tui_eval.tui.state.history_view import detail, plots, title
-from tui_eval.tui.state.past import CasePast, PastAttempt
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.case_history import CasePast, PastAttempt
+from tui_eval.tui.state.case.history_view import detail, plots, title
 from tui_eval.tui.widgets.history_table import HistoryTable
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane

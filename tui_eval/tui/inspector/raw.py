@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.text_tab import TextTab
-from tui_eval.tui.state import prompt_view
-from tui_eval.tui.state.blocks import Block, with_heads
-from tui_eval.tui.state.case_content import CaseContent
-from tui_eval.tui.state.raw_view import build
-from tui_eval.tui.state.transcript_view import LARGE
+from tui_eval.tui.state.case import prompt_view
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.raw_view import build
+from tui_eval.tui.state.case.transcript_view import LARGE
+from tui_eval.tui.state.text.blocks import Block, with_heads
 
 
 class RawTab(TextTab):

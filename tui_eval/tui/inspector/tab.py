@@ -8,7 +8,7 @@ from types import MappingProxyType
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from tui_eval.tui.state.case_content import CaseContent
+from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 

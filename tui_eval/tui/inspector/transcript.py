@@ -11,10 +11,10 @@ from textual.message import Message
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.messages import Said
-from tui_eval.tui.state.case_content import CaseContent
-from tui_eval.tui.state.live_transcript import LiveTranscript
-from tui_eval.tui.state.run_view import LiveAttempt
-from tui_eval.tui.state.transcript_view import Transcript, build, is_large, prepared, where_it_failed
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.live_transcript import LiveTranscript
+from tui_eval.tui.state.case.transcript_view import Transcript, build, is_large, prepared, where_it_failed
+from tui_eval.tui.state.runs.run_view import LiveAttempt
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import TextPane

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from textual import on
 
-from tui_eval.tui import pager
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
-from tui_eval.tui.inspector.tools import ToolsTab
+from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_parts import ASSERTIONS, DATA, CasePart
-from tui_eval.tui.state.case_content import deciding
-from tui_eval.tui.state.verdict_lines import about_rows
+from tui_eval.tui.state.case.case_content import deciding
+from tui_eval.tui.state.case.verdict_lines import about_rows
+from tui_eval.tui.terminal import pager
 
 
 class CaseLooking(CasePart, inherit_bindings=False):

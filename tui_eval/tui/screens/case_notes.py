@@ -9,10 +9,10 @@ from textual import on
 
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.case_loader import notes_of
+from tui_eval.tui.loaders.case_loader import notes_of
 from tui_eval.tui.screens.case_parts import CasePart
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.noting import note_words
+from tui_eval.tui.state.case.noting import note_words
 from tui_eval.tui.widgets.copy_bar import CopyBar
 
 CHOICES = {

@@ -12,7 +12,6 @@ from textual.widgets import Input
 
 from tui_eval.guard.text import clip
 from tui_eval.model import Verdict
-from tui_eval.tui import clipboard
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
@@ -20,11 +19,12 @@ from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.block_layout import MOST_HITS
-from tui_eval.tui.state.case_content import CaseContent
-from tui_eval.tui.state.copying import CHOICES, text_of
-from tui_eval.tui.state.data_export import Ended
-from tui_eval.tui.state.transcript_view import build
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.copying import CHOICES, text_of
+from tui_eval.tui.state.case.transcript_view import build
+from tui_eval.tui.state.data.data_export import ExportEnded
+from tui_eval.tui.state.text.block_layout import MOST_HITS
+from tui_eval.tui.terminal import clipboard
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.text_pane import SEARCHING, TELL, TextPane, whole_text
 
@@ -228,7 +228,7 @@ class CaseCopying(CasePart, inherit_bindings=False):
 
         def failed(error: Exception) -> None:
             self._writing = None
-            if isinstance(error, Ended):
+            if isinstance(error, ExportEnded):
                 total = len(view.differing)
                 self.announce(f"difference: ended after {error.rows:,} of {total:,} rows, nothing is written")
             else:

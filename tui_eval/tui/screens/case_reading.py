@@ -8,18 +8,18 @@ from textual import on
 
 from tui_eval.case_names import full_name, variant_of
 from tui_eval.store.linked import replaced_by
-from tui_eval.store.runs import Store
+from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.case_loader import Where, load
 from tui_eval.tui.case_past import load_past
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
+from tui_eval.tui.loaders.case_loader import Where, load
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_parts import ASSERTIONS, HISTORY, CasePart
-from tui_eval.tui.state.case_content import CaseContent, foreseen
-from tui_eval.tui.state.linked import merged
-from tui_eval.tui.state.past import CasePast
+from tui_eval.tui.state.case.case_content import CaseContent, foreseen
+from tui_eval.tui.state.case.case_history import CasePast
+from tui_eval.tui.state.runs.linked_lists import merged
 
 PATIENCE = 0.4
 """Seconds of reading after which it is said that something is being read."""

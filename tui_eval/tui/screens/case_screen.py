@@ -17,7 +17,7 @@ from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.raw import RawTab
-from tui_eval.tui.inspector.tools import ToolsTab
+from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS
@@ -30,8 +30,8 @@ from tui_eval.tui.screens.case_parts import DATA, HISTORY, CaseCopying, CaseFind
 from tui_eval.tui.screens.case_reading import CaseReading
 from tui_eval.tui.screens.place import keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.case_content import head, tab_line
-from tui_eval.tui.state.lines import Span, width_of
+from tui_eval.tui.state.case.case_content import head, tab_line
+from tui_eval.tui.state.text.lines import Span, width_of
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 

@@ -15,10 +15,9 @@ from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.grid_view import (
+from tui_eval.tui.state.compare.grid_view import (
     Grid,
-    Test,
+    GridTest,
     column_of,
     differs,
     grid,
@@ -28,7 +27,8 @@ from tui_eval.tui.state.grid_view import (
     total_line,
     widths,
 )
-from tui_eval.tui.state.lines import Line
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -64,7 +64,7 @@ class GridScreen(Place, inherit_bindings=False):
         self._seen: list[tuple] = []
         self._table = RowTable(self._draw, lambda test: (test.suite, test.name), empty="No case is shown.")
 
-    def _draw(self, test: Test, width: int) -> Line:
+    def _draw(self, test: GridTest, width: int) -> Line:
         here = self._table.current is test
         return row_line(self.grid, test, width, self._first, self.column if here else -1)
 
@@ -149,9 +149,9 @@ class GridScreen(Place, inherit_bindings=False):
     # -- the cell
 
     @property
-    def cell(self) -> Entry | None:
+    def cell(self) -> CaseRow | None:
         """The case under the cursor."""
-        test: Test | None = self._table.current
+        test: GridTest | None = self._table.current
         if test is None or self.column >= len(self.grid.columns):
             return None
         return test.cells.get(self.grid.columns[self.column])

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 
 from tui_eval.tui.keys import Key
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
-from tui_eval.tui.state.figures import Symbols
+from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from tui_eval.model import Suite
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.collecting import undisturbed
 from tui_eval.tui.screens.list_finding import ListFinding
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import Tree, View, build
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import Tree, View, build
+from tui_eval.tui.terminal.gc_pauses import undisturbed
 
 MANY = 20_000
 """Entries from which on they are made, sorted and filtered in a thread."""
@@ -26,7 +26,7 @@ class ListArranging(ListFinding, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CaseRow] = {}
         self._arrangement = 0
         self._changes = 0
         self._token: object = None
@@ -43,11 +43,11 @@ class ListArranging(ListFinding, inherit_bindings=False):
         """How many entries there are to be made."""
         raise NotImplementedError
 
-    def entry_maker(self) -> Callable[[], list[Entry]]:
+    def entry_maker(self) -> Callable[[], list[CaseRow]]:
         """What makes every case of this place, as it stands now; may be called in a thread."""
         raise NotImplementedError
 
-    def entries_of(self, keys: Iterable[str]) -> Iterable[Entry]:
+    def entries_of(self, keys: Iterable[str]) -> Iterable[CaseRow]:
         """Some of them anew."""
         raise NotImplementedError
 
@@ -73,13 +73,13 @@ class ListArranging(ListFinding, inherit_bindings=False):
         view, token = self._snapshot(), self.eval_app.state.token
         self._late = set()
 
-        def work() -> tuple[dict[str, Entry], Tree]:
+        def work() -> tuple[dict[str, CaseRow], Tree]:
             with undisturbed():
                 entries = {entry.key: entry for entry in make()}
                 hold(view, old, entries)
                 return entries, build(entries.values(), suites, view)
 
-        def take(made: tuple[dict[str, Entry], Tree]) -> None:
+        def take(made: tuple[dict[str, CaseRow], Tree]) -> None:
             if arrangement != self._arrangement or not stands(self):
                 return
             late, self._late = self._late or set(), None
@@ -159,7 +159,7 @@ class ListArranging(ListFinding, inherit_bindings=False):
         """Whether nothing has changed since the entries were made."""
         return bool(self._entries) and self._token == self.eval_app.state.token
 
-    def replace_entries(self, fresh: Iterable[Entry]) -> bool:
+    def replace_entries(self, fresh: Iterable[CaseRow]) -> bool:
         """Entries changed: redraw their lines. Says whether the order may have changed with them."""
         cases = self.case_list
         lines: set[int] = set()
@@ -178,7 +178,7 @@ class ListArranging(ListFinding, inherit_bindings=False):
             if before == new.status and not _differs(old, new):
                 continue
             hold(self.view, {old.key: old}, {new.key: new})
-            for name in Entry.__slots__:
+            for name in CaseRow.__slots__:
                 setattr(old, name, getattr(new, name))
             cases.widen(old)
             lines.update(cases.status_changed(old.key, before, old.status))
@@ -187,16 +187,16 @@ class ListArranging(ListFinding, inherit_bindings=False):
         cases.refresh_lines(lines)
         return moved
 
-    def shown_entries(self) -> list[Entry]:
+    def shown_entries(self) -> list[CaseRow]:
         """Cases that pass the filter, in order."""
         return self.case_list.cases.shown
 
-    def all_entries(self) -> Iterable[Entry]:
+    def all_entries(self) -> Iterable[CaseRow]:
         """Every case, shown or not, in the order of the files or of the run."""
         return self._entries.values()
 
 
-def hold(view: View, old: dict[str, Entry], new: dict[str, Entry]) -> None:
+def hold(view: View, old: dict[str, CaseRow], new: dict[str, CaseRow]) -> None:
     """Let cases stay where they are that lose their place by what has become of them."""
     if view.accept is None and not view.failures_first:
         return
@@ -212,5 +212,5 @@ def hold(view: View, old: dict[str, Entry], new: dict[str, Entry]) -> None:
             view.held.add(key)
 
 
-def _differs(old: Entry, new: Entry) -> bool:
-    return any(getattr(old, name) != getattr(new, name) for name in Entry.__slots__ if name != "case")
+def _differs(old: CaseRow, new: CaseRow) -> bool:
+    return any(getattr(old, name) != getattr(new, name) for name in CaseRow.__slots__ if name != "case")

@@ -14,11 +14,11 @@ from textual.widgets import Input
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import FilterPrompt, Prompt
-from tui_eval.tui.state import filtering
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import View
-from tui_eval.tui.state.completing import values_of
-from tui_eval.tui.state.entries import subject
+from tui_eval.tui.state.lists import filtering
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import View
+from tui_eval.tui.state.lists.completing import values_of
+from tui_eval.tui.state.lists.entries import subject
 from tui_eval.tui.widgets.case_list import CaseList
 
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
@@ -45,11 +45,11 @@ class ListFinding(Place, inherit_bindings=False):
         """The list."""
         return self.query_one(CaseList)
 
-    def unfold(self, entry: Entry) -> None:
+    def unfold(self, entry: CaseRow) -> None:
         """Put the cursor on a case whose line is folded away."""
         raise NotImplementedError
 
-    def all_entries(self) -> Iterable[Entry]:
+    def all_entries(self) -> Iterable[CaseRow]:
         """Every case, shown or not."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class ListFinding(Place, inherit_bindings=False):
         if expression:
             try:
                 filtering.parse(filtering.expand(expression, self._saved()))
-            except filtering.FilterError:
+            except filtering.ListFilterError:
                 return expression
             app.saved_filters[name] = expression
             app.say(f"saved as @{name}")
@@ -127,7 +127,7 @@ class ListFinding(Place, inherit_bindings=False):
         """Show what this expression asks for; False where it cannot be understood."""
         try:
             parsed = filtering.parse(filtering.expand(expression, self._saved()))
-        except filtering.FilterError as error:
+        except filtering.ListFilterError as error:
             self._wrong(str(error))
             return False
         self._wrong("")

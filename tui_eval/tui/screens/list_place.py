@@ -12,10 +12,10 @@ from textual.timer import Timer
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_arranging import ListArranging
-from tui_eval.tui.state.case_entry import Entry
-from tui_eval.tui.state.case_tree import SORTS
-from tui_eval.tui.state.describing import describe
-from tui_eval.tui.state.entries import failing, meant
+from tui_eval.tui.state.case.case_details import describe
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import SORTS
+from tui_eval.tui.state.lists.entries import failing, meant
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
@@ -36,7 +36,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
 
     # -- the cursor
 
-    def marked_entries(self) -> list[Entry]:
+    def marked_entries(self) -> list[CaseRow]:
         """Marked cases, in order; else those of the line under the cursor."""
         cases = self.case_list
         if cases.marks:
@@ -46,7 +46,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
             return []
         return [line.entry] if line.entry is not None else cases.below(line)
 
-    def pointer_of(self, entry: Entry) -> CasePointer:
+    def pointer_of(self, entry: CaseRow) -> CasePointer:
         """Where an entry's case is found."""
         return CasePointer(entry.case_id, entry.agent or None, entry.model or None)
 
@@ -76,7 +76,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
         self.case_list.touched = False
         self._wanted = key
 
-    def unfold(self, entry: Entry) -> None:
+    def unfold(self, entry: CaseRow) -> None:
         """Unfold what hides a case, and put the cursor on it."""
         self.view.folded = {key for key in self.view.folded if not _holds(key, entry.suite)}
         self.rebuild(entries=False)
@@ -103,7 +103,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
                 return self.pointer_of(entry)
         return None
 
-    def _before_cursor(self, shown: list[Entry]) -> int:
+    def _before_cursor(self, shown: list[CaseRow]) -> int:
         """The number of the last case shown above a cursor that stands on a folder or suite."""
         cases = self.case_list
         for index in range(min(cases.cursor, len(cases.cases.lines) - 1), -1, -1):

@@ -15,7 +15,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.state.completing import Values, completed, offers
+from tui_eval.tui.state.lists.completing import Values, completed, offers
 
 GRAMMAR = (
     "failed", "agent:x", "tag:y", "-not", "duration:>5s", '"two words"', "flaky", "suite:z", "cost:>0.01", "name=keeps it",
@@ -36,7 +36,7 @@ class Completing(Suggester):
         return self._complete(value)
 
 
-class Line(Input):
+class PromptLine(Input):
     """Tab takes what is offered, as → does."""
 
     BINDINGS = [Binding("tab", "cursor_right", show=False)]
@@ -91,7 +91,7 @@ class Prompt(Vertical):
     def compose(self) -> ComposeResult:
         """The label and the input."""
         suggester = Completing(self._complete) if self._complete is not None else None
-        entry = Line(
+        entry = PromptLine(
             self._text, placeholder=self._hint, compact=True, select_on_focus=False, suggester=suggester
         )
         entry.cursor_blink = False

@@ -9,8 +9,8 @@ from textual.widgets import Input
 
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.screens.search import SearchScreen
-from tui_eval.tui.state.run_line import RunLine
+from tui_eval.tui.screens.search_screen import SearchScreen
+from tui_eval.tui.state.lists.run_line import RunLine
 
 
 class RunsAsking(Place, inherit_bindings=False):

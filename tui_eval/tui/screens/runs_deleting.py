@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.runs_loader import delete
+from tui_eval.tui.loaders.runs_loader import delete
 from tui_eval.tui.screens.place import Place
-from tui_eval.tui.state.run_line import RunLine
+from tui_eval.tui.state.lists.run_line import RunLine
 
 LISTED = 5
 """Runs that the question lists."""

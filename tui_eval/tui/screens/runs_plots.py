@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui_eval.tui.screens.place import Place
-from tui_eval.tui.state.lines import Line
-from tui_eval.tui.state.run_line import RunLine, alike, points
-from tui_eval.tui.state.trends import Point
+from tui_eval.tui.state.lists.run_line import RunLine, alike, points
+from tui_eval.tui.state.runs.trends import Point
+from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.plot import figures, plot_lines
 
 

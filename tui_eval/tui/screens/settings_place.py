@@ -39,7 +39,7 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
 
     def action_edit_settings(self) -> None:
         """The file in the editor, made where there is none; what is changed in it holds at once."""
-        from tui_eval.tui.editing import edit
+        from tui_eval.tui.terminal.editor import edit
 
         app, file = self.eval_app, settings_file()
         try:

@@ -11,19 +11,19 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import ScreenResume
 
-from tui_eval.tui import pager
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.compare_loader import Choice, Sides, load_sides, newest_right, with_new
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import SIDES_KEYS
+from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, load_sides, newest_right, with_new
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.state.compare_news import News, news_of
-from tui_eval.tui.state.figures import duration
-from tui_eval.tui.state.lines import Line, Span, fit, one_line, width_of
-from tui_eval.tui.state.sides_view import STACKED, as_text
-from tui_eval.tui.state.verdict_lines import GLYPHS
+from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.compare.compare_news import CompareNews, news_of
+from tui_eval.tui.state.compare.sides_view import STACKED, as_text
+from tui_eval.tui.state.text.formatting import duration
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.terminal import pager
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.side_by_side import SideBySide
@@ -56,7 +56,7 @@ class SidesScreen(Place, inherit_bindings=False):
         """The sides that are shown or being read."""
         self._old = {one.run_id for one in sides.choices}
         """Runs that had the case when this was opened: their attempts change no side by themselves."""
-        self._news = News()
+        self._news = CompareNews()
         self._sought: tuple[tuple[str, int], ...] = ()
         """Attempts that were looked for since they had ended."""
 
@@ -201,7 +201,7 @@ class SidesScreen(Place, inherit_bindings=False):
             self.eval_app.say(words)
 
 
-def _facts(one: Choice) -> Line:
+def _facts(one: CompareChoice) -> Line:
     """An attempt in a line."""
     outcome = one.row.outcome or "error"
     when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))

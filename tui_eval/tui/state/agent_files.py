@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tui_eval.config import AgentSpec
+from tui_eval.config.project import AgentSpec
 from tui_eval.suites.functions import function_line
 
 __all__ = ["agent_files", "function_line", "function_of", "provider_files"]

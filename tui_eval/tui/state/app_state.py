@@ -10,8 +10,8 @@ from tui_eval.model import Case, Problem, Suite
 from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import CaseHistory
-from tui_eval.tui.state.run_group import RunGroup
-from tui_eval.tui.state.run_view import RunView
+from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tui_eval.engine.request import Cell, Recorded, RunRequest
+from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 
 
 class Choice(Protocol):
@@ -37,7 +37,7 @@ class Project:
     config_file: Path | None = None
 
 
-class Asked(NamedTuple):
+class RunAsked(NamedTuple):
     """A case to ask."""
 
     case_id: str
@@ -69,7 +69,7 @@ class Run:
         )
 
 
-def chosen(project: Project, cases: Sequence[Asked], choice: Choice) -> RunRequest:
+def chosen(project: Project, cases: Sequence[RunAsked], choice: Choice) -> RunRequest:
     """These cases with what was chosen.
 
     Raises:
@@ -91,7 +91,7 @@ def chosen(project: Project, cases: Sequence[Asked], choice: Choice) -> RunReque
     )
 
 
-def in_columns(request: RunRequest, cells: Sequence[Cell], run: Run | None) -> RunRequest:
+def in_columns(request: RunRequest, cells: Sequence[RequestCell], run: Run | None) -> RunRequest:
     """Where no one else was chosen, cases are asked of those who were asked before, each in its columns; `run` is
     the one in front, whose typed agents are typed still."""
     if any(cell.agent for cell in cells) and not (request.agents or request.models):
@@ -101,7 +101,7 @@ def in_columns(request: RunRequest, cells: Sequence[Cell], run: Run | None) -> R
     return request
 
 
-def one_attempt(project: Project, case: Asked, choice: Choice, cell: Cell | None) -> RunRequest:
+def one_attempt(project: Project, case: RunAsked, choice: Choice, cell: RequestCell | None) -> RunRequest:
     """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else of
     those that were chosen."""
     request = _plain(project, case)
@@ -113,7 +113,7 @@ def one_attempt(project: Project, case: Asked, choice: Choice, cell: Cell | None
 
 
 def one_more(
-    project: Project, case: Asked, choice: Choice, run: Run | None, number: int, cell: Cell | None
+    project: Project, case: RunAsked, choice: Choice, run: Run | None, number: int, cell: RequestCell | None
 ) -> RunRequest:
     """One more attempt beside those of a run (None: of none), as its attempt of this number."""
     request = one_attempt(project, case, choice, cell)
@@ -126,7 +126,7 @@ def one_more(
 
 def from_recorded(
     project: Project,
-    case: Asked,
+    case: RunAsked,
     column: tuple[str, str | None],
     run: Run,
     attempt: int,
@@ -139,11 +139,11 @@ def from_recorded(
     request.linked_to, request.first_attempt = run.run_id, number
     request.continue_from = Recorded(str(run.folder), attempt, turn)
     agent, model = column
-    cells = [Cell(case.case_id, agent, model or None, not run.named)] if agent else []
+    cells = [RequestCell(case.case_id, agent, model or None, not run.named)] if agent else []
     return in_columns(request, cells, run)
 
 
-def _plain(project: Project, case: Asked) -> RunRequest:
+def _plain(project: Project, case: RunAsked) -> RunRequest:
     """One attempt of a case: limits and shares are about whole runs."""
     return RunRequest(
         paths=[str(project.root / case.suite)],

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tui_eval.tui.state.lines import Line, Span, fit, width_of
-from tui_eval.tui.state.tools_view import CallRow
-from tui_eval.tui.state.verdict_lines import GLYPHS
-from tui_eval.tui.state.waterfall import Bar, bar_line, label_width, scale_line, span_of
+from tui_eval.tui.state.case.tools_view import CallRow
+from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, label_width, scale_line, span_of
+from tui_eval.tui.state.text.lines import Line, Span, fit, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
 
 
@@ -19,12 +19,12 @@ class CallTable(LinePane):
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[CallRow] = ()
-        self.bars: Sequence[Bar] = ()
+        self.bars: Sequence[SpanBar] = ()
         self._name_width = 10
         self._label = 10
         self._total = 0.0
 
-    def set_bars(self, shown: Sequence[Bar], cursor: int | None = None) -> None:
+    def set_bars(self, shown: Sequence[SpanBar], cursor: int | None = None) -> None:
         """Show bars over time instead, hand-offs and replies among them; none: the calls again."""
         self.bars = shown
         if cursor is not None:
@@ -39,7 +39,7 @@ class CallTable(LinePane):
         return self.rows[self.cursor] if self.rows else None
 
     @property
-    def bar(self) -> Bar | None:
+    def bar(self) -> SpanBar | None:
         """The bar under the cursor; None where calls are shown."""
         return self.bars[self.cursor] if self.bars else None
 

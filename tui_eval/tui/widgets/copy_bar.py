@@ -8,7 +8,7 @@ from textual.events import Key
 from textual.message import Message
 from textual.strip import Strip
 
-from tui_eval.tui.state.lines import letters
+from tui_eval.tui.state.text.lines import letters
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.painting import line
 

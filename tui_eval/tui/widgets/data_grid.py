@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_eval.tui.state.data_columns import NARROWEST, Column, laid_out, placed, value_text
-from tui_eval.tui.state.data_view import DataView
-from tui_eval.tui.state.figures import counted
-from tui_eval.tui.state.lines import Line, Span, width_of
+from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, placed, value_text
+from tui_eval.tui.state.data.data_view import DataView
+from tui_eval.tui.state.text.formatting import counted
+from tui_eval.tui.state.text.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class DataGrid(LinePane):
         """Columns of the screen for one side."""
         return max((self.text_width - 3) // 2, 8)
 
-    def shown_columns(self) -> list[tuple[int, Column, int]]:
+    def shown_columns(self) -> list[tuple[int, DataColumn, int]]:
         """The columns that fit into a half, and how wide: those that are frozen, then from the first one
         shown on."""
         view = self.view
@@ -104,7 +104,7 @@ class DataGrid(LinePane):
         bar = Span(" │ ", "muted")
         return [(*sides[0], bar, *sides[1]), (*_padded(names[0], half), bar, *_padded(names[1], half))]
 
-    def _beyond(self, shown: Sequence[tuple[int, Column, int]], *, short: bool = False) -> Line:
+    def _beyond(self, shown: Sequence[tuple[int, DataColumn, int]], *, short: bool = False) -> Line:
         """How many columns there are at the left and right of those shown, and whether they differ."""
         assert self.view is not None
         here = {index for index, _, _ in shown}
@@ -215,7 +215,7 @@ class DataGrid(LinePane):
         return before != self.first_column
 
 
-def _cell(cell: Cell, column: Column, width: int, answer: bool, row_style: str, here: bool) -> list[Span]:
+def _cell(cell: Cell, column: DataColumn, width: int, answer: bool, row_style: str, here: bool) -> list[Span]:
     """One side's value and its mark: `≠` where it differs, `≈` where it is equal but not the same text."""
     value = cell.actual if answer else cell.expected
     style, mark = row_style, " "

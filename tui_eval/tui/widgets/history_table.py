@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tui_eval.tui.state.history_view import changed_words, reasons, row_line, rows
-from tui_eval.tui.state.lines import Line
-from tui_eval.tui.state.past import CasePast, PastAttempt
+from tui_eval.tui.state.case.case_history import CasePast, PastAttempt
+from tui_eval.tui.state.case.history_view import changed_words, reasons, row_line, rows
+from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.line_pane import LinePane
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.events import Resize
 from textual.strip import Strip
 
-from tui_eval.tui.state.lines import Line, fit, wrap
+from tui_eval.tui.state.text.lines import Line, fit, wrap
 from tui_eval.tui.widgets.line_pane import LinePane
 
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from tui_eval.tui.state.stream_text import wrap
+from tui_eval.tui.state.text.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line
 

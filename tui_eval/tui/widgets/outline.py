@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tui_eval.tui.state.lines import Line, Span, fit, width_of
-from tui_eval.tui.state.transcript_view import OutlineItem
+from tui_eval.tui.state.case.transcript_view import OutlineItem
+from tui_eval.tui.state.text.lines import Line, Span, fit, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from tui_eval.extras import adding
-from tui_eval.tui.state.lines import Line, Span, fit, text_lines
-from tui_eval.tui.state.trends import (
+from tui_eval.tui.state.runs.trends import (
     FIGURES,
     LABEL,
     SCALE,
@@ -19,6 +18,7 @@ from tui_eval.tui.state.trends import (
     series,
     trend_lines,
 )
+from tui_eval.tui.state.text.lines import Line, Span, fit, text_lines
 
 LEAST_HEIGHT, LEAST_WIDTH = 7, 40
 """Lines and columns below which a plot with axes says less than blocks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from tui_eval.tui.state.lines import Line, Span, fit
+from tui_eval.tui.state.text.lines import Line, Span, fit
 from tui_eval.tui.widgets.line_pane import LinePane
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui_eval.tui.state.lines import Line, Span, fit
-from tui_eval.tui.state.sides_view import Pair, SideRow, joined, layout
+from tui_eval.tui.state.compare.sides_view import SidePair, SideRow, joined, layout
+from tui_eval.tui.state.text.lines import Line, Span, fit
 from tui_eval.tui.widgets.line_pane import LinePane
 
 
@@ -15,13 +15,13 @@ class SideBySide(LinePane):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pairs: Sequence[Pair] = ()
+        self.pairs: Sequence[SidePair] = ()
         self.side: int | None = None
         self.only_differing = False
         self._rows: list[SideRow] = []
         self._made_for: tuple = ()
 
-    def set_pairs(self, pairs: Sequence[Pair]) -> None:
+    def set_pairs(self, pairs: Sequence[SidePair]) -> None:
         """Show other pairs, from the first that differs."""
         self.pairs = pairs
         self.cursor = 0

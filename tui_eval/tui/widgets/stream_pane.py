@@ -11,10 +11,10 @@ from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.state import figures
-from tui_eval.tui.state.reasons import short_detail, short_reason
-from tui_eval.tui.state.run_view import RunView
-from tui_eval.tui.state.stream_text import StreamText, Styled, pieces_of
+from tui_eval.tui.state.lists.reasons import short_detail, short_reason
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
 from tui_eval.tui.widgets.painting import fit
 
 Area = tuple[int, int, int, int]
@@ -56,7 +56,7 @@ class Pane:
         """The first line seen where the last one is."""
         return max(0, len(self.text.lines) - self.rows)
 
-    def feed(self, run: RunView, symbols: figures.Symbols) -> Fed:
+    def feed(self, run: RunView, symbols: formatting.Symbols) -> Fed:
         """Take what is new. A full pane jumps by half of its height."""
         live = run.live.get(self.ref)
         before, cut = len(self.text.lines), self.text.cut
@@ -85,18 +85,18 @@ class Pane:
             fed.cells = list(self._new_cells(before, old_last))
         return fed
 
-    def complete(self, transcript: list[Entry], row: AttemptRow, symbols: figures.Symbols) -> None:
+    def complete(self, transcript: list[Entry], row: AttemptRow, symbols: formatting.Symbols) -> None:
         """The whole transcript of an attempt that is done, in place of what was seen of it."""
         self.text = StreamText(text_width(self.area), symbols.unicode)
         self.text.feed(pieces_of(transcript))
         self.add_verdict(row, symbols)
         self.top = self.tail if self.follow else min(self.top, self.tail)
 
-    def add_verdict(self, row: AttemptRow, symbols: figures.Symbols) -> None:
+    def add_verdict(self, row: AttemptRow, symbols: formatting.Symbols) -> None:
         """How it ended, and why where it did not pass."""
         outcome = row.outcome or "cancelled"
         style = {"passed": "good", "failed": "bad"}.get(outcome, "warn")
-        facts = [f"{symbols.glyphs[outcome]} {outcome}", figures.duration(row.duration_ms)]
+        facts = [f"{symbols.glyphs[outcome]} {outcome}", formatting.duration(row.duration_ms)]
         said = self.text.lines[-1][1] if self.text.lines else ""
         self.text.add(style, symbols.dot.join(fact for fact in facts if fact))
         if outcome != "passed" and row.message:
@@ -129,13 +129,17 @@ class Pane:
         """The colour of its head's glyph: an outcome, a state, `late` near its time limit; `dim` where there
         is none."""
         row = run.attempts.get(self.ref) if run else None
-        if row is not None and row.state == "running" and figures.is_late(row.started_at, row.ends_at, now):
+        if (
+            row is not None
+            and row.state == "running"
+            and formatting.is_late(row.started_at, row.ends_at, now)
+        ):
             return "late"
         status = "running" if row is None else (row.outcome or "error") if row.state == "done" else row.state
         return status if status in HEAD_STATUSES else "dim"
 
 
-def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: float, pinned: bool) -> str:
+def head_text(pane: Pane, run: RunView | None, symbols: formatting.Symbols, now: float, pinned: bool) -> str:
     """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first. While a tool is at work, its
     name and for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
     row = run.attempts.get(pane.ref) if run else None
@@ -155,12 +159,12 @@ def head_text(pane: Pane, run: RunView | None, symbols: figures.Symbols, now: fl
     calling = call is not None and call.kind == "tool_call"
     if call is not None and calling:
         name = visible(call.name, newlines=False)
-        facts.append((7, f"{fit(name, min(cell_len(name), 16))} {figures.clock(now - call.at)}"))
+        facts.append((7, f"{fit(name, min(cell_len(name), 16))} {formatting.clock(now - call.at)}"))
     output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
     if output and (not calling or width >= 50):
         facts.append((3, f"{output:,} tok" if row.output_tokens else f"~{output:,} tok"))
     if row.state == "done":
-        facts.append((5, figures.duration(row.duration_ms)))
+        facts.append((5, formatting.duration(row.duration_ms)))
     elif row.started_at:
         times = _times(row, now, width)
         facts += [(4 if len(times) > 1 else 5, times[0]), *((8, left) for left in times[1:])]
@@ -197,12 +201,12 @@ def _that_fit(facts: list[tuple[int, str]], dot: str, width: int) -> str:
 def _times(row: AttemptRow, now: float, width: int) -> list[str]:
     """How long it runs, and how much of its time limit that is; near its end, what is left."""
     began = row.started_at or now
-    spent = figures.clock(now - began)
+    spent = formatting.clock(now - began)
     if not row.ends_at:
         return [spent]
-    if figures.is_late(began, row.ends_at, now):
-        return [spent, f"{figures.clock(max(0.0, row.ends_at - now))} left"]
-    return [f"{spent}{' of ' if width >= 50 else '/'}{figures.span(row.ends_at - began)}"]
+    if formatting.is_late(began, row.ends_at, now):
+        return [spent, f"{formatting.clock(max(0.0, row.ends_at - now))} left"]
+    return [f"{spent}{' of ' if width >= 50 else '/'}{formatting.span(row.ends_at - began)}"]
 
 
 def text_width(area: Area) -> int:

@@ -1,0 +1,162 @@
+"""Reading the options of an agent's entry, with errors that name the key."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from tui_eval.agents.base import Services
+from tui_eval.config.config_values import host_of, is_loopback, is_own_host
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.guard.trust import Trust
+
+COMMON = frozenset({"run", "extraction", "live", "files", "rate"})
+_NAMES = {str: "text", dict: "a mapping", list: "a list", bool: "true or false", int: "a whole number"}
+
+
+class Options:
+    """The options of one entry; each getter raises `ConfigError` where the value is of another kind."""
+
+    def __init__(self, spec: AgentSpec, services: Services, known: frozenset[str]) -> None:
+        self.spec = spec
+        self.services = services
+        self.values = spec.options
+        unknown = sorted(set(spec.options) - known - COMMON)
+        if unknown:
+            raise self.error(
+                unknown[0], f"is not known for type {spec.type}; known: {', '.join(sorted(known))}"
+            )
+
+    def error(self, key: str, message: str) -> ConfigError:
+        """An error that names the key of this entry."""
+        return ConfigError(f"{place(self.spec, key)}: {message}")
+
+    def text(self, key: str, default: str | None = None) -> str | None:
+        """A text; a number is taken as its text."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise self.error(key, f"must be text, not {type(value).__name__}")
+        return str(value)
+
+    def required(self, key: str, example: str) -> str:
+        """A text that must be there."""
+        value = self.text(key)
+        if not value:
+            raise self.error(key, f"is missing, for example {example}")
+        return value
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """A mapping, empty by default."""
+        return self._of(key, dict, {})
+
+    def items(self, key: str) -> list[Any]:
+        """A list, empty by default."""
+        return self._of(key, list, [])
+
+    def flag(self, key: str) -> bool:
+        """True or false, false by default."""
+        return self._of(key, bool, False)
+
+    def number(self, key: str, default: int) -> int:
+        """A whole number above zero."""
+        value = self._of(key, int, default)
+        if isinstance(value, bool) or value < 1:
+            raise self.error(key, "must be a whole number above zero")
+        return value
+
+    def headers(self, key: str = "headers") -> dict[str, str]:
+        """A mapping of texts."""
+        return {str(name): str(value) for name, value in self.mapping(key).items() if value is not None}
+
+    def content(self, key: str) -> str | None:
+        """A text, or the text of the file that `file://` names (UTF-8)."""
+        value = self.text(key)
+        if value is None or not value.startswith("file://"):
+            return value
+        path = self.path(value.removeprefix("file://"), key)
+        try:
+            return path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise self.error(key, f"cannot read {path}: {reason}") from None
+
+    def path(self, value: str, key: str) -> Path:
+        """A path of this entry, absolute; outside the root it needs trust (unless typed).
+
+        Raises:
+            NeedsTrust: it lies outside the root.
+        """
+        base = Path(self.spec.base) if self.spec.base else self.services.root
+        if self.spec.typed:
+            return (base / value).resolve()
+        from tui_eval.guard.paths import confine
+
+        try:
+            return confine(self.services.root, value, self.services.trust, base)
+        except (ValueError, OSError) as error:
+            raise self.error(key, str(error)) from None
+
+    def file_function(self, value: str, key: str) -> tuple[Path, str]:
+        """`FILE.py:function` or `package.module:function` as a path and a name."""
+        file, _, function = value.rpartition(":")
+        if not file or not function.isidentifier():
+            raise self.error(key, f"must be FILE.py:function or package.module:function, not {value!r}")
+        if not file.endswith(".py") and all(part.isidentifier() for part in file.split(".")):
+            found = module_file(file, [self.spec.base, str(self.services.root), *sys.path])
+            if found is None:
+                raise self.error(key, f"there is no module {file}")
+            file = found
+        path = self.path(file.removeprefix("file://"), key)
+        if not path.is_file():
+            raise self.error(key, f"there is no file {path}")
+        return path, function
+
+    def _of(self, key: str, kind: type, default: Any) -> Any:
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, kind):
+            raise self.error(key, f"must be {_NAMES[kind]}, not {type(value).__name__}")
+        return value
+
+
+def module_file(module: str, folders: list[str]) -> str | None:
+    """The file of a dotted module, found as Python would but without importing anything."""
+    where: Sequence[str] | None = [folder for folder in folders if folder]
+    origin: str | None = None
+    for index in range(module.count(".") + 1):
+        name = ".".join(module.split(".")[: index + 1])
+        spec = PathFinder.find_spec(name, where)
+        if spec is None:
+            return None
+        where, origin = spec.submodule_search_locations, spec.origin
+        if where is None and name != module:
+            return None
+    return origin if origin and origin.endswith(".py") else None
+
+
+def place(spec: AgentSpec, key: str) -> str:
+    """Where a setting belongs, for messages: the key of an entry, or the argument that was typed."""
+    return f"--agent {spec.name}: {key}" if spec.typed else f"agents.{spec.name}.{key}"
+
+
+def guard_secret(spec: AgentSpec, trust: Trust, url: str, variables: dict[str, str | None]) -> None:
+    """Refuse to send a person's own secret to a host that a file chose.
+
+    `variables` names the environment's secrets in use with the values about to be sent. The provider's
+    own host and this machine are fine, and so is an agent that the person typed.
+
+    Raises:
+        NeedsTrust: it would go elsewhere.
+    """
+    if spec.typed or is_loopback(url) or is_own_host(spec.type, url):
+        return
+    for name, value in variables.items():
+        if value and os.environ.get(name) == value:
+            trust.require(f"send {name} to {host_of(url) or url}")

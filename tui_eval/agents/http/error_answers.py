@@ -1,0 +1,107 @@
+"""What error answers say: the reason in one line, and when to come back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import inf
+from typing import Any
+
+from tui_eval.agents.loose_json import decode, one_line
+
+LONGEST_WAIT = 600.0
+"""Seconds that a server may ask to wait."""
+
+
+def backoff(attempt: int) -> float:
+    """Seconds to wait after the try number `attempt` (from 0): doubling from 0.5, with jitter."""
+    return min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait (`Retry-After` in seconds or as a date, RFC 9110 10.2.3;
+    OpenAI's `retry-after-ms`), as it says it: perhaps a year, or infinity; None where it does not say."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            seconds = float(text) / unit
+        except ValueError:
+            try:
+                at = parsedate_to_datetime(text)
+            except (ValueError, TypeError, OverflowError):
+                continue
+            at = at if at.tzinfo else at.replace(tzinfo=UTC)
+            seconds = (at - datetime.now(UTC)).total_seconds()
+        if seconds == seconds:
+            return max(0.0, seconds)
+    return None
+
+
+def beyond(wished: float, left: float | None) -> str:
+    """Why there is no point in waiting so many seconds, in words; empty where there is one. `left` is what the
+    attempt still has (None: no limit)."""
+    shown = f"{wished:,.0f} s" if wished < 1e15 else "without end" if wished == inf else f"{wished:.0e} s"
+    asked = f"the server asks to wait {shown}"
+    if wished > LONGEST_WAIT:
+        return f"{asked}, and at most {LONGEST_WAIT:,.0f} s are waited"
+    if left is not None and wished > left:
+        return f"{asked}, and the time limit leaves {max(0.0, left):,.0f} s"
+    return ""
+
+
+_SPENT = frozenset(
+    (
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "access_terminated",
+        "quota_exceeded",
+    )
+)
+
+
+def quota_spent(status: int, text: str) -> bool:
+    """Whether a server that says "too many" (429) means that there is no money left: asking later does not help."""
+    if status != 429:
+        return False
+    try:
+        error = decode(text)
+    except ValueError:
+        return False
+    inner = error.get("error") if isinstance(error, dict) else None
+    told = [part for part in (error, inner) if isinstance(part, dict)]
+    return any(str(part.get(key)) in _SPENT for part in told for key in ("code", "type"))
+
+
+def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
+    """What an error body says, in one line: the usual places of a JSON body, else its text."""
+    if headers and headers.get("location"):
+        return f"it redirects to {one_line(headers['location'])}"
+    with suppress(ValueError):
+        found = _reason(decode(text)) if text.strip() else None
+        if found:
+            return one_line(found)
+    stripped = text.strip()
+    if stripped.startswith("<"):
+        _, _, rest = stripped.partition("<title>")
+        stripped = rest.partition("</title>")[0] or "an HTML page"
+    return one_line(stripped) or "no explanation"
+
+
+def _reason(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        return _reason(value[0])
+    if isinstance(value, dict):
+        for key in ("message", "error", "detail", "errors", "msg"):
+            if found := value.get(key):
+                reason = _reason(found)
+                if reason:
+                    return reason
+    return None

@@ -1,0 +1,386 @@
+"""One HTTP request with its tries, its answer as it arrives, and a record of both for the Raw tab."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing, suppress
+
+import httpx
+from httpx_sse import EventSource, ServerSentEvent
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
+from tui_eval.agents.http.http_connections import FAILURES, Connections, failure_text
+from tui_eval.agents.loose_json import decode, one_line
+from tui_eval.agents.neuro_san.sly_data import without_sly_data
+from tui_eval.events import Event, Exchanged, Held, Retrying
+from tui_eval.guard.fair_share import Share, in_thread, seconds_left
+from tui_eval.model import Exchange
+
+# -- Bodies that a server sends packed although nobody asked for it: unpacked a little at a time, since a few
+# kilobytes may stand for gigabytes.
+
+
+PIECE = 1 << 16
+"""Bytes that are unpacked at once."""
+_KNOWN = ("gzip", "x-gzip", "deflate")
+_GZIP_OR_ZLIB, _BARE = 47, -15
+
+
+class Unpacking:
+    """The bytes of a body by its `Content-Encoding` (RFC 9110 8.4).
+
+    Raises:
+        AgentError: the encoding is none that was asked for, nor one that is known anyway.
+    """
+
+    def __init__(self, encoding: str, url: str) -> None:
+        named = [
+            name for part in encoding.lower().split(",") if (name := part.strip()) not in ("", "identity")
+        ]
+        if unknown := [name for name in named if name not in _KNOWN]:
+            raise AgentError(f"the answer of {url} is packed as {unknown[0][:40]}, which nobody asked for")
+        if len(named) > 1:
+            raise AgentError(f"the answer of {url} is packed {len(named)} times")
+        self._url = url
+        self._packed = bool(named)
+        self._begun = False
+        self._unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """What these bytes stand for, at most `PIECE` bytes at once.
+
+        Raises:
+            AgentError: they are damaged.
+        """
+        if not self._packed:
+            yield data
+            return
+        try:
+            while data:
+                if self._unpacker.eof:  # several members, one after the other (RFC 1952 2.2)
+                    self._unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+                out = self._piece(data)
+                data = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+                if out:
+                    yield out
+                while len(out) == PIECE and not data and not self._unpacker.eof:
+                    if out := self._unpacker.decompress(b"", PIECE):
+                        yield out
+        except zlib.error as error:
+            raise AgentError(f"the answer of {self._url} cannot be unpacked: {error}") from None
+
+    def _piece(self, data: bytes) -> bytes:
+        first, self._begun = not self._begun, True
+        try:
+            return self._unpacker.decompress(data, PIECE)
+        except zlib.error:
+            if not first:
+                raise
+            # Some servers send "deflate" without zlib's frame.
+            self._unpacker = zlib.decompressobj(_BARE)
+            return self._unpacker.decompress(data, PIECE)
+
+
+# -- Server-sent events out of a body that arrives in pieces cut anywhere.
+
+
+_HEADERS = httpx.Headers({"Content-Type": "text/event-stream"})
+_LONG = 1 << 19
+_ANSWERED = ("reply", "answer", "output", "text", "response", "content", "choices", "delta")
+_BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
+
+
+async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """The data of each event as soon as the blank line after it has come.
+
+    An event that the end of the body cuts off before its blank line counts too (the standard drops it,
+    servers end like that).
+    """
+    waiting = bytearray()
+    async for chunk in chunks:
+        seen = max(0, len(waiting) - 2)  # a blank line may be cut in two
+        waiting += chunk
+        end = max(
+            place + len(line) if (place := waiting.rfind(line, seen)) >= 0 else 0 for line in _BLANK_LINES
+        )
+        if end:
+            body = bytes(waiting[:end])
+            del waiting[:end]
+            for data in await _all(body):
+                yield data
+    if waiting:
+        for data in await _all(bytes(waiting) + b"\n\n"):
+            yield data
+
+
+async def _all(body: bytes) -> Iterable[str]:
+    """As `all_data`; an event so long that reading it would keep the loop is read in a thread."""
+    return all_data(body) if len(body) < _LONG else await in_thread(lambda: list(all_data(body)))
+
+
+async def failure_in(body: bytes) -> str | None:
+    """What a whole stream of events says went wrong: it has none, or one of them is an error (by its name, or JSON
+    with `error` and nothing that was answered)."""
+    return _failure_in(body) if len(body) < _LONG else await in_thread(lambda: _failure_in(body))
+
+
+def _failure_in(body: bytes) -> str | None:
+    heard = False
+    for event in _events(body + b"\n\n"):
+        if not event.data or event.data == "[DONE]":
+            continue
+        heard = True
+        try:
+            value = decode(event.data)
+        except ValueError:
+            value = None
+        failed = isinstance(value, dict) and value.get("error") and not any(map(value.get, _ANSWERED))
+        if failed or event.event == "error":
+            return f"it reported an error: {explain(event.data)}"
+    return None if heard else "its stream of events is empty"
+
+
+def all_data(body: bytes) -> Iterator[str]:
+    """The data of the events of a piece of a body that ends with an event."""
+    for event in _events(body):
+        if event.data:
+            yield event.data
+
+
+def _events(body: bytes) -> Iterator[ServerSentEvent]:
+    response = httpx.Response(200, headers=_HEADERS, content=body)
+    response.encoding = "utf-8"  # the only one the standard allows; looking for another costs time
+    return EventSource(response).iter_sse()
+
+
+CONNECT_TIMEOUT = 15.0
+READ_TIMEOUT = 600.0
+"""Seconds without a byte; the limit of a turn is the engine's."""
+KEPT = 256_000
+"""Bytes of a body that are kept for the Raw tab."""
+BODY_LIMIT = 64_000_000
+"""Bytes of a body that are read at all."""
+ERROR_LIMIT = 1_000_000
+"""Bytes of a body that says why there is no answer."""
+SENSITIVE = frozenset(
+    {"authorization", "x-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization"}
+)
+
+_TIMEOUT = {"timeout": {"connect": CONNECT_TIMEOUT, "read": READ_TIMEOUT, "write": None, "pool": None}}
+
+
+class HttpCall:
+    """One request with its tries. `async for event in call.open()`, then `chunks` or `read`, then
+    `close` (always; it ends a connection that is still sending)."""
+
+    def __init__(
+        self,
+        client: Connections,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        turn: int,
+        any_status: bool,
+    ) -> None:
+        self.client = client
+        self.method = method
+        self.url = url
+        self.body = body
+        self.turn = turn
+        self.any_status = any_status
+        self.status: int | None = None
+        self.reason = ""
+        """What the server says beside its status ("Not Found")."""
+        self.headers: httpx.Headers = httpx.Headers()
+        self.started_at = time.time()
+        self._began = time.perf_counter()
+        self._sent = {**client.headers, **(headers or {})}
+        if body is not None and not any(name.lower() == "content-type" for name in self._sent):
+            self._sent["Content-Type"] = "application/json"
+        self._response: httpx.Response | None = None
+        self._received: list[bytes] = []
+        self._kept = 0
+        self._reported = False
+        self._heard = False
+
+    async def open(self) -> AsyncIterator[Event]:
+        """Send the request, again where that makes sense; yields what happens meanwhile.
+
+        Raises:
+            AgentError: no answer, or one with an error status, in one line.
+        """
+        for attempt in range(self.client.retries + 1):
+            last = attempt == self.client.retries
+            if self.client.pace is not None and (held := self.client.pace.claim()):
+                yield Held(round(held, 3))
+                await asyncio.sleep(held)
+            try:
+                await self._send()
+            except FAILURES as error:
+                reason = failure_text(error)
+                if last or not (self.client.retry_lost or isinstance(error, httpx.ConnectError)):
+                    yield self.exchanged(reason)
+                    raise AgentError(f"no answer from {self.url}: {reason}") from None
+                wait = backoff(attempt)
+            except (ValueError, TypeError) as error:
+                raise AgentError(f"this cannot be sent to {self.url}: {one_line(str(error))}") from None
+            else:
+                assert self.status is not None
+                if self.status < 300 or self.any_status:
+                    return
+                try:
+                    text = (await self.read(ERROR_LIMIT)).decode("utf-8", "replace")
+                except AgentError:
+                    text = ""
+                reason = str(self.status)
+                later = self.status in self.client.retry_status and not quota_spent(self.status, text)
+                if last or not later:
+                    yield self.exchanged()
+                    raise AgentError(
+                        f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}",
+                        status=self.status,
+                    )
+                wished = retry_after(self.headers)
+                if wished is not None and (too_late := beyond(wished, seconds_left())):
+                    yield self.exchanged(reason)
+                    raise AgentError(
+                        f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}; {too_late}",
+                        status=self.status,
+                    )
+                wait = backoff(attempt) if wished is None else wished
+            yield self.exchanged(reason)
+            await self.close()
+            yield Retrying(reason, round(wait, 3))
+            await asyncio.sleep(wait)
+            self._received, self._kept, self._reported = [], 0, False
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The body as it arrives.
+
+        Raises:
+            AgentError: the connection broke, or the body is larger than `BODY_LIMIT`.
+        """
+        response = self._response
+        assert response is not None
+        received, share = self._received, Share()
+        unpacking = Unpacking(self.headers.get("content-encoding", ""), self.url)
+        try:
+            async for packed in response.aiter_raw():
+                share.arrived(len(packed))
+                for unpacked in unpacking.pieces(packed):
+                    if self._kept < KEPT:
+                        received.append(unpacked[: KEPT - self._kept])
+                    self._kept += len(unpacked)
+                    if self._kept > BODY_LIMIT:
+                        raise AgentError(
+                            f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB"
+                        )
+                    for chunk in share.cut(unpacked):
+                        await share.turn()
+                        with share.handling(len(chunk)):
+                            yield chunk
+        except FAILURES as error:
+            raise AgentError(f"the answer of {self.url} broke off: {failure_text(error)}") from None
+
+    async def events(self, body: bytes | None = None) -> AsyncIterator[str]:
+        """The data of the server-sent events as they arrive, or those of a `body` that was read.
+        Raises `AgentError` as `chunks` does."""
+        if body is not None:
+            for data in all_data(body + b"\n\n"):
+                yield data
+            return
+        async for data in data_of(self.chunks()):
+            self._heard = True
+            yield data
+
+    def unfinished(self, what: str) -> str:
+        """Why its events are no whole `what`: they end too early, or there are none."""
+        if self._heard:
+            return f"the answer of {self.url} ended before it was complete"
+        said = one_line(b"".join(self._received)[:200].decode("utf-8", "replace"))
+        return f"the answer of {self.url} is " + (f"no {what}: {said}" if said else "empty")
+
+    async def lines(self) -> AsyncIterator[str]:
+        """The lines of the body as they arrive, blank ones left out. Raises `AgentError` as `chunks`."""
+        waiting: list[bytes] = []
+        async for chunk in self.chunks():
+            *whole, rest = chunk.split(b"\n")
+            for line in whole:
+                waiting.append(line)
+                text = b"".join(waiting).decode("utf-8", "replace").strip("\r")
+                waiting.clear()
+                if text.strip():
+                    yield text
+            if rest:
+                waiting.append(rest)
+        if text := b"".join(waiting).decode("utf-8", "replace").strip():
+            yield text
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """The whole body, or its first `limit` bytes and a little more. Raises `AgentError` as `chunks`."""
+        # One growing piece: thousands of small ones would leave the memory in holes.
+        body = bytearray()
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if limit is not None and len(body) >= limit:
+                    break
+        return bytes(body)
+
+    def exchanged(self, note: str = "") -> Exchanged:
+        """This request and what came back so far, clipped, without credentials."""
+        self._reported = True
+        headers = "".join(f"{name}: {_shown(name, value)}\n" for name, value in self._sent.items())
+        body = (self.body or b"")[:KEPT].decode("utf-8", "replace")
+        answer = "".join(f"{name}: {_shown(name, value)}\n" for name, value in self.headers.items())
+        received = b"".join(self._received)[:KEPT].decode("utf-8", "replace")
+        clipped = f"cut at {KEPT // 1000} kB of {self._kept // 1000} kB" if self._kept > KEPT else ""
+        return Exchanged(
+            Exchange(
+                turn=self.turn,
+                request=f"{self.method} {self.url}\n{headers}\n{without_sly_data(body)}",
+                response=f"{answer}\n{without_sly_data(received)}" if self.status is not None else "",
+                status=self.status,
+                started_at=self.started_at,
+                duration_ms=round((time.perf_counter() - self._began) * 1000, 1),
+                note="; ".join(part for part in (note, clipped) if part),
+            )
+        )
+
+    @property
+    def unreported(self) -> bool:
+        """Whether this request was sent and `exchanged` not asked for since."""
+        return not self._reported
+
+    async def close(self) -> None:
+        """Give the connection back, or close it where the answer is not complete."""
+        response, self._response = self._response, None
+        if response is not None:
+            with suppress(*FAILURES):
+                await response.aclose()
+
+    async def _send(self) -> None:
+        self.started_at, self._began = time.time(), time.perf_counter()
+        self.status, self.reason, self.headers = None, "", httpx.Headers()
+        url = self.client.parsed(self.url)
+        secure = url.scheme == "https"
+        name = {"sni_hostname": self.client.server_name} if secure and self.client.server_name else {}
+        request = httpx.Request(
+            self.method,
+            url,
+            headers=httpx.Headers(self._sent, encoding="utf-8"),
+            content=self.body,
+            extensions={**_TIMEOUT, **name},
+        )
+        response = await self.client.transport(secure).handle_async_request(request)
+        self._response, self.status, self.headers = response, response.status_code, response.headers
+        self.reason = response.extensions.get("reason_phrase", b"").decode("ascii", "replace")
+
+
+def _shown(name: str, value: str) -> str:
+    return "•••" if name.lower() in SENSITIVE else value

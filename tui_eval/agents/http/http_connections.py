@@ -1,0 +1,189 @@
+"""The connections of httpx over aiohttp that one agent's requests take, and how its requests are tried."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import urllib.request
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import aiohttp
+import httpx
+from aiohttp.client_proto import ResponseHandler
+from httpx_aiohttp import AiohttpTransport
+
+from tui_eval import __version__
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.loose_json import one_line
+from tui_eval.agents.pace import Pace
+from tui_eval.config.config_values import is_loopback
+
+# -- Connections that fail, in words; and the proxy that a request goes through.
+
+
+FAILURES = (httpx.TransportError, aiohttp.ClientError, OSError, TimeoutError)
+"""What a connection raises; the transport lets some of aiohttp's own errors through."""
+
+
+def failure_text(error: BaseException) -> str:
+    """Why a connection failed, in a few words."""
+    cause: BaseException = error if isinstance(error, aiohttp.ClientError) else error.__cause__ or error
+    if isinstance(cause, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection"
+    if isinstance(cause, (httpx.TimeoutException, aiohttp.ServerTimeoutError, TimeoutError)):
+        return "time limit of the connection"
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        number = cause.os_error.errno
+        # asyncio's own text hides the reason; numbers below zero are the resolver's.
+        said = os.strerror(number).lower() if number and number > 0 else cause.os_error.strerror
+        return one_line(said or str(cause.os_error))
+    if isinstance(cause, aiohttp.ClientPayloadError):
+        return "the answer is incomplete"
+    return one_line(str(cause)) or type(cause).__name__
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment asks for; looked up once, since it costs time."""
+    if is_loopback(url):
+        return None
+    scheme, _, rest = url.partition("://")
+    proxies = urllib.request.getproxies()
+    found = proxies.get(scheme) or proxies.get("all")
+    if not found:
+        return None
+    host = rest.partition("/")[0].rpartition("@")[2]
+    return None if urllib.request.proxy_bypass(host) else found
+
+
+RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
+"""Statuses that say "later" rather than "no" (529: Anthropic is overloaded)."""
+RETRIES = 3
+READ_AT_ONCE = 1 << 15
+"""Bytes that are read of a connection before it is another one's turn."""
+MOST_INTERIM = 32
+"""Interim answers that may come before one."""
+
+
+class Connections:
+    """The connections of one agent. `retry_lost` says whether a request may be sent again when the
+    connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`.
+    `context` says whom to trust over https, and which certificate to show; `server_name` for which name the
+    server's must be, where it is not the URL's."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        retries: int | None = None,
+        retry_status: frozenset[int] = RETRY_STATUS,
+        retry_lost: bool = True,
+        pace: Pace | None = None,
+        context: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+    ) -> None:
+        self.headers = {
+            "Accept": "*/*",
+            "User-Agent": f"tui-eval/{__version__}",
+            "Accept-Encoding": "identity",
+            **(headers or {}),
+        }
+        self.retries = RETRIES if retries is None else retries
+        self.retry_status = retry_status
+        self.retry_lost = retry_lost
+        self.pace = pace
+        self.server_name = server_name
+        self._context = context
+        self._transports: dict[bool, httpx.AsyncBaseTransport] = {}
+        self._proxy = proxy_for(url)
+        self._urls: dict[str, httpx.URL] = {}
+
+    def transport(self, secure: bool) -> httpx.AsyncBaseTransport:
+        """The connections for https, or for http, made on first use inside the loop that uses them.
+
+        Requests go straight to them: what httpx's client adds (cookies, redirects, authentication) is not
+        wanted here, an answer to one attempt must not sign in another.
+        """
+        made = self._transports.get(secure)
+        if made is None:
+            # Reading all certificate authorities takes 15 ms, needless for plain http.
+            context = self._context or (
+                httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+
+            def session() -> aiohttp.ClientSession:
+                connector = _Connector(limit=0, keepalive_timeout=60, ssl=context)
+                return aiohttp.ClientSession(
+                    connector=connector,
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    skip_auto_headers=("Content-Type",),
+                )
+
+            proxy = httpx.Proxy(self._proxy) if self._proxy else None
+            made = self._transports[secure] = AiohttpTransport(
+                verify=context, client=session, proxy=proxy, trust_env=False
+            )
+        return made
+
+    def parsed(self, url: str) -> httpx.URL:
+        """The URL, parsed once.
+
+        Raises:
+            AgentError: it is not a URL.
+        """
+        known = self._urls.get(url)
+        if known is None:
+            try:
+                known = httpx.URL(url)
+            except (httpx.InvalidURL, TypeError, ValueError) as error:
+                raise AgentError(f"{one_line(url)} is not a URL: {one_line(str(error))}") from None
+            if known.scheme not in ("http", "https") or not known.host:
+                raise AgentError(f"{one_line(url)} is not an http(s) URL")
+            if len(self._urls) < 64:
+                self._urls[url] = known
+        return known
+
+    async def close(self) -> None:
+        """Close all connections."""
+        transports, self._transports = list(self._transports.values()), {}
+        for transport in transports:
+            await transport.aclose()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Reads from each connection a little at a time, and bounds what comes before an answer."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = partial(_Arriving, loop=self._loop)
+
+
+class _Arriving(ResponseHandler):
+    """What arrives on a connection. aiohttp bounds the headers of an answer, not the number of interim ones
+    (RFC 9110 15.2) that may come before it; and asyncio reads 256 kB at once, which in pieces of a few bytes
+    take the loop a fifth of a second."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._interim = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to read."""
+        if hasattr(transport, "max_size"):
+            transport.max_size = READ_AT_ONCE  # pyright: ignore[reportAttributeAccessIssue]
+        super().connection_made(transport)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """An answer's beginning."""
+        status = getattr(data[0], "code", 200) if isinstance(data, tuple) else 200
+        self._interim = self._interim + 1 if 100 <= status < 200 and status != 101 else 0
+        if self._interim > MOST_INTERIM:
+            if self._interim == MOST_INTERIM + 1:
+                if self.transport is not None:
+                    self.transport.abort()
+                self.set_exception(aiohttp.ClientPayloadError("interim answers without end"))
+            return
+        super().feed_data(data, size)

@@ -1,0 +1,213 @@
+"""Agents behind a JSON endpoint of somebody's own.
+
+Without `body`, `{message, messages, session_id, metadata}` is posted. `reply`, `metadata`,
+`tool_calls` and `usage` are dotted paths into the answer; without `reply`, the first of `reply`,
+`answer`, `output`, `text`, `response` counts.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.http import http_call
+from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.json_reply import Paths, read_reply
+from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.programs.command import turn_body
+from tui_eval.agents.promptfoo.provider_response import prompt_of
+from tui_eval.agents.stateless_session import RememberingSession
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import Event, Finished, TextDelta
+from tui_eval.model import Reply
+
+KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
+_ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_PATH = re.compile(r"(?:json|data)(?:\.[A-Za-z_$][\w$]*|\[\d+\]|\?\.[A-Za-z_$][\w$]*)*")
+
+
+class HttpAgent(Agent):
+    """One endpoint (promptfoo's HTTP provider is `promptfoo_http`)."""
+
+    capabilities = Capabilities(
+        tokens=True,
+        tools=True,
+        metadata=True,
+        sly_data=True,
+        structure=True,
+        guardrails=False,
+        finish_reason=False,
+    )
+    keeps_pace = True
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, KNOWN)
+        self.url = options.required("url", "http://localhost:9000/chat")
+        source = spec.options
+        self.method = str(source.get("method") or "POST").upper()
+        self.headers = {str(name): str(value) for name, value in (source.get("headers") or {}).items()}
+        self.body = source.get("body")
+        self.paths = Paths(
+            options.text("reply"), options.text("metadata"), options.text("tool_calls"), options.text("usage")
+        )
+        self.client = HttpClient(self.url, retries=spec.retries, pace=self.pace)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        named = {
+            key for key in ("reply", "metadata", "tool_calls", "usage") if spec.options.get(key) is not None
+        }
+        if "reply" not in named:
+            return cls.capabilities
+        # A mapped answer reports what is mapped; the guide's metadata holds the counts too.
+        told = "metadata" in named
+        return Capabilities(
+            tokens=told or "usage" in named,
+            tools=told or "tool_calls" in named,
+            metadata=told,
+            guardrails=False,
+            finish_reason=False,
+        )
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation; its id goes out with each turn."""
+        return HttpSession(self, context)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self.client.close()
+
+
+class HttpSession(RememberingSession):
+    """What was said so far goes in with each turn."""
+
+    def __init__(self, agent: HttpAgent, context: SessionContext) -> None:
+        super().__init__()
+        self.agent = agent
+        self.context = context
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """One request and its answer."""
+        began = time.monotonic()
+        agent = self.agent
+        url, headers, body = self._request(request)
+        call = agent.client.call(agent.method, url, body=body, headers=headers, turn=request.turn)
+        parts: list[str] = []
+        streamed = False
+        try:
+            async for event in call.open():
+                yield event
+            if call.headers.get("content-type", "").startswith("text/plain") and agent.paths.reply is None:
+                # Plain text can be shown as it comes; JSON only when it is whole.
+                streamed = True
+                decoder = codecs.getincrementaldecoder("utf-8")("replace")
+                async for chunk in call.chunks():
+                    piece = decoder.decode(chunk)
+                    parts.append(piece)
+                    if piece and streamed:
+                        yield TextDelta(piece)
+            else:
+                parts.append((await call.read()).decode("utf-8", "replace"))
+            await self._no_answer(call, "".join(parts))
+            yield call.exchanged()
+            events, reply = self._read("".join(parts), request.turn, call.headers.get("content-type", ""))
+            parts.clear()  # the reply has what is in it
+        except AgentError as error:
+            if call.unreported and call.status is not None:
+                yield call.exchanged("failed")
+            error.answer = error.answer or "".join(parts)
+            raise
+        finally:
+            await call.close()
+        for event in events:
+            if not (streamed and isinstance(event, TextDelta)):
+                yield event
+        reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
+        self.remember(request, reply)
+        yield Finished(reply)
+
+    async def _no_answer(self, call: HttpCall, text: str) -> None:
+        """Raises `AgentError` where nothing was answered, or where a page (a gateway's, or one to sign in) or a
+        stream that tells of an error stands in the place of an answer."""
+        kind = call.headers.get("content-type", "")
+        if not text.lstrip("\ufeff \t\r\n"):
+            status = "" if call.status == 200 else f" (HTTP {call.status})"
+            raise AgentError(f"the answer of {self.agent.url} is empty{status}")
+        if kind.startswith("text/event-stream") and (why := await http_call.failure_in(text.encode())):
+            raise AgentError(f"no answer from {self.agent.url}: {why}", answer=text)
+        if kind.startswith("text/html") and text.lstrip()[:14].lower().startswith(
+            ("<!doctype html", "<html")
+        ):
+            raise AgentError(
+                f"{self.agent.url} answered with a page instead of JSON or text: {explain(text)}", answer=text
+            )
+
+    def _read(self, text: str, turn: int, kind: str) -> tuple[list[Event], Reply]:
+        """Raises `AgentError` also for what says that it is JSON and breaks off in the middle: it would be judged as
+        the agent's words."""
+        agent = self.agent
+        name = kind.partition(";")[0].strip().lower()
+        is_json = name == "application/json" or name.endswith("+json")
+        start = text.lstrip("\ufeff \t\r\n")[:1]
+        value: Any = text
+        try:
+            value = decode(text) if text.strip() else text
+        except ValueError:
+            if is_json and start in '{["':
+                what = f"the answer of {agent.url} says that it is JSON and is not: {one_line(text)}"
+                raise AgentError(what, answer=text) from None
+        try:
+            return read_reply(value, turn, agent.paths)
+        except AgentError as error:
+            raise AgentError(f"{agent.url}: {error}") from None
+
+    def _request(self, request: Request) -> tuple[str, dict[str, str], bytes | None]:
+        agent = self.agent
+        standard = turn_body(request, self.context, self.messages)
+        values = {
+            **(request.vars or self.context.vars),
+            "prompt": prompt_of(request),
+            "message": standard["message"],
+            "messages": standard["messages"],
+            "session_id": self.context.session_id,
+            "sessionId": self.context.session_id,
+            "turn": request.turn,
+            "model": self.context.model or agent.spec.model or "",
+        }
+        url = text_of(_filled(agent.url, values))
+        headers = {name: text_of(_filled(item, values)) for name, item in agent.headers.items()}
+        headers.update(self.context.trace_headers)
+        if agent.method in ("GET", "HEAD"):
+            return url, headers, None
+        body = standard if agent.body is None else _filled(agent.body, values)
+        if isinstance(body, str):
+            return url, headers, body.encode("utf-8", "replace")
+        return url, headers, None if body is None else encode(body)
+
+
+def _filled(value: Any, values: dict[str, Any]) -> Any:
+    """The value with templates filled in, leaf by leaf; `{{messages}}` alone stays a list."""
+    if isinstance(value, str):
+        if "{{" not in value and "{%" not in value:
+            return value
+        if (match := _ONE.fullmatch(value)) and match[1] in values:
+            return values[match[1]]
+        from tui_eval.nunjucks.templates import TemplateError, render
+
+        try:
+            return render(value, values)
+        except TemplateError as error:
+            raise AgentError(f"the template {one_line(value, 80)}: {one_line(str(error))}") from None
+    if isinstance(value, list):
+        return [_filled(item, values) for item in value]
+    if isinstance(value, dict):
+        return {key: _filled(item, values) for key, item in value.items()}
+    return value

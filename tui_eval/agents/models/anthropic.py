@@ -1,0 +1,413 @@
+"""Agents behind Anthropic's messages API, with the same small tool loop as chat completions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options, guard_secret, place
+from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.models import finish_reasons, prices
+from tui_eval.agents.models.model_call import asked
+from tui_eval.agents.models.openai import KNOWN, add_usage
+from tui_eval.agents.models.parameter_files import loaded
+from tui_eval.agents.models.recorded_messages import anthropic_messages
+from tui_eval.agents.models.tool_loop import Toolbox
+from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
+from tui_eval.agents.reply_metadata import split_metadata
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import (
+    Event,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallStarted,
+    ToolResult,
+    UsageReport,
+)
+from tui_eval.guard import figures
+from tui_eval.model import Entry, Reply, Usage
+from tui_eval.model_ids import plain_name
+
+if TYPE_CHECKING:
+    from tui_eval.agents.http.http_call import HttpCall
+
+
+# -- One message of Anthropic's API as it arrives, streamed or whole.
+
+
+_SAID = ("text", "thinking", "redacted_thinking")
+_LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+class AnthropicAnswer:
+    """Collects one message. `blocks` is its content as it goes back into the conversation. `keeps_filtered`: what
+    the provider's classifiers left is an answer, as in promptfoo."""
+
+    def __init__(self, keeps_filtered: bool = False) -> None:
+        self.keeps_filtered = keeps_filtered
+        self.blocks: list[dict[str, Any]] = []
+        self.model: str | None = None
+        self.stop_reason: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._open: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        self._done = False
+        self._begun = False
+
+    @property
+    def text(self) -> str:
+        """The text so far, of blocks that are complete and those still open."""
+        done = "".join(block["text"] for block in self.blocks if block.get("type") == "text")
+        waiting = "".join(
+            "".join(parts) for block, parts in self._open.values() if block.get("type") == "text"
+        )
+        return done + waiting
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The tool_use blocks."""
+        return [block for block in self.blocks if block.get("type") == "tool_use"]
+
+    @property
+    def acted(self) -> bool:
+        """Whether there is anything beside text and thoughts: calls of tools, also of the provider's own."""
+        return any(block.get("type") not in _SAID for block in self.blocks)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens; what was read from or written to the cache is part of the input."""
+        if not self._usage:
+            return None
+        cached = figures.count(self._usage.get("cache_read_input_tokens"), "cached tokens")
+        written = figures.count(self._usage.get("cache_creation_input_tokens"), "tokens written to the cache")
+        given = figures.count(self._usage.get("input_tokens"), "input tokens")
+        total = None if given is None else figures.total([given, cached, written], "input tokens")
+        output = figures.count(self._usage.get("output_tokens"), "output tokens")
+        return Usage(total, output, cached or None)
+
+    def called(self, name: str) -> Any:
+        """The arguments of the call of a tool; None where it was not called."""
+        return next((block["input"] for block in self.calls if block["name"] == name), None)
+
+    async def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
+        """Read an opened call to its end; yields the events of each piece that arrives.
+
+        Raises:
+            AgentError: the body is not a message, says an error, or ends too early.
+        """
+        if "event-stream" not in call.headers.get("content-type", ""):
+            yield self._whole(await call.read(), call.url)
+            self._check(call.url)
+            return
+        async for data in call.events():
+            event = self._event(self._decoded(data, call.url), call.url)
+            if event is not None:
+                yield [event]
+        if not self._done and self.stop_reason is None:
+            raise AgentError(call.unfinished("message"), answer=self.text)
+        self._check(call.url)
+
+    def _check(self, url: str) -> None:
+        if (why := finish_reasons.failure(self.stop_reason, filters_too=not self.keeps_filtered)) is not None:
+            raise AgentError(f"{url} {why}", answer=self.text)
+        if not self._begun:
+            raise AgentError(f"{url} answered without a message")
+
+    def _event(self, value: dict[str, Any], url: str) -> Event | None:
+        kind = value.get("type")
+        self._begun = self._begun or kind in ("message_start", "content_block_start", "content_block_delta")
+        if kind == "content_block_delta":
+            return self._delta(value)
+        if kind == "content_block_start":
+            block = value.get("content_block")
+            block = dict(block) if isinstance(block, dict) else {}
+            self._open[value.get("index", 0)] = (block, [])
+            if block.get("type") == "tool_use":
+                return ToolCallStarted(text_of(block.get("id")), text_of(block.get("name")))
+        elif kind == "content_block_stop":
+            self._close(value.get("index", 0))
+        elif kind == "message_start":
+            message = value.get("message") or {}
+            self.model = message.get("model")
+            self._usage.update(message.get("usage") or {})
+        elif kind == "message_delta":
+            self.stop_reason = (value.get("delta") or {}).get("stop_reason")
+            told = value.get("usage") or {}
+            self._usage.update({key: count for key, count in told.items() if count is not None})
+        elif kind == "message_stop":
+            self._done = True
+        elif kind == "error" or value.get("error"):
+            raise self._failure(value, url)
+        return None
+
+    def _delta(self, value: dict[str, Any]) -> Event | None:
+        delta = value.get("delta") or {}
+        kind = delta.get("type")
+        opened = self._open.setdefault(value.get("index", 0), ({"type": "text"}, []))
+        if kind == "signature_delta":
+            opened[0]["signature"] = delta.get("signature")
+            return None
+        piece = text_of(delta.get(_LISTS.get(str(kind), "")))
+        if not piece:
+            return None
+        opened[1].append(piece)
+        if kind == "text_delta":
+            return TextDelta(piece)
+        return ReasoningDelta(piece) if kind == "thinking_delta" else None
+
+    def _close(self, index: int) -> None:
+        block, parts = self._open.pop(index, ({}, []))
+        text = "".join(parts)
+        if block.get("type") in ("text", "thinking"):
+            key = block["type"]
+            block[key] = text_of(block.get(key)) + text
+            if key == "text" and not block["text"]:
+                return
+        elif block.get("type") == "tool_use":
+            try:
+                block["input"] = decode(text) if text.strip() else block.get("input") or {}
+            except ValueError:
+                block["input"] = text
+        if block:
+            self.blocks.append(block)
+
+    def _whole(self, body: bytes, url: str) -> list[Event]:
+        value = self._decoded(body, url)
+        self._begun = True
+        if value.get("type") == "error" or value.get("error"):
+            raise self._failure(value, url)
+        if not isinstance(value.get("content"), list):
+            raise AgentError(f"the answer of {url} is no message: {one_line(text_of(value), 200)}")
+        self.blocks = [block for block in value["content"] if isinstance(block, dict)]
+        self.model, self.stop_reason = value.get("model"), value.get("stop_reason")
+        self._usage = value.get("usage") or {}
+        events: list[Event] = []
+        for block in self.blocks:
+            if block.get("type") == "thinking":
+                events.append(ReasoningDelta(text_of(block.get("thinking"))))
+            elif block.get("type") == "text":
+                block["text"] = text_of(block.get("text"))
+                events.append(TextDelta(block["text"]))
+        return events
+
+    def _decoded(self, item: bytes | str, url: str) -> dict[str, Any]:
+        try:
+            value = decode(item)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            said = one_line(item[:200] if isinstance(item, str) else item[:200].decode("utf-8", "replace"))
+            raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text)
+        return value
+
+    def _failure(self, value: dict[str, Any], url: str) -> AgentError:
+        return AgentError(f"{url} reported an error: {explain(text_of(value))}", answer=self.text)
+
+
+BASE_URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+MAX_TOKENS = 4096
+STRUCTURED = "structured_answer"
+"""The tool that a model must call where a JSON schema is asked for."""
+
+
+class AnthropicAgent(Agent):
+    """One model. Options as of `openai`; `parameters: {max_tokens: …}` has a default here."""
+
+    capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, KNOWN)
+        base_url = (options.text("base_url") or BASE_URL).rstrip("/")
+        self.url = f"{base_url}/messages" if base_url.endswith("/v1") else f"{base_url}/v1/messages"
+        self.model = spec.model or options.text("model")
+        self.system = options.content("system")
+        self.parameters = loaded(options, options.mapping("parameters"))
+        self.metadata = options.text("metadata")
+        self.max_steps = options.number("max_steps", 10)
+        self.stream = spec.options.get("stream", True) is not False
+        self.promptfoo = options.flag("promptfoo")
+        self.toolbox = Toolbox(options, services)
+        api_key = options.text("api_key", os.environ.get("ANTHROPIC_API_KEY"))
+        guard_secret(spec, services.trust, base_url, {"ANTHROPIC_API_KEY": api_key})
+        headers = {"anthropic-version": VERSION, **options.headers()}
+        if self.promptfoo and (
+            named := promptfoo_models.betas(self.parameters, headers.get("anthropic-beta", ""))
+        ):
+            headers["anthropic-beta"] = named
+        if api_key and "x-api-key" not in {name.lower() for name in headers}:
+            headers["x-api-key"] = api_key
+        self.client = HttpClient(base_url, headers=headers, retries=spec.retries, pace=self.pace)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation."""
+        model = context.model or self.model
+        if not model:
+            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+        await self.toolbox.load()
+        return AnthropicSession(
+            self, plain_name(model, "anthropic"), context.model_headers, tested=context.test is not None
+        )
+
+    def asked_for(self, model: str, request: Request) -> dict[str, Any]:
+        """The parameters of a request."""
+        if not self.promptfoo:
+            return self.parameters
+        return promptfoo_models.messages(model, promptfoo_models.filled_in(self.parameters, request.vars))
+
+    async def close(self) -> None:
+        """Close connections and the tools' process."""
+        await self.client.close()
+        await self.toolbox.close()
+
+
+class AnthropicSession(Session):
+    """The messages so far; each turn adds to them."""
+
+    def __init__(
+        self, agent: AnthropicAgent, model: str, headers: dict[str, str], tested: bool = False
+    ) -> None:
+        self.agent = agent
+        self.tested = tested
+        self.model = model
+        self.headers = headers
+        self.system: Any = agent.system
+        self.messages: list[dict[str, Any]] = []
+
+    def restart(self) -> None:
+        """Forget everything but the system text."""
+        self.system = self.agent.system
+        self.messages = []
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The messages of recorded turns, tool calls with their results included."""
+        self.messages.extend(anthropic_messages(entries))
+        return True
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn and run the tools that it asks for."""
+        agent = self.agent
+        dialogue = promptfoo_models.spoken(request.text or "") if agent.promptfoo and self.tested else None
+        if request.messages is not None or dialogue:
+            self._take(request.messages or dialogue or [])
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        began = time.monotonic()
+        total = Usage()
+        carried: dict[str, Any] | None = None
+        keeps_filtered = agent.promptfoo or self.tested
+        answer = AnthropicAnswer(keeps_filtered)
+        called = False
+        for step in range(agent.max_steps):
+            answer = AnthropicAnswer(keeps_filtered) if step else answer
+            body = encode(self._body(request))
+            call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
+            async for event in asked(call, answer):
+                yield event
+            total = add_usage(total, answer.usage)
+            cost = prices.cost_of(answer.model, self.model, total, agent.services.prices)
+            yield UsageReport(total, cost)
+            text = answer.text
+            if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:
+                text = text_of(structured)
+                yield TextDelta(text)
+                # As text, since a call without a result may not stand in a conversation.
+                self.messages.append({"role": "assistant", "content": text})
+                calls, ours = [], False
+            else:
+                self.messages.append({"role": "assistant", "content": answer.blocks or text})
+                calls, ours = answer.calls, bool(agent.toolbox.tools) and bool(answer.calls)
+            if not (keeps_filtered or answer.acted) and (
+                why := finish_reasons.silence(text, answer.stop_reason, called=called)
+            ):
+                raise AgentError(f"{agent.url} {why}")
+            called = called or bool(calls)
+            results: list[dict[str, Any]] = []
+            for block in calls:
+                call_id, name, arguments = block["id"], block["name"], block["input"]
+                yield ToolCall(call_id, name, arguments)
+                if name == agent.metadata and isinstance(arguments, dict):
+                    carried = arguments
+                if not ours:
+                    continue
+                outcome = await agent.toolbox.call(name, arguments)
+                yield ToolResult(call_id, name, outcome.result, outcome.error)
+                result = {"type": "tool_result", "tool_use_id": call_id, "content": outcome.text}
+                results.append({**result, "is_error": True} if outcome.error is not None else result)
+            if ours:
+                self.messages.append({"role": "user", "content": results})
+                continue
+            metadata = carried
+            if agent.metadata == "json":
+                text, metadata = split_metadata(text)
+            reason, output = answer.stop_reason, None
+            if agent.promptfoo:
+                reason = promptfoo_outputs.finish_reason(reason)
+                if request.schema is None and (self.tested or calls):
+                    text = promptfoo_outputs.of_blocks(answer.blocks, agent.parameters)
+                    output = promptfoo_outputs.structured(text, agent.parameters.get("output_format"))
+            yield Finished(
+                Reply(
+                    turn=request.turn,
+                    text=text,
+                    metadata=metadata,
+                    usage=total,
+                    cost=cost,
+                    latency_ms=round((time.monotonic() - began) * 1000, 1),
+                    finish_reason=reason,
+                    model=answer.model or self.model,
+                    output=output,
+                    guardrails={"flagged": True} if finish_reasons.is_filtered(reason) else None,
+                )
+            )
+            return
+        raise AgentError(
+            f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=answer.text
+        )
+
+    def _take(self, messages: list[Any]) -> None:
+        """A conversation given at once: it replaces the one so far."""
+        chat = [
+            message if isinstance(message, dict) else {"role": "user", "content": str(message)}
+            for message in messages
+        ]
+        self.restart()
+        system = [message for message in chat if message.get("role") in ("system", "developer")]
+        if system:
+            self.system = "\n\n".join(text_of(message.get("content")) for message in system)
+        self.messages = [message for message in chat if message not in system]
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        agent = self.agent
+        body: dict[str, Any] = {"model": self.model, "max_tokens": MAX_TOKENS, "messages": self.messages}
+        if self.system:
+            body["system"] = self.system
+        if agent.stream:
+            body["stream"] = True
+        body.update(agent.asked_for(self.model, request))
+        tools = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+            for tool in agent.toolbox.tools.values()
+        ]
+        if request.schema is not None:
+            # A schema is kept by making the model call a tool that takes it; thinking forbids forcing.
+            tools.append(
+                {"name": STRUCTURED, "description": "Give the answer.", "input_schema": request.schema}
+            )
+            body["tool_choice"] = {"type": "tool", "name": STRUCTURED}
+            body.pop("thinking", None)
+        if tools:
+            body["tools"] = [*body.get("tools", []), *tools]
+        return body

@@ -1,0 +1,239 @@
+"""Models of any provider through LiteLLM, where its extra is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.models import finish_reasons, prices
+from tui_eval.agents.promptfoo import promptfoo_outputs
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import Event, Finished, ToolCall, UsageReport
+from tui_eval.extras import adding
+from tui_eval.guard import figures
+from tui_eval.guard.fair_share import Share
+from tui_eval.guard.once import Once
+from tui_eval.model import Entry, Reply, Usage
+
+T = TypeVar("T")
+
+
+class _LoopOfItsOwn:
+    """An event loop in a thread: what blocks it keeps only LiteLLM's own requests waiting."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="litellm", daemon=True).start()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that runs there; cancelled with the one who waits for it."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """The result of a function that runs there."""
+
+        async def called() -> T:
+            return work()
+
+        return await self.run(called())
+
+    def end(self) -> None:
+        """Run nothing more."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+class LiteLLMAgent(Agent):
+    """One model by LiteLLM's name (`bedrock/…`, `vertex_ai/…`). Its keys come from the environment, which
+    needs trust."""
+
+    capabilities = Capabilities(tokens=True, tools=True)
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        known = frozenset({"base_url", "api_key", "headers", "parameters", "promptfoo", "model"})
+        options = Options(spec, services, known)
+        services.trust.require(f"let LiteLLM read the environment's keys for {spec.model}")
+        self.parameters = options.mapping("parameters")
+        self.stream = self.parameters.pop("stream", True) is not False
+        for name, value in (("api_base", options.text("base_url")), ("api_key", options.text("api_key"))):
+            if value:
+                self.parameters[name] = value
+        if headers := options.headers():
+            self.parameters["extra_headers"] = headers
+        self.parameters.setdefault("num_retries", spec.retries or 0)
+        self._library: Once[Any] = Once()
+        self.loop = _LoopOfItsOwn()
+
+    async def prepare(self, tell: Callable[[str], None] | None) -> None:
+        """Import LiteLLM, which takes seconds that are not the model's."""
+        await self.library()
+
+    async def library(self) -> Any:
+        """LiteLLM.
+
+        Raises:
+            AgentError: it cannot be imported.
+        """
+        return await self._library.get(lambda: asyncio.to_thread(_imported))
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation."""
+        return LiteLLMSession(self, context.model or self.spec.model or "", tested=context.test is not None)
+
+    async def close(self) -> None:
+        """Close LiteLLM's connections."""
+        library = await self._library.taken()
+        if library is not None:
+            with suppress(Exception):  # it is of no consequence to a run that is over
+                await self.loop.run(library.close_litellm_async_clients())
+        self.loop.end()
+
+
+def _imported() -> Any:
+    # Its own way of not fetching its table of prices from the internet at each start.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        library: Any = importlib.import_module("litellm")
+    except ImportError as error:
+        raise AgentError(
+            f"LiteLLM cannot be imported ({one_line(str(error))}): {adding('litellm')}"
+        ) from None
+    library.suppress_debug_info = True  # it prints advice otherwise
+    # Where a server gives no counts it counts itself, with a tokenizer that it fetches from a foreign host for
+    # some models, in the loop: counts that nobody reported are unknown here.
+    library.disable_hf_tokenizer_download = True
+    library.disable_token_counter = True
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return library
+
+
+class LiteLLMSession(Session):
+    """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run."""
+
+    def __init__(self, agent: LiteLLMAgent, model: str, tested: bool = False) -> None:
+        self.agent = agent
+        self.tested = tested
+        self.model = model
+        self.messages: list[Any] = []
+
+    def restart(self) -> None:
+        """Forget what was said."""
+        self.messages = []
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The messages of recorded turns, tool calls with their results included."""
+        from tui_eval.agents.models.recorded_messages import chat_messages
+
+        self.messages.extend(chat_messages(entries))
+        return True
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn."""
+        from tui_eval.agents.models.openai_stream import Completion
+
+        agent = self.agent
+        library = await agent.library()
+        began = time.monotonic()
+        if request.messages is not None:
+            self.messages = list(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        given = dict(agent.parameters)
+        if request.schema is not None and await agent.loop.call(lambda: _knows_schemas(library, self.model)):
+            given["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": request.schema},
+            }
+        if agent.stream:
+            given.update(stream=True, stream_options={"include_usage": True})
+        completion = Completion(request.turn, keeps_filtered=self.tested)
+        who = f"LiteLLM: {self.model}"
+        try:
+            answer = await agent.loop.run(
+                library.acompletion(model=self.model, messages=self.messages, **given)
+            )
+            parts = aiter(answer) if agent.stream else None
+            share = Share()
+            while (text := await agent.loop.run(_next(answer, parts))) is not None:
+                for event in completion.add(text, who):
+                    yield event
+                if parts is None:
+                    break
+                await share.turn()
+            completion.check(who)
+            if not self.tested:
+                completion.check_said(who)
+        except AgentError as error:
+            error.answer = error.answer or completion.text
+            raise
+        except Exception as error:  # every provider brings errors of its own
+            status = getattr(error, "status_code", None)
+            raise AgentError(
+                f"{who}: {one_line(str(error))}",
+                status=status if isinstance(status, int) else None,
+                answer=completion.text,
+            ) from None
+        if completion.usage == Usage(0, 0) or completion.usage == Usage(0, 0, 0):
+            completion.usage = None  # it says 0 where nobody counted
+        for call in completion.calls:
+            yield ToolCall(call.id, call.name, call.arguments)
+        reply = Reply(
+            turn=request.turn,
+            text=completion.text,
+            usage=completion.usage,
+            cost=await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent.services)),
+            latency_ms=round((time.monotonic() - began) * 1000, 1),
+            finish_reason=completion.finish_reason,
+            model=completion.model or self.model,
+        )
+        message = completion.message()
+        self.messages.append(message)
+        if completion.calls:
+            reply.output = message if completion.text else message["tool_calls"]
+            reply.text = text_of(reply.output)
+        elif finish_reasons.is_filtered(reply.finish_reason):
+            reply.text = reply.text or promptfoo_outputs.FILTERED
+            reply.guardrails = {"flagged": True}
+        elif self.tested and not (completion.wrote or reply.text):
+            reply.text_missing = True  # promptfoo's "No output"
+        if completion.usage is not None:
+            yield UsageReport(completion.usage, reply.cost)
+        yield Finished(reply)
+
+
+async def _next(answer: Any, parts: AsyncIterator[Any] | None) -> str | None:
+    """The next part of an answer, or all of it, as JSON; None at its end."""
+    part = answer if parts is None else await anext(parts, None)
+    return None if part is None else part.model_dump_json(exclude_none=True)
+
+
+def _knows_schemas(library: Any, model: str) -> bool:
+    with suppress(Exception):  # models that it has not heard of
+        return bool(library.supports_response_schema(model=model))
+    return False
+
+
+def _cost(library: Any, model: str, usage: Usage | None, services: Services) -> float | None:
+    """By the project's prices, else by LiteLLM's table; None for a model that neither knows."""
+    found = prices.cost(model, usage, services.prices)
+    if found is not None or usage is None:
+        return found
+    with suppress(Exception):  # a model that it has no price for
+        parts = library.cost_per_token(
+            model=model,
+            prompt_tokens=usage.input_tokens or 0,
+            completion_tokens=usage.output_tokens or 0,
+            cache_read_input_tokens=usage.cached_tokens or 0,
+        )
+        return figures.amount(round(sum(parts), 10), "cost")
+    return None

@@ -1,0 +1,43 @@
+"""One request to a model's server: its events as they come, and its record whatever becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.events import Event
+
+
+class ModelAnswer(Protocol):
+    """What a protocol makes of a body; `text` is what was said so far."""
+
+    @property
+    def text(self) -> str: ...
+
+    def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
+        """Read the opened call to its end; the events of each piece."""
+        ...
+
+
+async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
+    """Send the call and read its answer; the last event is the record of both.
+
+    Raises:
+        AgentError: there is none, or no whole one; with what was said before.
+    """
+    try:
+        async for event in call.open():
+            yield event
+        async for events in answer.take(call):
+            for event in events:
+                yield event
+    except AgentError as error:
+        if call.unreported and call.status is not None:
+            yield call.exchanged("failed")
+        error.answer = error.answer or answer.text
+        raise
+    finally:
+        await call.close()
+    yield call.exchanged()

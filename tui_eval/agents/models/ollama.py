@@ -1,0 +1,191 @@
+"""Models of Ollama by its own protocol, as promptfoo's `ollama:chat:MODEL` and `ollama:completion:MODEL` ask them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options, guard_secret, place
+from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.models import finish_reasons
+from tui_eval.agents.models.parameter_files import loaded
+from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIONS, filled_in
+from tui_eval.agents.promptfoo.promptfoo_request import shaped_tools
+from tui_eval.agents.promptfoo.provider_response import prompt_of
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.guard import figures
+from tui_eval.model import Reply, Usage
+from tui_eval.model_ids import plain_name
+
+BASE_URL = "http://localhost:11434"
+
+
+class OllamaAgent(Agent):
+    """One model; `parameters` are Ollama's options (`temperature`, `num_ctx`) and promptfoo's `tools`, `think` and
+    `passthrough`. With `completion` the prompt goes to it as it is, without a chat around it."""
+
+    capabilities = Capabilities(tokens=True, tools=True, guardrails=False, finish_reason=False)
+    keeps_pace = True
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(
+            spec,
+            services,
+            frozenset({"base_url", "api_key", "headers", "system", "parameters", "completion", "model"}),
+        )
+        base = (options.text("base_url") or BASE_URL).rstrip("/").removesuffix("/v1")
+        self.completes = options.flag("completion")
+        self.url = f"{base}/api/{'generate' if self.completes else 'chat'}"
+        self.model = spec.model or options.text("model")
+        self.system = options.content("system")
+        self.parameters = loaded(options, options.mapping("parameters"))
+        for key in self.parameters.keys() - OLLAMA_KEYS:
+            raise ConfigError(
+                f"{place(spec, 'parameters')}: Ollama has no option {key!r}; what stands beside its options in a "
+                "request goes under passthrough"
+            )
+        api_key = options.text("api_key", os.environ.get("OLLAMA_API_KEY"))
+        guard_secret(spec, services.trust, base, {"OLLAMA_API_KEY": api_key})
+        headers = options.headers()
+        if api_key and "authorization" not in {name.lower() for name in headers}:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation."""
+        model = context.model or self.model
+        if not model:
+            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+        return OllamaSession(
+            self, plain_name(model, "ollama"), context.model_headers, tested=context.test is not None
+        )
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self.client.close()
+
+
+class OllamaSession(Session):
+    """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run."""
+
+    def __init__(self, agent: OllamaAgent, model: str, headers: dict[str, str], tested: bool = False) -> None:
+        self.agent = agent
+        self.tested = tested
+        self.model = model
+        self.headers = headers
+        self.messages: list[Any] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything but the system text."""
+        self.messages = [{"role": "system", "content": self.agent.system}] if self.agent.system else []
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn and read the answer as it comes."""
+        agent = self.agent
+        began = time.monotonic()
+        if request.messages is not None:
+            self.restart()
+            roles = {one.get("role") for one in request.messages if isinstance(one, dict)}
+            self.messages = [*([] if "system" in roles else self.messages), *request.messages]
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        body = encode(self._body(request))
+        call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
+        parts: list[str] = []
+        calls: list[dict[str, Any]] = []
+        usage: Usage | None = None
+        done, reason = False, None
+        try:
+            async for event in call.open():
+                yield event
+            async for line in call.lines():
+                piece = self._piece(line)
+                inner = piece.get("message")
+                message = inner if isinstance(inner, dict) else piece
+                if thought := text_of(message.get("thinking")):
+                    yield ReasoningDelta(thought)
+                if text := text_of(message.get("response" if agent.completes else "content")):
+                    parts.append(text)
+                    yield TextDelta(text)
+                calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
+                if piece.get("done"):
+                    done, reason = True, text_of(piece.get("done_reason")) or None
+                    usage = Usage(
+                        figures.count(piece.get("prompt_eval_count"), "input tokens"),
+                        figures.count(piece.get("eval_count"), "output tokens"),
+                    )
+            if not done:
+                raise AgentError(f"the answer of {agent.url} ended before it was complete")
+        except AgentError as error:
+            error.answer = error.answer or "".join(parts)
+            raise
+        finally:
+            if call.unreported and call.status is not None:
+                yield call.exchanged()
+            await call.close()
+        text = "".join(parts)
+        if not (self.tested or calls) and (why := finish_reasons.silence(text, reason, called=False)):
+            raise AgentError(f"{agent.url} {why}")
+        self.messages.append(
+            {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+        )
+        reply = Reply(turn=request.turn, text=text, usage=usage, model=self.model)
+        if calls:
+            told = [self._told(one) for one in calls]
+            for number, one in enumerate(calls, 1):
+                function = one.get("function") or {}
+                yield ToolCall(
+                    f"{request.turn}.{number}", text_of(function.get("name")), function.get("arguments")
+                )
+            reply.output = {"content": text, "tool_calls": told} if text.strip() else told
+            reply.text = text_of(reply.output)
+        reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
+        yield Finished(reply)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        agent = self.agent
+        given = filled_in(agent.parameters, request.vars)
+        body: dict[str, Any] = {"model": self.model}
+        if agent.completes:
+            body["prompt"] = prompt_of(request)
+            if agent.system:
+                body["system"] = agent.system
+        else:
+            body["messages"] = self.messages
+        body["stream"] = True
+        body["options"] = {key: value for key, value in given.items() if key in OLLAMA_OPTIONS}
+        if given.get("think") is not None:
+            body["think"] = given["think"]
+        if isinstance(given.get("passthrough"), dict):
+            body.update(given["passthrough"])
+        if given.get("tools") and not agent.completes:
+            body["tools"] = shaped_tools(given["tools"], "openai")
+        if request.schema is not None:
+            body["format"] = request.schema
+        return body
+
+    def _piece(self, line: str) -> dict[str, Any]:
+        try:
+            value = decode(line)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise AgentError(f"{self.agent.url} sent something that is not JSON: {one_line(line, 200)}")
+        if value.get("error"):
+            raise AgentError(f"{self.agent.url} reported an error: {explain(text_of(value))}")
+        return value
+
+    @staticmethod
+    def _told(call: dict[str, Any]) -> dict[str, Any]:
+        """A call as promptfoo has it in its output: the arguments as text."""
+        given = call.get("function")
+        function = given if isinstance(given, dict) else {}
+        return {"function": {"name": function.get("name"), "arguments": text_of(function.get("arguments"))}}

@@ -1,0 +1,338 @@
+"""Agents behind OpenAI's chat completions, from whichever server: OpenAI, vLLM, Ollama, a gateway.
+
+Streams, runs the small tool loop, and takes what servers do differently: no streaming, no usage, no
+ids, reasoning under two names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from itertools import chain
+from typing import Any
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options, guard_secret, place
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.loose_json import decode, encode, text_of
+from tui_eval.agents.models import finish_reasons, prices
+from tui_eval.agents.models.model_call import asked
+from tui_eval.agents.models.openai_stream import Completion
+from tui_eval.agents.models.parameter_files import loaded
+from tui_eval.agents.models.recorded_messages import chat_messages
+from tui_eval.agents.models.tool_loop import Toolbox
+from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
+from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
+from tui_eval.agents.reply_metadata import split_metadata
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
+from tui_eval.guard import figures
+from tui_eval.guard.once import Once
+from tui_eval.guard.text import clip
+from tui_eval.model import Entry, Reply, Usage
+from tui_eval.model_ids import plain_name
+
+BASE_URL = "https://api.openai.com/v1"
+EMBEDDING_MODEL = "text-embedding-3-large"
+"""promptfoo's default."""
+KNOWN = frozenset(
+    {
+        "base_url",
+        "model",
+        "api_key",
+        "headers",
+        "system",
+        "tools",
+        "parameters",
+        "metadata",
+        "max_steps",
+        "embedding_model",
+        "stream",
+        "promptfoo",
+    }
+)
+
+
+class OpenAIAgent(Agent):
+    """One model behind one base URL.
+
+    With `promptfoo: true` `parameters` are the settings of a promptfoo provider, and outputs have promptfoo's
+    shapes.
+    """
+
+    capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, KNOWN)
+        self.base_url = (options.text("base_url") or BASE_URL).rstrip("/")
+        self.url = f"{self.base_url}/chat/completions"
+        self.model = spec.model or options.text("model")
+        self.headers = options.headers()
+        self.system = options.content("system")
+        self.parameters = loaded(options, options.mapping("parameters"))
+        self.metadata = options.text("metadata")
+        self.max_steps = options.number("max_steps", 10)
+        self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
+        self.stream = spec.options.get("stream", True) is not False
+        self.promptfoo = options.flag("promptfoo")
+        self.callbacks = Callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
+        self.knows_schemas = True
+        self.toolbox = Toolbox(options, services)
+        self._models: Once[list[str]] = Once()
+        api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
+        guard_secret(spec, services.trust, self.base_url, {"OPENAI_API_KEY": api_key})
+        if api_key and "authorization" not in {name.lower() for name in self.headers}:
+            self.headers["Authorization"] = f"Bearer {api_key}"
+        self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries, pace=self.pace)
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation with the system text, where there is one."""
+        model = context.model or self.model
+        if not model:
+            served = await self._models.get(self._served)
+            if len(served) != 1:
+                there = f" ({self.base_url} has {clip(', '.join(served), 200)})" if served else ""
+                raise AgentError(f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}")
+            model = self.model = served[0]
+        await self.toolbox.load()
+        return OpenAISession(
+            self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
+        )
+
+    def asked_for(self, model: str, request: Request) -> dict[str, Any]:
+        """The parameters of a request."""
+        if not self.promptfoo:
+            return self.parameters
+        return promptfoo_models.chat(model, promptfoo_models.filled_in(self.parameters, request.vars))
+
+    async def _served(self) -> list[str]:
+        """The models of a server of one's own; local ones often serve exactly one.
+
+        Raises:
+            AgentError: there is no server.
+        """
+        if self.base_url == BASE_URL:
+            return []
+        call = self.client.call("GET", f"{self.base_url}/models")
+        try:
+            async for _ in call.open():
+                pass
+            served = decode(await call.read())
+            return [item["id"] for item in served["data"] if isinstance(item["id"], str)]
+        except AgentError as error:
+            if error.status is None:
+                raise
+        except (ValueError, TypeError, KeyError):
+            pass
+        finally:
+            await call.close()
+        return []
+
+    async def embed(self, texts: list[str]) -> list[list[float]]:
+        """A vector for each text, by this server's `/embeddings` and `embedding_model`.
+
+        Raises:
+            AgentError: it does not answer, or with something else.
+        """
+        body = encode({"model": self.embedding_model, "input": texts})
+        call = self.client.call("POST", f"{self.base_url}/embeddings", body=body)
+        try:
+            async for _ in call.open():
+                pass
+            data = decode(await call.read())["data"]
+            if all(isinstance(item.get("index"), int) for item in data):
+                data = sorted(data, key=lambda item: item["index"])
+            vectors = [[float(number) for number in item["embedding"]] for item in data]
+            if not all(map(figures.is_finite, chain.from_iterable(vectors))):
+                raise ValueError("not finite")
+            return vectors
+        except OverflowError:
+            raise AgentError(f"{self.base_url}/embeddings answered with numbers that are too large") from None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise AgentError(f"{self.base_url}/embeddings did not answer with embeddings") from None
+        finally:
+            await call.close()
+
+    async def close(self) -> None:
+        """Close connections and the tools' process."""
+        await self.client.close()
+        await self.callbacks.close()
+        await self.toolbox.close()
+
+
+class OpenAISession(Session):
+    """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run (not a judge asked),
+    whose output has the model's thoughts in it."""
+
+    def __init__(self, agent: OpenAIAgent, model: str, headers: dict[str, str], tested: bool = False) -> None:
+        self.agent = agent
+        self.model = model
+        self.headers = headers
+        self.tested = tested
+        self.messages: list[dict[str, Any]] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything but the system text."""
+        self.messages = [{"role": "system", "content": self.agent.system}] if self.agent.system else []
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The messages of recorded turns, tool calls with their results included."""
+        self.messages.extend(chat_messages(entries))
+        return True
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn and run the tools that it asks for."""
+        agent = self.agent
+        if request.messages is not None:
+            self._take(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        began = time.monotonic()
+        total = Usage()
+        carried: dict[str, Any] | None = None
+        completion = self._completion(request)
+        called = False
+        for step in range(agent.max_steps):
+            if step:
+                completion = self._completion(request)
+            # Another attempt may learn meanwhile that the server knows no schemas.
+            with_schema = request.schema is not None and agent.knows_schemas
+            body = encode(self._body(request))
+            call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
+            try:
+                async for event in asked(call, completion):
+                    yield event
+            except AgentError as error:
+                if with_schema and error.status in (400, 422):
+                    agent.knows_schemas = False
+                    yield Note("asked again without a JSON schema, which this server may not know")
+                    continue
+                raise
+            total = add_usage(total, completion.usage)
+            model = completion.model or self.model
+            cost = prices.cost_of(completion.model, self.model, total, agent.services.prices)
+            yield UsageReport(total, cost)
+            self.messages.append(completion.message())
+            if not completion.keeps_filtered:
+                completion.check_said(agent.url, called)
+            called = called or bool(completion.calls)
+            ours = bool(agent.toolbox.tools) and bool(completion.calls)
+            for tool_call in completion.calls:
+                yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
+                if tool_call.name == agent.metadata and isinstance(tool_call.arguments, dict):
+                    carried = tool_call.arguments
+                if not ours:
+                    continue
+                outcome = await agent.toolbox.call(tool_call.name, tool_call.arguments)
+                yield ToolResult(tool_call.id, tool_call.name, outcome.result, outcome.error)
+                self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": outcome.text})
+            if ours:
+                continue
+            text, metadata = (
+                split_metadata(completion.text) if agent.metadata == "json" else (completion.text, None)
+            )
+            reply = Reply(
+                turn=request.turn,
+                text=text,
+                metadata=metadata if metadata is not None else carried,
+                usage=total,
+                cost=cost,
+                latency_ms=round((time.monotonic() - began) * 1000, 1),
+                finish_reason=completion.finish_reason,
+                model=model,
+                log_probs=completion.log_probs,
+            )
+            if completion.refused:
+                reply.guardrails = {"flagged": True}
+            elif finish_reasons.is_filtered(reply.finish_reason):
+                reply.text = reply.text or promptfoo_outputs.FILTERED
+                reply.guardrails = {"flagged": True}
+            if agent.promptfoo:
+                self._as_promptfoo(reply, completion)
+                asked_for = [(call.name, call.raw) for call in completion.calls]
+                if completion.old_call:
+                    asked_for = [(completion.old_call["name"], completion.old_call["arguments"])]
+                if (answer := await agent.callbacks.output(asked_for)) is not None:
+                    reply.text, reply.output = answer, None
+            if self.tested and not completion.wrote and not reply.text and reply.output is None:
+                reply.text_missing = True  # promptfoo's "No output"
+            yield Finished(reply)
+            return
+        raise AgentError(
+            f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=completion.text
+        )
+
+    def _completion(self, request: Request) -> Completion:
+        return Completion(request.turn, keeps_filtered=self.agent.promptfoo or self.tested)
+
+    def _as_promptfoo(self, reply: Reply, completion: Completion) -> None:
+        """Give the reply promptfoo's output, in place."""
+        settings, raw = self.agent.parameters, completion.message()
+        reply.finish_reason = promptfoo_outputs.finish_reason(reply.finish_reason)
+        if reply.guardrails:
+            return
+        if completion.calls or completion.old_call:
+            own = raw["tool_calls"] if completion.calls else completion.old_call
+            if completion.text and completion.old_call:
+                raw["function_call"] = completion.old_call
+            reply.output = raw if completion.text else own
+            reply.text = text_of(reply.output)
+        elif (value := promptfoo_outputs.structured(reply.text, settings.get("response_format"))) is not None:
+            reply.output = value
+        elif self.tested:
+            thoughts = "".join(completion.thoughts)
+            reply.text = promptfoo_outputs.with_thoughts(reply.text, thoughts, settings)
+
+    def _take(self, messages: list[Any]) -> None:
+        """A conversation given at once: it replaces the one so far."""
+        chat = [
+            message if isinstance(message, dict) else {"role": "user", "content": str(message)}
+            for message in messages
+        ]
+        self.restart()
+        if any(message.get("role") in ("system", "developer") for message in chat):
+            self.messages = []
+        self.messages.extend(chat)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        agent = self.agent
+        body: dict[str, Any] = {"model": self.model, "messages": self.messages}
+        if agent.stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        body.update(agent.asked_for(self.model, request))
+        if agent.toolbox.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.schema,
+                    },
+                }
+                for tool in agent.toolbox.tools.values()
+            ]
+        if request.schema is not None and agent.knows_schemas:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": request.schema},
+            }
+            if "tools" in body:
+                body["tool_choice"] = "none"
+        return body
+
+
+def add_usage(total: Usage, more: Usage | None) -> Usage:
+    """The sum; what neither says stays unsaid."""
+    if more is None:
+        return total
+    return figures.usage_sum([total, more]) or total

@@ -1,0 +1,174 @@
+"""Agents behind OpenAI's responses API, as promptfoo's `openai:responses:MODEL`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+from tui_eval.agents.base import AgentError, Request, Session, SessionContext
+from tui_eval.agents.entry_options import place
+from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.loose_json import decode, encode, text_of
+from tui_eval.agents.models import finish_reasons, prices
+from tui_eval.agents.models.openai import OpenAIAgent
+from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
+from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.guard import figures
+from tui_eval.model import Reply, Usage
+from tui_eval.model_ids import plain_name
+
+
+class OpenAIResponsesAgent(OpenAIAgent):
+    """One model; options as of `openai`. Answers come whole, and no tools are run."""
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation."""
+        model = context.model or self.model
+        if not model:
+            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+        return ResponsesSession(
+            self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
+        )
+
+    def asked_for(self, model: str, request: Request) -> dict[str, Any]:
+        """The parameters of a request."""
+        return promptfoo_models.responses(model, promptfoo_models.filled_in(self.parameters, request.vars))
+
+
+class ResponsesSession(Session):
+    """The messages so far; each turn adds to them."""
+
+    def __init__(
+        self, agent: OpenAIResponsesAgent, model: str, headers: dict[str, str], tested: bool = False
+    ) -> None:
+        self.agent = agent
+        self.tested = tested
+        self.model = model
+        self.headers = headers
+        self.messages: list[Any] = []
+
+    def restart(self) -> None:
+        """Forget what was said."""
+        self.messages = []
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Send one turn."""
+        agent = self.agent
+        began = time.monotonic()
+        if request.messages is not None:
+            self.messages = list(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        alone = request.messages is None and len(self.messages) == 1
+        body: dict[str, Any] = {"model": self.model, "input": request.text or "" if alone else self.messages}
+        body.update(agent.asked_for(self.model, request))
+        if agent.system:
+            body.setdefault("instructions", agent.system)
+        if request.schema is not None:
+            body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": request.schema}}
+        call = agent.client.call(
+            "POST", f"{agent.base_url}/responses", body=encode(body), headers=self.headers, turn=request.turn
+        )
+        try:
+            async for event in call.open():
+                yield event
+            answer = decode(await call.read())
+        except ValueError:
+            raise AgentError(f"{agent.base_url}/responses did not answer with JSON") from None
+        finally:
+            if call.unreported and call.status is not None:
+                yield call.exchanged()
+            await call.close()
+        if isinstance(answer, dict) and answer.get("error"):
+            said = explain(text_of({"error": answer["error"]}))
+            raise AgentError(f"{agent.base_url}/responses reported an error: {said}")
+        if not isinstance(answer, dict):
+            raise AgentError(f"{agent.base_url}/responses answered something that is no response")
+        output = answer["output"] if isinstance(answer.get("output"), list) else []
+        filters_too = not (agent.promptfoo or self.tested)
+        if (why := finish_reasons.failure(_reason(answer), filters_too=filters_too)) is not None:
+            raise AgentError(f"{agent.base_url}/responses {why}", answer=_read(output, {})[1])
+        if not output:
+            raise AgentError(f"{agent.base_url}/responses answered without output")
+        answered: dict[int, str] = {}
+        for number, item in enumerate(answer["output"]):
+            if isinstance(item, dict) and item.get("type") == "function_call":
+                called = (str(item.get("name")), text_of(item.get("arguments")))
+                if (output := await agent.callbacks.output([called])) is not None:
+                    answered[number] = output
+        events, text = _read(answer["output"], answered)
+        refusal = next(filter(None, map(_refusal, answer["output"])), None)
+        text = refusal or text
+        kinds = [text_of(item.get("type")) for item in answer["output"] if isinstance(item, dict)]
+        acted = any(kind.endswith("_call") for kind in kinds)
+        # Thoughts alone are no answer, though promptfoo's text has them in it.
+        said = "" if not refusal and set(kinds) <= {"reasoning"} else text
+        if filters_too and (why := finish_reasons.silence(said, _reason(answer), called=acted)):
+            raise AgentError(f"{agent.base_url}/responses {why}")
+        for event in events:
+            yield event
+        self.messages.append({"role": "assistant", "content": text})
+        usage = _usage(answer.get("usage"))
+        model = str(answer.get("model") or self.model)
+        cost = prices.cost(model, usage, agent.services.prices) if usage else None
+        reply = Reply(
+            turn=request.turn,
+            text=text,
+            usage=usage,
+            cost=cost,
+            latency_ms=round((time.monotonic() - began) * 1000, 1),
+            finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
+            model=model,
+        )
+        if refusal:
+            reply.guardrails = {"flagged": True}
+        else:
+            reply.output = promptfoo_outputs.structured(text, agent.parameters.get("response_format"))
+        yield Finished(reply)
+
+
+def _read(items: list[Any], answered: dict[int, str]) -> tuple[list[Event], str]:
+    """The events of an output, and its text as promptfoo has it: what each item says, one below the other; of calls
+    that the suite's functions answered, by their places, the answers."""
+    events: list[Event] = []
+    parts: list[str] = []
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            continue
+        if item.get("type") == "function_call":
+            arguments = item.get("arguments")
+            if isinstance(arguments, str):
+                with suppress(ValueError):
+                    arguments = decode(arguments)
+            call_id = str(item.get("call_id") or item.get("id"))
+            events.append(ToolCall(call_id, str(item.get("name")), arguments))
+        elif item.get("type") == "reasoning" and (thought := promptfoo_outputs.summary_of(item)):
+            events.append(ReasoningDelta(thought))
+        parts.append(answered[number] if number in answered else promptfoo_outputs.of_item(item))
+    text = "\n".join(part for part in parts if part)
+    return ([*events, TextDelta(text)] if text else events), text
+
+
+def _reason(answer: dict[str, Any]) -> str | None:
+    """Why it ended: its status, or what made it incomplete."""
+    details = answer.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return text_of(reason or answer.get("status") or "") or None
+
+
+def _refusal(item: Any) -> str | None:
+    return promptfoo_outputs.refusal_of(item) if isinstance(item, dict) else None
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    details = value.get("input_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Usage(
+        figures.count(value.get("input_tokens"), "input tokens"),
+        figures.count(value.get("output_tokens"), "output tokens"),
+        figures.count(cached, "cached tokens"),
+    )

@@ -1,0 +1,299 @@
+"""One chat completion as it arrives, streamed or whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.loose_json import decode, one_line, text_of
+from tui_eval.agents.models import finish_reasons
+from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
+from tui_eval.guard import figures
+from tui_eval.model import Usage
+
+if TYPE_CHECKING:
+    from tui_eval.agents.http.http_call import HttpCall
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _ToolCall(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: Any = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: Any = None
+    index: int | None = None
+    error: Any = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    model: str | None = None
+    error: Any = None
+    object: Any = None
+    message: Any = None
+    detail: Any = None
+    error_code: Any = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it says an error: under `error` (OpenAI, LiteLLM), in a choice (OpenRouter), or as an object
+        that is one (vLLM, FastChat, a web framework's `detail`)."""
+        if self.error or any(choice.error for choice in self.choices or ()):
+            return True
+        told = self.object == "error" or self.message or self.detail or self.error_code
+        return bool(told) and not self.choices
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+class CompletedCall(msgspec.Struct):
+    """A tool call put together from its pieces; `raw` are the arguments as the model wrote them."""
+
+    id: str
+    name: str
+    raw: str = ""
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments as JSON, or their text where they are not."""
+        if not self.raw.strip():
+            return {}
+        try:
+            return decode(self.raw)
+        except ValueError:
+            return self.raw
+
+
+class Completion:
+    """Collects one completion and says what is new in each part of it. `keeps_filtered`: what a content filter
+    left is an answer, as in promptfoo."""
+
+    def __init__(self, turn: int, keeps_filtered: bool = False) -> None:
+        self.turn = turn
+        self.keeps_filtered = keeps_filtered
+        self.parts: list[str] = []
+        self.thoughts: list[str] = []
+        self.old_call: dict[str, str] | None = None
+        """A function call in the way before tools: its name and arguments."""
+        self.calls: list[CompletedCall] = []
+        self.usage: Usage | None = None
+        self.model: str | None = None
+        self.finish_reason: str | None = None
+        self.log_probs: list[float] | None = None
+        self.refused = False
+        self._places: dict[int, CompletedCall] = {}
+        self.wrote = False
+        """Whether there is a text, be it empty: not so where the content is null."""
+        self._done = False
+        self._answered = False
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self.parts)
+
+    def message(self) -> dict[str, Any]:
+        """The assistant's message as it goes into the conversation."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.calls:
+            message["content"] = self.text or None
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.raw}}
+                for call in self.calls
+            ]
+        return message
+
+    def check_said(self, who: str, called: bool = False) -> None:
+        """Raises `AgentError` where neither a text came nor a call of a tool. `called`: earlier in this turn tools
+        were."""
+        if not (self.calls or self.old_call) and (
+            why := finish_reasons.silence(self.text, self.finish_reason, called=called)
+        ):
+            raise AgentError(f"{who} {why}", answer=self.text)
+
+    async def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
+        """Read an opened call to its end; yields the events of each piece that arrives.
+
+        Raises:
+            AgentError: the body is not a completion, says an error, or ends too early.
+        """
+        if "event-stream" not in call.headers.get("content-type", ""):
+            body = await call.read()
+            if not body.lstrip().startswith((b"data:", b"event:", b":")):
+                yield self._whole(body, call.url)
+                self.check(call.url)
+                return
+            async for data in call.events(body):
+                yield self.add(data, call.url)
+        else:
+            async for data in call.events():
+                yield self.add(data, call.url)
+        if not self._done and self.finish_reason is None:
+            raise AgentError(call.unfinished("chat completion"), answer=self.text)
+        self.check(call.url)
+
+    def check(self, who: str) -> None:
+        """Raises `AgentError` where what came, though it is complete, is no answer of the model's."""
+        if (
+            why := finish_reasons.failure(self.finish_reason, filters_too=not self.keeps_filtered)
+        ) is not None:
+            raise AgentError(f"{who} {why}", answer=self.text)
+        if not self._answered:
+            raise AgentError(f"{who} answered without a message: it has no choice, or an empty one")
+
+    def add(self, item: bytes | str, url: str) -> list[Event]:
+        """What one chunk means."""
+        if item == "[DONE]":
+            self._done = True
+            return []
+        events: list[Event] = []
+        chunk = self._chunk(item, url)
+        if chunk.usage:
+            self.usage = usage_of(chunk.usage)
+        if chunk.model:
+            self.model = chunk.model
+        for choice in chunk.choices or ():
+            if choice.index:
+                continue
+            if choice.finish_reason:
+                self.finish_reason = choice.finish_reason
+            if choice.logprobs:
+                self._log_probs(choice.logprobs)
+            delta = choice.delta or choice.message
+            if delta is not None:
+                self._answered = True
+                self._delta(delta, events)
+        return events
+
+    def _delta(self, delta: _Delta, events: list[Event]) -> None:
+        if thought := delta.reasoning_content or delta.reasoning:
+            self.thoughts.append(thought)
+            events.append(ReasoningDelta(thought))
+        content = delta.content
+        self.wrote = self.wrote or content is not None
+        text = (content if isinstance(content, str) else _content(content)) if content else ""
+        if delta.refusal:
+            self.refused = True
+            text += delta.refusal
+        if text:
+            self.parts.append(text)
+            events.append(TextDelta(text))
+        for piece in delta.tool_calls or ():
+            self._tool_call(piece, events)
+        if (called := delta.function_call) is not None:
+            self.old_call = self.old_call or {"name": "", "arguments": ""}
+            self.old_call["name"] += called.name or ""
+            self.old_call["arguments"] += text_of(called.arguments)
+
+    def _tool_call(self, piece: _ToolCall, events: list[Event]) -> None:
+        function = piece.function or _Function()
+        # Some servers leave out the index; then a new id is a new call.
+        place = piece.index if piece.index is not None else self._place(piece.id)
+        known = self._places.get(place)
+        if known is None:
+            known = CompletedCall(piece.id or f"call_{self.turn}_{len(self.calls)}", function.name or "")
+            self._places[place] = known
+            self.calls.append(known)
+            events.append(ToolCallStarted(known.id, known.name))
+        elif function.name and not known.name:
+            known.name = function.name
+        if function.arguments is not None:
+            known.raw += text_of(function.arguments)
+
+    def _place(self, call_id: str | None) -> int:
+        if call_id is None:
+            return max(self._places, default=0)
+        for place, known in self._places.items():
+            if known.id == call_id:
+                return place
+        return len(self._places)
+
+    def _whole(self, body: bytes, url: str) -> list[Event]:
+        """A server that did not stream."""
+        try:
+            value = decode(body)
+        except ValueError:
+            raise AgentError(
+                f"the answer of {url} is not JSON: {one_line(body[:200].decode('utf-8', 'replace'))}"
+            ) from None
+        choices = value.get("choices") if isinstance(value, dict) else None
+        if choices is not None and not choices and not value.get("error"):
+            raise AgentError(f"{url} answered without a message: its list of choices is empty")
+        if not isinstance(value, dict) or not (choices or value.get("error")):
+            raise AgentError(f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}")
+        self._done = True
+        return self.add(body, url)
+
+    def _chunk(self, item: bytes | str, url: str) -> _Chunk:
+        try:
+            chunk = _chunks.decode(item)
+        except (msgspec.DecodeError, UnicodeError):
+            try:
+                chunk = msgspec.convert(decode(item), _Chunk, strict=False)
+            except (ValueError, msgspec.ValidationError):
+                said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
+                raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text) from None
+        if chunk.failed:
+            wrong = chunk.error or next(
+                (choice.error for choice in chunk.choices or () if choice.error), None
+            )
+            told = text_of({"error": wrong}) if wrong else item
+            said = explain(told if isinstance(told, str) else told.decode("utf-8", "replace"))
+            raise AgentError(f"{url} reported an error: {said}", answer=self.text)
+        return chunk
+
+    def _log_probs(self, value: Any) -> None:
+        content = value.get("content") if isinstance(value, dict) else None
+        found = [item["logprob"] for item in content or () if isinstance(item, dict) and "logprob" in item]
+        if found:
+            self.log_probs = [*(self.log_probs or []), *found]
+
+
+def usage_of(value: Any) -> Usage | None:
+    """Usage as chat completions give it; cached tokens are part of the prompt's."""
+    if not isinstance(value, dict):
+        return None
+    details = value.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Usage(
+        input_tokens=figures.count(value.get("prompt_tokens", value.get("input_tokens")), "input tokens"),
+        output_tokens=figures.count(
+            value.get("completion_tokens", value.get("output_tokens")), "output tokens"
+        ),
+        cached_tokens=figures.count(cached, "cached tokens"),
+    )
+
+
+def _content(value: Any) -> str:
+    """Content that is a list of parts."""
+    if isinstance(value, list):
+        return "".join(
+            part if isinstance(part, str) else str(part.get("text") or "") if isinstance(part, dict) else ""
+            for part in value
+        )
+    return text_of(value)

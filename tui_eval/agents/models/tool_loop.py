@@ -1,0 +1,181 @@
+"""The small tool loop of model agents: what a model may call, and running it.
+
+An entry of `tools:` is `{type: python, function: "FILE.py:name"}`, `{type: canned, name, schema,
+result}` or `{type: sql, database}`. `description` and `schema` (a JSON schema of the arguments) may
+be given for each; a python tool's are else read from the function's parameters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.agents.base import Services
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.guard.once import Once
+from tui_eval.guard.trust import from_root
+
+if TYPE_CHECKING:
+    from tui_eval.scripting.python.python_host import PythonHost
+
+TOOL_KEYS = {
+    "python": {"type", "function", "name", "description", "schema", "timeout"},
+    "canned": {"type", "name", "description", "schema", "result", "error"},
+    "sql": {"type", "database", "name", "description"},
+}
+
+
+@dataclass(slots=True)
+class ToolOutcome:
+    """What a call came to: a JSON value, or the text of an error."""
+
+    result: Any = None
+    error: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What the model is given."""
+        return f"Error: {self.error}" if self.error is not None else text_of(self.result)
+
+
+@dataclass(slots=True)
+class Tool:
+    """One tool as a model sees it. `run` takes the arguments by name."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    run: Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+class Toolbox:
+    """The tools of one agent. `load` reads what needs reading (parameters, tables) once."""
+
+    def __init__(self, options: Options, services: Services) -> None:
+        self.options = options
+        self.services = services
+        self.entries = [self._check(entry, index) for index, entry in enumerate(options.items("tools"))]
+        self.tools: dict[str, Tool] = {}
+        self._loading: Once[dict[str, Tool]] = Once()
+        self._host: PythonHost | None = None
+
+    async def load(self) -> None:
+        """Make the tools, once for all attempts. Raises `ConfigError`, `NeedsTrust`."""
+        if self.entries:
+            self.tools = await self._loading.get(self._made)
+
+    async def _made(self) -> dict[str, Tool]:
+        tools: dict[str, Tool] = {}
+        for index, entry in enumerate(self.entries):
+            make = {"python": self._python, "canned": self._canned, "sql": self._sql}[entry["type"]]
+            tool = await make(entry, f"tools[{index}]")
+            if tool.name in tools:
+                raise self.options.error(f"tools[{index}]", f"a second tool named {tool.name}")
+            tools[tool.name] = tool
+        return tools
+
+    async def call(self, name: str, arguments: Any) -> ToolOutcome:
+        """Run a tool; whatever goes wrong is told to the model."""
+        tool = self.tools.get(name)
+        if tool is None:
+            known = ", ".join(self.tools) or "none"
+            return ToolOutcome(error=f"there is no tool {name}; tools: {known}")
+        if not isinstance(arguments, dict):
+            return ToolOutcome(error="the arguments are not a JSON object")
+        try:
+            return ToolOutcome(result=await tool.run(arguments))
+        except ToolError as error:
+            return ToolOutcome(error=str(error))
+
+    async def close(self) -> None:
+        """End the process that runs python tools."""
+        if self._host is not None:
+            await asyncio.to_thread(self._host.close)
+            self._host = None
+
+    def _check(self, entry: Any, index: int) -> dict[str, Any]:
+        key = f"tools[{index}]"
+        if not isinstance(entry, dict):
+            raise self.options.error(key, "must be a mapping with a type: python, canned or sql")
+        known = TOOL_KEYS.get(entry.get("type", ""))
+        if known is None:
+            raise self.options.error(f"{key}.type", "must be python, canned or sql")
+        if unknown := sorted(set(entry) - known):
+            raise self.options.error(
+                f"{key}.{unknown[0]}", f"is not known; known: {', '.join(sorted(known))}"
+            )
+        return entry
+
+    async def _canned(self, entry: dict[str, Any], key: str) -> Tool:
+        if not entry.get("name"):
+            raise self.options.error(f"{key}.name", "is missing")
+
+        async def run(_: dict[str, Any]) -> Any:
+            if entry.get("error") is not None:
+                raise ToolError(str(entry["error"]))
+            return entry.get("result")
+
+        schema = entry.get("schema") or {"type": "object", "properties": {}}
+        return Tool(str(entry["name"]), str(entry.get("description") or ""), schema, run)
+
+    async def _sql(self, entry: dict[str, Any], key: str) -> Tool:
+        database = entry.get("database")
+        if not database:
+            raise self.options.error(f"{key}.database", "is missing: the name of an entry under databases")
+        run_sql = self.services.run_sql
+        if run_sql is None:
+            raise self.options.error(key, "SQL tools are not available here")
+
+        async def run(arguments: dict[str, Any]) -> Any:
+            query = arguments.get("query")
+            if not isinstance(query, str) or not query.strip():
+                raise ToolError("the argument query is missing")
+            try:
+                return await run_sql(str(database), query)
+            except ValueError as error:
+                raise ToolError(one_line(str(error))) from None
+
+        description = str(
+            entry.get("description") or f"Run a read-only SQL query on the database {database}."
+        )
+        if self.services.schema_text is not None:
+            try:
+                description += "\nTables:\n" + await self.services.schema_text(str(database))
+            except ValueError as error:
+                raise self.options.error(f"{key}.database", one_line(str(error))) from None
+        schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+        return Tool(str(entry.get("name") or "run_sql"), description, schema, run)
+
+    async def _python(self, entry: dict[str, Any], key: str) -> Tool:
+        from tui_eval.scripting.python.python_host import PythonHost, ScriptError
+
+        if not isinstance(entry.get("function"), str):
+            raise self.options.error(f"{key}.function", "is missing, for example tools.py:search")
+        file, function = self.options.file_function(entry["function"], f"{key}.function")
+        if not self.options.spec.typed:
+            self.services.trust.require(f"run {from_root(file, self.services.root)}:{function} (a tool)")
+        if self._host is None:
+            self._host = PythonHost(self.services.root)
+        host = self._host
+        schema = entry.get("schema")
+        if schema is None:
+            try:
+                names = (await host.describe(file, function)).parameters
+            except ScriptError as error:
+                raise self.options.error(f"{key}.function", one_line(str(error))) from None
+            schema = {"type": "object", "properties": {name: {} for name in names}, "required": list(names)}
+
+        async def run(arguments: dict[str, Any]) -> Any:
+            try:
+                return (await host.call(file, function, [], arguments, timeout=entry.get("timeout"))).value
+            except ScriptError as error:
+                raise ToolError(one_line(str(error))) from None
+
+        return Tool(str(entry.get("name") or function), str(entry.get("description") or ""), schema, run)
+
+
+class ToolError(Exception):
+    """A tool could not do it; the text goes to the model."""

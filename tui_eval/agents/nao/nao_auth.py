@@ -1,0 +1,243 @@
+"""Signing in to a nao backend: e-mail and password, a token, what nao stored, or the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+import webbrowser
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.entry_options import Options, guard_secret
+from tui_eval.agents.loose_json import decode, encode
+from tui_eval.config.config_values import host_of, is_loopback
+
+if TYPE_CHECKING:
+    from tui_eval.agents.http.http_client import HttpClient
+
+
+# -- Signing in to a nao backend in a browser, which may be on another machine than this one.
+
+
+WAIT = 300.0
+"""Seconds in which the person has to approve."""
+_PAGE = """<!doctype html><meta charset="utf-8"><title>tui-eval</title>
+<p style="font: 1.1em sans-serif; margin: 20vh auto; text-align: center">{}</p>"""
+
+
+async def sign_in(
+    backend: str,
+    exchange: Callable[[str], Awaitable[str]],
+    tell: Callable[[str], None],
+    wait: float = WAIT,
+) -> str:
+    """The token that the backend gives for the person's approval.
+
+    Args:
+        backend: Address of the backend, without a slash at its end.
+        exchange: Gets a token for the code.
+        tell: Shows a line to the person: where to go.
+        wait: Seconds.
+
+    Raises:
+        AgentError: nobody approved in time, or the person refused.
+    """
+    state = secrets.token_urlsafe(32)
+    answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def callback(request: web.Request) -> web.Response:
+        if not secrets.compare_digest(request.query.get("state", ""), state):
+            return _page("This is not the sign-in that tui-eval waits for.", 400)
+        code = request.query.get("code", "")
+        if not answered.done():
+            answered.set_result("" if request.query.get("error") else code)
+        return _page("Signed in. Go back to your terminal." if code else "Sign-in was refused.")
+
+    app = web.Application()
+    app.router.add_get("/callback", callback)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        port = runner.addresses[0][1]
+        url = f"{backend}/cli-login?{urlencode({'port': port, 'state': state})}"
+        far = _far_away()
+        if not far:
+            await asyncio.to_thread(webbrowser.open, url)
+        hint = (
+            f" (in a browser on another machine: first ssh -L {port}:127.0.0.1:{port} to here)" if far else ""
+        )
+        tell(f"sign in to nao within {wait / 60:.0f} minutes: {url}{hint}")
+        try:
+            async with asyncio.timeout(wait):
+                code = await answered
+        except TimeoutError:
+            raise AgentError(f"sign-in at {backend}: nobody approved within {wait:.0f} s") from None
+    finally:
+        await runner.cleanup()
+    if not code:
+        raise AgentError(f"sign-in at {backend}: refused in the browser")
+    return await exchange(code)
+
+
+def _page(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=_PAGE.format(text), content_type="text/html", status=status)
+
+
+def _far_away() -> bool:
+    """Whether there is no browser to open here; a text browser would take the terminal."""
+    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
+        return True
+    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return not (shown or sys.platform == "darwin")
+
+
+Tell = Callable[[str], None]
+"""Shows a line to the person who runs the evaluation."""
+
+_approved: dict[str, dict[str, str]] = {}
+"""Headers by backend, from sign-ins in a browser: for as long as this process lives, and never stored."""
+
+
+class Credentials:
+    """Who signs in where. Order as of nao's own command line: e-mail and password (given, else
+    NAO_USERNAME and NAO_PASSWORD), else the token given, else ~/.nao/auth.json (read, never written),
+    else the browser, where a person is there to be told of it."""
+
+    def __init__(self, options: Options, url: str) -> None:
+        self.name = options.spec.name
+        self.url = url
+        self.email = options.text("email") or options.text("username") or os.environ.get("NAO_USERNAME")
+        self.password = options.text("password") or os.environ.get("NAO_PASSWORD")
+        self.headers: dict[str, str] = {}
+        self.generation = 0
+        self._tell: Tell | None = None
+        self._lock = asyncio.Lock()
+        spec, trust = options.spec, options.services.trust
+        guard_secret(spec, trust, url, {"NAO_PASSWORD": self.password})
+        self._given = bool(options.text("token"))
+        if token := options.text("token"):
+            self.headers = {"Authorization": f"Bearer {token}"}
+        elif not self.can_sign_in and (stored := stored_sign_in()):
+            own = os.environ.get("BACKEND_URL")
+            if not (spec.typed or is_loopback(url) or (own and host_of(own) == host_of(url))):
+                trust.require(f"send the sign-in of ~/.nao/auth.json to {host_of(url)}")
+            self.headers = stored
+        elif not self.can_sign_in:
+            self.headers = _approved.get(url, {})
+
+    @property
+    def can_sign_in(self) -> bool:
+        """Whether there are an e-mail and a password."""
+        return bool(self.email and self.password)
+
+    async def prepare(self, client: HttpClient, tell: Tell | None) -> None:
+        """Sign in where nothing says yet who asks; `tell` shows the person where to go.
+
+        Raises:
+            AgentError: there is nothing to sign in with, or the server refuses it.
+        """
+        self._tell = tell
+        if not self.headers:
+            await self.renew(client, self.generation)
+
+    async def current(self, client: HttpClient) -> dict[str, str]:
+        """The headers that say who asks.
+
+        Raises:
+            AgentError: as `prepare`.
+        """
+        if not self.headers:
+            await self.renew(client, self.generation)
+        return self.headers
+
+    async def renew(self, client: HttpClient, seen: int) -> None:
+        """Sign in again, unless another attempt did since generation `seen`.
+
+        Raises:
+            AgentError: as `prepare`.
+        """
+        async with self._lock:
+            if self.generation != seen:
+                return
+            if self.can_sign_in:
+                token = await self._sign_in(client)
+            elif self._tell is not None and not self._given:
+                await self._reach(client)
+                token = await sign_in(self.url, lambda code: self._exchange(client, code), self._tell)
+                _approved[self.url] = {"Authorization": f"Bearer {token}"}
+            elif self.headers:
+                raise AgentError("Unauthorized. Please check your credentials.", status=401)
+            else:
+                raise AgentError(
+                    f"agents.{self.name}: no nao credentials; give email and password, set NAO_USERNAME and "
+                    "NAO_PASSWORD, or sign in once with nao login"
+                )
+            self.headers = {"Authorization": f"Bearer {token}"}
+            self.generation += 1
+
+    async def _reach(self, client: HttpClient) -> None:
+        """Nobody is sent to a page that no server shows.
+
+        Raises:
+            AgentError: there is no server.
+        """
+        call = client.call("GET", f"{self.url}/", any_status=True)
+        try:
+            async for _ in call.open():
+                pass
+        finally:
+            await call.close()
+
+    async def _exchange(self, client: HttpClient, code: str) -> str:
+        """The token for a code from the browser."""
+        body = {"code": code}
+        return await self._token(client, "/api/cli-auth/token", body, f"sign-in at {self.url}")
+
+    async def _sign_in(self, client: HttpClient) -> str:
+        body = {"email": self.email, "password": self.password}
+        what = f"sign-in at {self.url} as {self.email}"
+        return await self._token(client, "/api/auth/sign-in/email", body, what)
+
+    async def _token(self, client: HttpClient, path: str, body: dict[str, Any], what: str) -> str:
+        call = client.call("POST", f"{self.url}{path}", body=encode(body))
+        try:
+            # What goes over the wire here is all secret: none of it is shown.
+            async for _ in call.open():
+                pass
+            answer = decode(await call.read())
+        except ValueError:
+            raise AgentError(f"{what}: the answer is not JSON") from None
+        except AgentError as error:
+            reason = str(error).partition(f"{path}: ")[2] or str(error)
+            raise AgentError(f"{what}: {reason}", status=error.status) from None
+        finally:
+            await call.close()
+        token = answer.get("token") if isinstance(answer, dict) else None
+        if not isinstance(token, str) or not token:
+            raise AgentError(f"{what}: the answer has no token")
+        return token
+
+
+def stored_sign_in() -> dict[str, str]:
+    """The headers of the sign-in that nao's command line stored; empty where there is none."""
+    try:
+        value = json.loads((Path.home() / ".nao" / "auth.json").read_text("utf-8"))
+    except (OSError, ValueError, RuntimeError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    if isinstance(value.get("token"), str) and value["token"]:
+        return {"Authorization": f"Bearer {value['token']}"}
+    cookies = value.get("cookies")
+    if isinstance(cookies, dict) and cookies:
+        return {"Cookie": "; ".join(f"{name}={item}" for name, item in cookies.items())}
+    return {}

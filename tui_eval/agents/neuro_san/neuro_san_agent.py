@@ -1,0 +1,344 @@
+"""Agent networks of neuro-san, of a server or run by the library (connection `direct`).
+
+What is carried from one interaction to the next is as the documentation of its test cases says;
+`reference` contexts do as its own driver does (formats/neuro_san.md 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.http.http_call import KEPT
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.neuro_san.neuro_san_library import Library, interpreter
+from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
+from tui_eval.agents.neuro_san.sly_data import HELD_BACK
+from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
+from tui_eval.events import Event, Exchanged, Finished, Note
+from tui_eval.model import Entry, Exchange, Reply
+from tui_eval.scripting.script_host import ScriptError
+
+# -- The ways to an agent network: a server's streaming chat over HTTP, or neuro-san as a library.
+
+
+BLANK = "\n\n"
+BOTH_WAYS = (
+    "start the server, or give its url, or give the `python` of an interpreter that has neuro-san, under "
+    "agents in tui_eval.yaml"
+)
+
+
+class OverHttp:
+    """A server. `instead` says that the case asked for `direct` and there is no library."""
+
+    def __init__(self, client: HttpClient, url: str, instead: bool) -> None:
+        self.client = client
+        self.url = url
+        self._instead = instead
+        self._told = not instead
+
+    async def ask(
+        self, network: str, body: dict[str, Any], headers: dict[str, str], reader: NeuroSanStream
+    ) -> AsyncIterator[Event]:
+        """Send one request; yields what happens.
+
+        Raises:
+            AgentError: no answer, or none that is neuro-san's.
+        """
+        if not self._told:
+            self._told = True
+            host = urlsplit(self.url).netloc
+            yield Note(
+                f"connection direct: no neuro-san library here; the server at {host} is used over HTTP"
+            )
+        call = self.client.call("POST", self.url, body=encode(body), headers=headers, turn=reader.turn)
+        kept: list[str] = []
+        try:
+            async for event in call.open():
+                yield event
+            async for line in call.lines():
+                for event in reader.take(self._decoded(line, kept)):
+                    yield event
+        except AgentError as error:
+            if call.unreported and call.status is not None:
+                yield _told(call.exchanged("failed"), body, kept)
+            raise self._explained(error, network) from None
+        finally:
+            await call.close()
+        yield _told(call.exchanged(), body, kept)
+
+    def _decoded(self, line: str, kept: list[str]) -> Any:
+        try:
+            value = decode(line)
+        except ValueError:
+            raise AgentError(f"{self.url} sent a line that is not JSON: {one_line(line[:120])}") from None
+        kept.append(_public(value))
+        return value
+
+    def _explained(self, error: AgentError, network: str) -> AgentError:
+        text = str(error)
+        if error.status == 404:
+            text = f"HTTP 404 from {self.url}: the server has no network called {network}"
+        elif error.status is None and self._instead and text.startswith("no answer from"):
+            text = (
+                "connection direct: there is no neuro-san library here, and the server does not answer "
+                f"either ({text}); {BOTH_WAYS}"
+            )
+        return AgentError(text, status=error.status)
+
+
+class Direct:
+    """The library, in its process. `use_direct` keeps calls to other networks within it."""
+
+    def __init__(self, library: Library, use_direct: bool) -> None:
+        self.library = library
+        self.use_direct = use_direct
+
+    async def ask(
+        self, network: str, body: dict[str, Any], headers: dict[str, str], reader: NeuroSanStream
+    ) -> AsyncIterator[Event]:
+        """As `OverHttp.ask`."""
+        started, clock = time.time(), time.monotonic()
+        kept: list[str] = []
+        note = ""
+        try:
+            async for message in self.library.chat(network, body, headers, self.use_direct):
+                kept.append(_public(message))
+                for event in reader.take(message):
+                    yield event
+        except ScriptError as error:
+            note = one_line(str(error))
+        said = _public(body)
+        exchange = Exchange(
+            turn=reader.turn,
+            request=f"direct: {network} with {self.library.python}\n\n{said[:KEPT]}",
+            response="\n".join(kept)[:KEPT],
+            started_at=started,
+            duration_ms=round((time.monotonic() - clock) * 1000, 1),
+            note=note,
+        )
+        yield Exchanged(exchange)
+        if note:
+            raise AgentError(f"connection direct: {network}: {note}")
+
+
+def _public(value: Any) -> str:
+    """A message as it is kept: without the repeated request, its sly data held back."""
+    if isinstance(value, dict):
+        value = {key: item for key, item in value.items() if key != "request"}
+        answer = value.get("response")
+        if isinstance(answer, dict) and answer.get("sly_data"):
+            value["response"] = {**answer, "sly_data": HELD_BACK}
+        if value.get("sly_data"):
+            value["sly_data"] = HELD_BACK
+    return encode(value).decode()
+
+
+def _told(event: Exchanged, body: dict[str, Any], kept: list[str]) -> Exchanged:
+    """The exchange with its bodies as kept."""
+    exchange = event.exchange
+    exchange.request = f"{exchange.request.partition(BLANK)[0]}{BLANK}{_public(body)[:KEPT]}"
+    if kept:
+        said = "\n".join(kept)[:KEPT]
+        exchange.response = f"{exchange.response.partition(BLANK)[0]}{BLANK}{said}"
+    return event
+
+
+KNOWN = frozenset({"url", "headers", "network", "agent", "python", "manifest", "tool_path"})
+THINKING = "AGENT_TEST_THINKING_BASIS"
+"""The variable with which people ask neuro-san's driver for every message; where it is set, MAXIMAL is
+the filter of an interaction that names none, and the verdict rests on all that it carries."""
+
+
+def networks_code(python: str, agent: str) -> str:
+    """What is agreed to where networks are run as a library, with this Python."""
+    return f"run agent networks with {python} (the agent {agent})"
+
+
+class NeuroSanAgent(Agent):
+    """One server, or neuro-san as a library. The network is the case's, else the entry's `network`
+    (`agent` is another word for it), else the entry's name."""
+
+    capabilities = Capabilities(
+        tokens=True, tools=True, sly_data=True, structure=True, guardrails=False, finish_reason=False
+    )
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, KNOWN)
+        self.url = (options.text("url") or NEURO_SAN_URL).rstrip("/")
+        self.network = options.text("network") or options.text("agent")
+        self.headers = options.headers()
+        self.client = HttpClient(self.url, retries=spec.retries, retry_lost=False)
+        self._secure: HttpClient | None = None
+        self._options = options
+        self._library: Library | None = None
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation over the connection that the case asks for.
+
+        Raises:
+            AgentError: there is no such connection.
+            NeedsTrust: `direct` runs a network's own code, of a folder that is not trusted.
+        """
+        network = context.network or self.network or self.spec.name
+        if context.connection == "mcp":
+            raise AgentError("connection mcp: tui-eval does not speak it; use http or https in the test case")
+        if context.connection not in (None, "direct", "http", "https"):
+            raise AgentError(f"connection {context.connection}: unknown; known: direct, http, https")
+        # A judge has no connection of its own: neuro-san asks its judge within the process.
+        by_library = self._options.text("python") and not self._options.text("url")
+        direct = context.connection == "direct" or (context.connection is None and by_library)
+        if direct and (library := self._installed()):
+            return NeuroSanSession(self, context, Direct(library, context.use_direct), network)
+        url, client = self.url, self.client
+        if context.connection == "https" and url.startswith("http:"):
+            url = f"https:{url.removeprefix('http:')}"
+            self._secure = self._secure or HttpClient(url, retries=self.spec.retries, retry_lost=False)
+            client = self._secure
+        url = f"{url}/api/v1/{quote(network)}/streaming_chat"
+        return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
+
+    def interpreter(self) -> str | None:
+        """The Python that runs agent networks as a library; None where there is none.
+
+        Raises:
+            NeedsTrust: networks are code, and the folder is not trusted.
+        """
+        options, spec, root = self._options, self.spec, self.services.root
+        python = interpreter(options.text("python"), Path(spec.base) if spec.base else root)
+        if python is not None and (not spec.typed or options.text("python")):
+            self.services.trust.require(networks_code(python, spec.name))
+        return python
+
+    def _installed(self) -> Library | None:
+        """neuro-san as a library, where there is one."""
+        if self._library is None:
+            options, root = self._options, self.services.root
+            python = self.interpreter()
+            if python is None:
+                return None
+            paths = [
+                str(options.path(given, key)) if (given := options.text(key)) else ""
+                for key in ("manifest", "tool_path")
+            ]
+            self._library = Library(python, root, *paths)
+        return self._library
+
+    async def close(self) -> None:
+        """Close all connections, and end the library's process."""
+        await self.client.close()
+        if self._secure is not None:
+            await self._secure.close()
+        if self._library is not None:
+            await asyncio.to_thread(self._library.close)
+
+
+class NeuroSanSession(Session):
+    """What is carried: the chat context of the last reply and the sly data."""
+
+    def __init__(
+        self, agent: NeuroSanAgent, context: SessionContext, way: Direct | OverHttp, network: str
+    ) -> None:
+        self.context = context
+        self.way = way
+        self.network = network
+        self.headers = {**agent.headers, **self._metadata()}
+        self.chat_context: dict[str, Any] = {}
+        self.carried: dict[str, Any] | None = None
+        self._sent: dict[str, Any] | None = None
+
+    def restart(self) -> None:
+        """Start clean: neither context nor sly data. The reference still carries what was sent."""
+        self.chat_context = {}
+        self.carried = self._sent if self.context.reference else None
+
+    def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
+        """The chat context that the last recorded reply came with; without one there is no way."""
+        last = replies[-1] if replies else None
+        kept = last.raw.get("chat_context") if last is not None and isinstance(last.raw, dict) else None
+        if not isinstance(kept, dict):
+            return False
+        self.chat_context = kept
+        carried: dict[str, Any] = {}
+        for reply in replies:
+            carried.update(reply.sly_data or {})
+        self.carried = self._sent = carried or None
+        return True
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """One interaction."""
+        began = time.monotonic()
+        reference, thinking = self.context.reference, bool(os.environ.get(THINKING))
+        watching = request.chat_filter is None and not reference and not thinking
+        chat_filter = request.chat_filter
+        if chat_filter is None:
+            chat_filter = "MINIMAL" if reference and not thinking else "MAXIMAL"
+        self._sent = request.sly_data if request.sly_data is not None else self.carried
+        reader = NeuroSanStream(request.turn, minimal_only=watching, reference=reference)
+        body = self._body(request, chat_filter)
+        try:
+            async for event in self.way.ask(self.network, body, self.headers, reader):
+                yield event
+        except AgentError as error:
+            error.answer = reader.said
+            raise
+        failure = reader.failure
+        if failure is None and not reader.answered and request.text is not None:
+            failure = "the agent gave no answer"
+        # To its driver an empty text is an answer, which every assertion of what is not in it lets pass.
+        if failure is None and not reference and request.text is not None and reader.empty:
+            failure = "the agent's answer is empty"
+        if failure is not None:
+            if not reference:
+                raise AgentError(f"{self.network}: {failure}", answer=reader.said)
+            yield Note(failure)
+        self._carry(reader)
+        yield Finished(
+            Reply(
+                turn=request.turn,
+                text=text_of(reader.text),
+                text_missing=reader.text is None,
+                output=None if reader.text is None or isinstance(reader.text, str) else reader.text,
+                structure=reader.structure,
+                sly_data=reader.sly_data,
+                usage=reader.usage,
+                cost=reader.cost,
+                model=reader.model,
+                latency_ms=round((time.monotonic() - began) * 1000, 1),
+                raw={"chat_context": reader.chat_context} if reader.chat_context else None,
+            )
+        )
+
+    def _metadata(self) -> dict[str, str]:
+        """Request metadata goes out as headers; the reference's driver says who asks by default."""
+        if self.context.headers is not None:
+            return self.context.headers
+        user = os.environ.get("USER")
+        return {"user_id": user} if self.context.reference and user else {}
+
+    def _body(self, request: Request, chat_filter: Any) -> dict[str, Any]:
+        body: dict[str, Any] = {"user_message": {"type": "HUMAN", "text": request.text}}
+        if self.chat_context:
+            body["chat_context"] = self.chat_context
+        if self._sent:
+            body["sly_data"] = self._sent
+        body["chat_filter"] = {"chat_filter_type": chat_filter}
+        return body
+
+    def _carry(self, reader: NeuroSanStream) -> None:
+        self.chat_context = reader.chat_context
+        returned = reader.sly_data
+        if isinstance(returned, dict) and returned:
+            self.carried = {**(self._sent or {}), **returned}
+        else:
+            self.carried = self._sent

@@ -1,0 +1,306 @@
+"""What a neuro-san server streams for one request, message by message.
+
+Which message is the answer, what is carried on and what is shown follow formats/neuro_san.md 5.
+Invocation and result have no id in this protocol: they belong together by origin.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tui_eval.agents.base import AgentError
+from tui_eval.agents.loose_json import decode, one_line, text_of
+from tui_eval.events import (
+    Event,
+    HandOff,
+    Message,
+    Note,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    UsageReport,
+)
+from tui_eval.guard import figures
+from tui_eval.model import Usage
+
+TYPES = {
+    1: "SYSTEM",
+    2: "HUMAN",
+    4: "AI",
+    100: "AGENT",
+    101: "AGENT_FRAMEWORK",
+    103: "AGENT_TOOL_RESULT",
+    104: "AGENT_PROGRESS",
+}
+_NAMES = frozenset(TYPES.values())
+RETRYING = "Retrying:"
+_INSTEAD = re.compile(
+    r"""\s*(?:Error\ from\ [^\n]+?:\s*)?(?:
+        Agent\ stopped\ due\ to\ |
+        Agent\ timed\ out:\ max_execution_seconds= |
+        No\ fully-specified\ LLM\ found\ |
+        LLM\ operation\ for\ this\ agent\ requires\ |
+        Unable\ to\ create\ LLM\ from\ llm_config\b |
+        A\ value\ for\ the\ [^\n]+\ environment\ variable\ must\ be\ correctly\ set\ in\ the\ neuro-san\b
+    )""",
+    re.VERBOSE,
+)
+"""What neuro-san 0.6.98 and 0.7.15 answer themselves where no model could: not the agent's words."""
+_FENCED = re.compile(r"\s*```json\s*(\{.*\})\s*```\s*", re.DOTALL)
+
+
+def in_place_of_an_answer(text: str, front_man: str = "") -> bool:
+    """Whether a reply is neuro-san's own word for what went wrong, as text or in its JSON form for errors.
+
+    It puts `Error from FRONT_MAN:` also before a reply that has one of the network's `error_fragments` in it.
+    """
+    if text.startswith(RETRYING) or _INSTEAD.match(text):
+        return True
+    if front_man and text.startswith(f"Error from {front_man}: "):
+        return True
+    if fenced := _FENCED.fullmatch(text):
+        try:
+            return _formatted_error(decode(fenced[1]))
+        except ValueError:
+            return False
+    return False
+
+
+def _formatted_error(told: Any) -> bool:
+    """Whether an object is what neuro-san's JSON form for errors (`error_formatter: json`) makes."""
+    return isinstance(told, dict) and told.keys() - {"details"} == {"error", "tool"}
+
+
+class NeuroSanStream:
+    """Takes the lines of one answer. With `minimal_only` only messages that the filter MINIMAL would
+    let through count as answers; the others are shown. With `reference` a line's own `type`, beside its
+    `response`, stands for the message's, as in the tool's driver: as a name it is of no type that it knows."""
+
+    def __init__(self, turn: int, minimal_only: bool = False, reference: bool = False) -> None:
+        self.turn = turn
+        self.reference = reference
+        self.minimal_only = minimal_only
+        self.text: Any = None
+        self.structure: dict[str, Any] | None = None
+        self.sly_data: dict[str, Any] | None = None
+        self.chat_context: Any = {}
+        self.answer_origin: list[Any] | None = None
+        self.tokens: dict[str, Any] | None = None
+        self.errors: list[str] = []
+        self.answered = False
+        self._shown: str | None = None
+        self._invoked: dict[tuple[str, str], list[Any]] = {}
+        self._begun: set[str] = set()
+        self._ended: set[str] = set()
+
+    @property
+    def failure(self) -> str | None:
+        """What the server says went wrong, where the answer is not one: an error line, or a text
+        that tells of the model's failure."""
+        if self.errors:
+            return self.errors[-1]
+        text = self.text
+        if isinstance(text, str) and in_place_of_an_answer(text, self._front_man):
+            return one_line(text)
+        # A network with `structure_formats` hands its own JSON form for errors over as a structure.
+        if not text and _formatted_error(self.structure):
+            return one_line(text_of(self.structure))
+        return None
+
+    @property
+    def _front_man(self) -> str:
+        """The name of the agent that answers, which any chat context tells; empty where it does not."""
+        context = self.chat_context
+        histories = context.get("chat_histories") if isinstance(context, dict) else None
+        history = histories[0] if isinstance(histories, list) and histories else None
+        origin = history.get("origin") if isinstance(history, dict) else None
+        return name_of(origin) if isinstance(origin, list) and len(origin) == 1 else ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether what was answered is no more than blanks: neither words nor a structure nor private data."""
+        return not (text_of(self.text).strip() or self.structure is not None or self.sly_data)
+
+    @property
+    def said(self) -> str:
+        """The answer, else what the front man had said last before the stream ended."""
+        return text_of(self._shown if self.text is None else self.text)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of the whole network, where the server streamed them."""
+        if self.tokens is None:
+            return None
+        return Usage(
+            figures.count(self.tokens.get("prompt_tokens"), "input tokens"),
+            figures.count(self.tokens.get("completion_tokens"), "output tokens"),
+        )
+
+    @property
+    def cost(self) -> float | None:
+        """USD; a server that has no price for the model says 0.0, which is no cost."""
+        return figures.amount((self.tokens or {}).get("total_cost"), "cost") or None
+
+    @property
+    def model(self) -> str | None:
+        """The model, where exactly one was used."""
+        providers = (self.tokens or {}).get("models")
+        if not isinstance(providers, dict):
+            return None
+        models = [name for used in providers.values() if isinstance(used, dict) for name in used]
+        return models[0] if len(models) == 1 else None
+
+    def take(self, line: Any) -> list[Event]:
+        """One line; the events that it means.
+
+        Raises:
+            AgentError: a message of a type that the protocol does not have.
+        """
+        if not isinstance(line, dict):
+            raise AgentError(f"the server sent {one_line(text_of(line), 100)}, which is no message")
+        if line.get("error") is not None:
+            self.errors.append(one_line(text_of(line["error"])))
+        message = line.get("response")
+        if not isinstance(message, dict):
+            return []
+        kind = message.get("type")
+        outer = line.get("type") if self.reference else None
+        if kind is None and outer is None:
+            return []
+        kind = TYPES.get(kind, kind) if isinstance(kind, int) else kind
+        counts = (TYPES.get(outer) if isinstance(outer, int) else None) if outer is not None else kind
+        if kind not in _NAMES and outer is None:
+            raise AgentError(f"the server sent a message of the unknown type {one_line(text_of(kind), 60)}")
+        origin = message.get("origin")
+        origin = origin if isinstance(origin, list) else None
+        if counts in ("AI", "AGENT_FRAMEWORK"):
+            self._candidate(counts, message, origin)
+        return self._show(kind, message, origin or []) if kind in _NAMES else []
+
+    def _candidate(self, kind: str, message: dict[str, Any], origin: list[Any] | None) -> None:
+        text, structure = message.get("text"), message.get("structure")
+        context = message.get("chat_context")
+        carries = kind == "AGENT_FRAMEWORK" and context is not None
+        if carries:
+            self.chat_context = context
+            if "sly_data" in message:
+                self.sly_data = message["sly_data"]
+            # An answer may be nothing but what it hands back privately.
+            self.answered = self.answered or bool(self.sly_data)
+        if self.minimal_only and not carries:
+            return
+        if (origin is not None and len(origin) > 1) or (text is None and structure is None):
+            return
+        self.answered = True
+        if origin is not None:
+            self.answer_origin = origin
+        if text is not None:
+            self.text = text
+            self.structure = structure
+        else:
+            self.structure = structure
+
+    def _show(self, kind: str, message: dict[str, Any], origin: list[Any]) -> list[Event]:
+        text = text_of(message.get("text"))
+        speaker = name_of(origin)
+        sub = speaker if len(origin) > 1 else ""
+        if kind in ("SYSTEM", "HUMAN"):
+            return self._begin(origin, None)
+        if kind in ("AI", "AGENT_FRAMEWORK"):
+            events = self._begin(origin, None)
+            if kind == "AGENT_FRAMEWORK" and text.startswith(RETRYING):
+                return [*events, Retrying(one_line(text.removeprefix(RETRYING)), 0.0)]
+            if text and sub:
+                events.append(Message(text, sub))
+            elif text and self._shown is None:
+                self._shown = text
+                events.append(TextDelta(text))
+            elif text and text != self._shown and kind == "AI":
+                # A message of its own, not more of the one before. The closing framework message
+                # repeats the answer without its structure: the reply tells that.
+                self._shown = text
+                events.append(Message(text))
+            return events
+        structure = message.get("structure")
+        structure = structure if isinstance(structure, dict) else {}
+        if kind == "AGENT_TOOL_RESULT":
+            return self._result(message, text)
+        if kind == "AGENT_PROGRESS":
+            return [*self._begin(origin, None), Note(text, sub)] if text else []
+        if structure.get("invoking_start"):
+            name = text_of(structure.get("invoked_agent_name"))
+            self._invoked.setdefault((speaker, name), []).append(structure.get("params"))
+            return []
+        if structure.get("tool_start"):
+            return self._begin(origin, structure)
+        if structure.get("tool_end"):
+            return [*self._begin(origin, structure), *self._end(origin, structure)]
+        if "total_tokens" in structure:
+            if len(origin) != 1:
+                return []
+            self.tokens = structure
+            return [UsageReport(self.usage or Usage(), self.cost)]
+        return [Note(text, sub)] if text else []
+
+    def _begin(self, origin: list[Any], tool: dict[str, Any] | None) -> list[Event]:
+        """The first sign of a callee tells what the invocation before it was: a tool's start, or a
+        hand-off to an agent that speaks for itself."""
+        if len(origin) < 2:
+            return []
+        callee = name_of(origin)
+        if callee in self._begun:
+            return []
+        self._begun.add(callee)
+        caller = name_of(origin[:-1])
+        agent = caller if len(origin) > 2 else ""
+        name = _tool(origin[-1])
+        waiting = self._invoked.get((caller, name))
+        arguments = waiting.pop(0) if waiting else None
+        if tool is None or name.startswith("/"):
+            return [HandOff(callee, agent, arguments)]
+        if arguments is None and isinstance(given := tool.get("tool_args"), dict):
+            arguments = {key: value for key, value in given.items() if key not in ("origin", "origin_str")}
+        return [ToolCall(self._id(callee), name, arguments, agent)]
+
+    def _end(self, origin: list[Any], structure: dict[str, Any]) -> list[Event]:
+        callee = name_of(origin)
+        name = _tool(origin[-1]) if origin else ""
+        if callee in self._ended or name.startswith("/") or len(origin) < 2:
+            return []
+        self._ended.add(callee)
+        output = structure.get("tool_output")
+        error = text_of(output) if structure.get("tool_error") else None
+        agent = name_of(origin[:-1]) if len(origin) > 2 else ""
+        return [ToolResult(self._id(callee), name, None if error is not None else output, error, agent)]
+
+    def _result(self, message: dict[str, Any], text: str) -> list[Event]:
+        """A callee's result as its caller got it; news only where nothing else told of the call."""
+        origin = message.get("tool_result_origin")
+        if not isinstance(origin, list) or len(origin) < 2:
+            return []
+        callee = name_of(origin)
+        if callee in self._begun:
+            return []
+        begun = self._begin(origin, {})
+        if begun and isinstance(begun[0], HandOff):
+            return [*begun, Message(text, callee)]
+        return [*begun, *self._end(origin, {"tool_output": text})]
+
+    def _id(self, callee: str) -> str:
+        return f"{self.turn}:{callee}"
+
+
+def name_of(origin: list[Any]) -> str:
+    """An origin as people read it: tools joined by dots, `-02` for the second call of the same."""
+    return ".".join(_display(part) for part in origin)
+
+
+def _display(part: Any) -> str:
+    index = part.get("instantiation_index") if isinstance(part, dict) else None
+    return f"{_tool(part)}-{index:02d}" if isinstance(index, int) and index > 1 else _tool(part)
+
+
+def _tool(part: Any) -> str:
+    return text_of(part.get("tool")) if isinstance(part, dict) else text_of(part)

@@ -1,0 +1,220 @@
+"""Agents that are a Python function of the person's own, run in processes beside the engine's; attempts that
+run at the same time have one each, as far as there are (`script_host.Lease`).
+
+The function's parameters decide how it is called: `f(message)` is the StartToAgent guide's contract
+(a case with `messages` is given as one list), `f(message, session)` and generators are called turn by
+turn. It returns text or `(text, metadata)`; a generator yields `tui_eval.events` and text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.http.json_reply import Paths, read_reply, usage_from
+from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.promptfoo.provider_response import (
+    call_context,
+    prompt_of,
+    provider_options,
+    read_response,
+)
+from tui_eval.agents.stateless_session import RememberingSession
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import Event, Finished, TextDelta, UsageReport
+from tui_eval.guard.trust import agent_code
+from tui_eval.model import Reply, Usage
+from tui_eval.scripting.python.python_host import Description, Lease, PythonHost, ScriptError
+
+
+class PythonAgent(Agent):
+    """One function. With `promptfoo: true` it is a promptfoo provider's `call_api`."""
+
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(
+            spec, services, frozenset({"function", "promptfoo", "config", "id", "provider_env"})
+        )
+        given = options.required("function", "my_agent.py:answer")
+        if not spec.typed:
+            services.trust.require(agent_code(given, spec.name, spec.base, services.root))
+        self.file, self.function = options.file_function(given, "function")
+        self.promptfoo = options.flag("promptfoo")
+        self.options = provider_options(spec, services.root)
+        self.host = PythonHost(services.root)
+        self._described: Description | None = None
+        self._described_at = 0
+        self._describing = asyncio.Lock()
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        own = spec.options.get("promptfoo") is True
+        return dataclasses.replace(cls.capabilities, calls_in_metadata=own, guardrails=own, finish_reason=own)
+
+    @property
+    def shown(self) -> str:
+        """The function as people name it."""
+        return f"{self.file.name}:{self.function}"
+
+    async def open(self, context: SessionContext) -> Session:
+        """Look at how the function wants to be called (again when its file changed).
+
+        Raises:
+            AgentError: its file does not load, or has no such function.
+        """
+        async with self._describing:
+            changed = _changed_at(self.file)
+            if self._described is None or changed != self._described_at:
+                try:
+                    self._described = await self.host.describe(self.file, self.function)
+                except ScriptError as error:
+                    raise AgentError(one_line(str(error))) from None
+                self._described_at = changed
+            described = self._described
+        streams = described.is_async_gen or described.is_generator
+        by_turn = len(described.parameters) > 1 or streams
+        self.takes_whole_conversation = not by_turn and not self.promptfoo
+        lease = self.host.lease(f"{context.case_id} (attempt {context.attempt})")
+        return PythonSession(self, context, lease, streams, len(described.parameters) > 1)
+
+    async def close(self) -> None:
+        """Kill the function's processes."""
+        await asyncio.to_thread(self.host.close)
+
+
+class PythonSession(RememberingSession):
+    """One conversation; the function is told what was said before in `session["messages"]`."""
+
+    def __init__(
+        self,
+        agent: PythonAgent,
+        context: SessionContext,
+        lease: Lease,
+        streams: bool,
+        with_session: bool,
+    ) -> None:
+        super().__init__()
+        self.agent = agent
+        self.context = context
+        self.lease = lease
+        self.streams = streams
+        self.with_session = with_session
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Call the function for one turn, or for the whole conversation."""
+        began = time.monotonic()
+        agent = self.agent
+        try:
+            if self.streams and not agent.promptfoo:
+                async for event in self._streamed(request, began):
+                    yield event
+                return
+            arguments = self._arguments(request)
+            result = await agent.host.call(agent.file, agent.function, arguments, lease=self.lease)
+        except ScriptError as error:
+            raise AgentError(f"{agent.shown}: {one_line(str(error))}") from None
+        if agent.promptfoo:
+            events, reply = read_response(result.value, request.turn)
+        else:
+            events, reply = self._read(result.value, request.turn)
+        for event in events:
+            yield event
+        if reply.latency_ms is None:
+            reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
+        self.remember(request, reply)
+        yield Finished(reply)
+
+    async def close(self) -> None:
+        """Let another attempt have the process."""
+        self.lease.release()
+
+    def _arguments(self, request: Request) -> list[Any]:
+        agent = self.agent
+        if agent.promptfoo:
+            return [prompt_of(request), agent.options, call_context(request, self.context)]
+        message: Any = request.text
+        if request.messages is not None and (agent.takes_whole_conversation or message is None):
+            message = request.messages
+        return [message, self._session(request)] if self.with_session else [message]
+
+    def _session(self, request: Request) -> dict[str, Any]:
+        context = self.context
+        trace = context.trace
+        return {
+            "session_id": context.session_id,
+            "case_id": context.case_id,
+            "attempt": context.attempt,
+            "turn": request.turn,
+            "model": context.model or self.agent.spec.model,
+            "messages": self.messages,
+            "vars": request.vars or context.vars,
+            "sly_data": request.sly_data,
+            "traceparent": trace.traceparent if trace is not None else None,
+        }
+
+    def _read(self, value: Any, turn: int) -> tuple[list[Event], Reply]:
+        shown = self.agent.shown
+        if (
+            isinstance(value, list)
+            and len(value) == 2
+            and isinstance(value[1], dict)
+            and value[0] is not None
+        ):
+            text, metadata = value
+            reply = Reply(turn=turn, text=text_of(text), metadata=metadata, usage=usage_from(metadata))
+            if not isinstance(text, str):
+                reply.output = text
+            return ([TextDelta(reply.text)] if reply.text else []), reply
+        if value is None or (isinstance(value, list) and len(value) == 2 and value[0] is None):
+            raise AgentError(f"{shown} returned nothing; it must return text or (text, metadata)")
+        try:
+            return read_reply(value, turn, Paths())
+        except AgentError as error:
+            raise AgentError(f"{shown}: {error}") from None
+
+    async def _streamed(self, request: Request, began: float) -> AsyncIterator[Event]:
+        agent = self.agent
+        parts: list[str] = []
+        reply: Reply | None = None
+        usage: Usage | None = None
+        cost: float | None = None
+        arguments = self._arguments(request)
+        stream = agent.host.stream(agent.file, agent.function, arguments, lease=self.lease)
+        try:
+            async for event in stream:
+                if isinstance(event, Finished):
+                    reply = event.reply
+                    continue
+                if isinstance(event, TextDelta) and not event.agent:
+                    parts.append(event.text)
+                elif isinstance(event, UsageReport):
+                    usage, cost = event.usage, event.cost
+                yield event
+        except ScriptError as error:
+            raise AgentError(f"{agent.shown}: {one_line(str(error))}", answer="".join(parts)) from None
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        if reply is None:
+            reply = Reply(turn=request.turn, text="".join(parts))
+        reply.turn = request.turn
+        reply.text = reply.text or "".join(parts)
+        reply.usage = reply.usage or usage or usage_from(reply.metadata or {})
+        reply.cost = reply.cost if reply.cost is not None else cost
+        reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
+        self.remember(request, reply)
+        yield Finished(reply)
+
+
+def _changed_at(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,108 @@
+"""promptfoo providers that are a Ruby file: `call_api(prompt, options, context)`, each call a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.entry_options import Options
+from tui_eval.agents.loose_json import decode, encode, one_line
+from tui_eval.agents.programs.command import run_program
+from tui_eval.agents.promptfoo.provider_response import (
+    call_context,
+    prompt_of,
+    provider_options,
+    read_response,
+)
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.events import Event, Finished, Note
+from tui_eval.guard.trust import script
+
+PRINTED = 10_000
+"""Characters of what a provider prints that are kept with the attempt."""
+_REFERENCE = re.compile(r"(?:file://)?(?P<path>.+?\.rb)(?::(?P<function>[\w.!?]+))?")
+_CALL = r"""
+require 'json'
+given = JSON.parse($stdin.read)
+$stdin.reopen(File::NULL)
+$LOAD_PATH.unshift(File.dirname(given['file']))
+load given['file']
+owner, dot, name = given['function'].rpartition('.')
+target = dot.empty? ? self : Object.const_get(owner)
+File.write(given['result'], JSON.generate(target.send(name, *given['arguments'])))
+"""
+
+
+class RubyAgent(Agent):
+    """One function of one file, or a method of a class in it (`Class.method`)."""
+
+    capabilities = Capabilities(tokens=True, tools=True, metadata=True, calls_in_metadata=True)
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        super().__init__(spec, services)
+        options = Options(spec, services, frozenset({"file", "id", "config", "provider_env"}))
+        given = options.required("file", "file://provider.rb")
+        match = _REFERENCE.fullmatch(given)
+        if match is None:
+            raise ConfigError(f"provider {spec.name}: {given} is not FILE.rb or FILE.rb:function")
+        services.trust.require(script(Path(spec.base or services.root) / match["path"], services.root))
+        self.file = options.path(match["path"], "file")
+        self.function = match["function"] or "call_api"
+        if not self.file.is_file():
+            raise ConfigError(f"provider {spec.name}: there is no file {match['path']}")
+        self.options = provider_options(spec, services.root)
+        named = options.mapping("config").get("rubyExecutable") or os.environ.get("PROMPTFOO_RUBY")
+        found = shutil.which(str(named or "ruby"))
+        if found is None:
+            raise ConfigError(f"provider {spec.name}: there is no {named or 'ruby'} on the PATH")
+        self.program = found
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin; nothing runs between turns."""
+        return RubySession(self, context)
+
+
+class RubySession(Session):
+    """One row."""
+
+    def __init__(self, agent: RubyAgent, context: SessionContext) -> None:
+        self.agent = agent
+        self.context = context
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        """Call the provider once."""
+        began = time.monotonic()
+        agent = self.agent
+        with tempfile.TemporaryDirectory(prefix="tui-eval-") as folder:
+            result = Path(folder) / "result.json"
+            given = {
+                "file": str(agent.file),
+                "function": agent.function,
+                "arguments": [prompt_of(request), agent.options, call_context(request, self.context)],
+                "result": str(result),
+            }
+            more = {name.upper(): value for name, value in self.context.trace_headers.items()}
+            command = [agent.program, "-e", _CALL]
+            code, out, err = await run_program(command, encode(given), agent.file.parent, more)
+            answer = result.read_bytes() if code == 0 and result.is_file() else b""
+        if said := (out + err if code == 0 else out).decode("utf-8", "replace").strip():
+            yield Note(f"printed: {said[:PRINTED]}")
+        if code != 0:
+            why = err.decode("utf-8", "replace").strip().partition("\n")[0]
+            raise AgentError(f"{agent.file.name}: {one_line(why) or f'exit code {code}'}")
+        try:
+            value = decode(answer)
+        except ValueError:
+            raise AgentError(f"{agent.file.name}: {agent.function} ended without an answer") from None
+        events, reply = read_response(value, request.turn)
+        for event in events:
+            yield event
+        if reply.latency_ms is None:
+            reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
+        yield Finished(reply)

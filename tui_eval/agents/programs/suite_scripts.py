@@ -1,0 +1,169 @@
+"""Code that promptfoo suites bring to their providers: expressions, functions, files."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.agents.base import AgentError, Services
+from tui_eval.agents.loose_json import one_line
+from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import inline_in_node, script
+from tui_eval.javascript.inline import better_in_node, needs_node
+
+if TYPE_CHECKING:
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.scripting.python.python_host import PythonHost
+
+_FUNCTION = re.compile(r"^(?:async\s+)?(?:function\b|\([^()]*\)\s*=>|[A-Za-z_$][\w$]*\s*=>)")
+_RETURNS = re.compile(r"\breturn\b")
+_FILE = re.compile(r"(?:file://)?(?P<path>.+?\.(?:py|[cm]?[jt]s))(?::(?P<function>[A-Za-z_$][\w$]*))?")
+_SECONDS = 300.0
+_LARGEST = 4_000_000
+
+
+class Scripts:
+    """Runs the scripts of one provider; files are relative to `base`.
+
+    Inline JavaScript runs in the isolate without trust; files that need node's modules and Python run
+    in a process of their own in trusted folders.
+    """
+
+    def __init__(self, services: Services, base: str) -> None:
+        self.services = services
+        self.base = Path(base) if base else services.root
+        self._javascript: JavaScriptHost | None = None
+        self._python: PythonHost | None = None
+        self._node: NodeHost | None = None
+
+    async def run(
+        self,
+        code: str,
+        values: Mapping[str, Any],
+        what: str,
+        default: str = "get_transform",
+        given: str = "",
+    ) -> Any:
+        """The result of an expression, a function (called with the values in their order) or `file://…`;
+        None for `undefined`. `given` is the code as the suite has it, where it was added to.
+
+        Raises:
+            AgentError: it fails; the text begins with `what`.
+            NeedsTrust: it is code of a folder that is not trusted.
+        """
+        if code.startswith("file://"):
+            return await self.file(code, list(values.values()), what, default)
+        plain = code.strip().rstrip(";")
+        if _FUNCTION.match(plain):
+            body = f"return (\n{plain}\n)({', '.join(values)});"
+        elif _RETURNS.search(plain):
+            body = f"{code}\n;"
+        else:
+            body = f"return (\n{plain}\n);"
+        return await self._evaluate(body, values, what, given or code)
+
+    async def _evaluate(self, body: str, values: Mapping[str, Any], what: str, code: str) -> Any:
+        from tui_eval.javascript.inline import evaluate
+        from tui_eval.javascript.isolate import JavaScriptError
+        from tui_eval.javascript.values import UNDEFINED
+
+        def require(_: str) -> None:
+            self.services.trust.require(inline_in_node(code, self.base, self.services.root))
+
+        try:
+            found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)
+        except JavaScriptError as error:
+            raise AgentError(f"{what}: {one_line(str(error))}") from None
+        return None if found is UNDEFINED else found
+
+    async def file(self, reference: str, arguments: Sequence[Any], what: str, default: str) -> Any:
+        """Call a function of a `.js` or `.py` file.
+
+        Raises:
+            AgentError, NeedsTrust: as `run`.
+        """
+        path, function = self.place(reference, what)
+        if path.suffix == ".py":
+            return await self._call_python(path, function or default, arguments, what)
+        from tui_eval.javascript.isolate import JavaScriptError
+        from tui_eval.javascript.values import UNDEFINED
+
+        try:
+            source = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise AgentError(f"{what}: cannot read {path.name}: {reason}") from None
+        trusted = self.services.trust.granted
+        if needs_node(path, source, function) or (trusted and better_in_node(source)):
+            return await self.node(path, function, arguments, what)
+        try:
+            found = await self._isolate().call(source, function, arguments)
+        except JavaScriptError as error:
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+        return None if found is UNDEFINED else found
+
+    async def node(self, path: Path, function: str | None, arguments: Sequence[Any], what: str) -> Any:
+        """Call a function of a module through the `node` on the PATH."""
+        self.services.trust.require(script(path, self.services.root))
+        from tui_eval.javascript.node_host import ScriptError
+
+        try:
+            found = await self._node_host().call(
+                path, function or "", list(arguments), timeout=_SECONDS, cwd=self.base
+            )
+        except ScriptError as error:
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+        return found.value
+
+    def place(self, reference: str, what: str) -> tuple[Path, str | None]:
+        """The file and function that a reference names.
+
+        Raises:
+            AgentError: there is no such file.
+            NeedsTrust: it lies outside the root.
+        """
+        match = _FILE.fullmatch(reference)
+        if match is None:
+            raise AgentError(f"{what}: {reference} is not a .js or .py file")
+        try:
+            path = confine(self.services.root, match["path"], self.services.trust, self.base)
+        except (OSError, ValueError) as error:
+            raise AgentError(f"{what}: {match['path']}: {error}") from None
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            raise AgentError(f"{what}: there is no file {match['path']}")
+        return path, match["function"]
+
+    async def _call_python(self, path: Path, function: str, arguments: Sequence[Any], what: str) -> Any:
+        self.services.trust.require(script(path, self.services.root))
+        from tui_eval.scripting.python.python_host import PythonHost, ScriptError
+
+        if self._python is None:
+            self._python = PythonHost(self.services.root)
+        try:
+            return (await self._python.call(path, function, list(arguments), timeout=_SECONDS)).value
+        except ScriptError as error:
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+
+    def _node_host(self) -> NodeHost:
+        if self._node is None:
+            from tui_eval.javascript.node_host import NodeHost
+
+            self._node = NodeHost(self.services.root)
+        return self._node
+
+    def _isolate(self) -> JavaScriptHost:
+        if self._javascript is None:
+            from tui_eval.javascript.isolate import JavaScriptHost
+
+            self._javascript = JavaScriptHost()
+        return self._javascript
+
+    async def close(self) -> None:
+        """Kill the processes."""
+        for host in (self._javascript, self._python, self._node):
+            if host is not None:
+                await asyncio.to_thread(host.close)

@@ -1,0 +1,271 @@
+"""What promptfoo 0.121.20 asks models for: the parameters of a request from a provider's `config`.
+
+Without a word in the suite it asks for temperature 0 and 1,024 tokens, so that a suite tried there is tried the
+same way here. Environment variables that change that (`OPENAI_TEMPERATURE`, …) count as there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tui_eval.agents.loose_json import encode
+from tui_eval.agents.promptfoo.promptfoo_request import rendered, shaped_choice, shaped_tools
+
+Values = Mapping[str, Any]
+
+KEYS = frozenset(
+    ("temperature", "max_tokens", "max_completion_tokens", "max_output_tokens", "top_p", "top_k", "seed", "stop",
+     "presence_penalty", "frequency_penalty", "functions", "function_call", "tools", "tool_choice",
+     "tool_resources", "response_format", "reasoning", "reasoning_effort", "verbosity", "service_tier", "user",
+     "metadata", "store", "modalities", "audio", "prompt_cache_key", "prompt_cache_options",
+     "prompt_cache_retention", "passthrough", "omitDefaults", "showThinking", "max_tool_calls", "include",
+     "previous_response_id", "truncation", "parallel_tool_calls", "background", "webhook_url", "stop_sequences",
+     "thinking", "effort", "output_format", "cache_control", "extra_body", "beta", "instructions", "functionToolCallbacks")
+)  # fmt: skip
+"""Keys of `config` that say something about a request."""
+
+OLLAMA_OPTIONS = frozenset(
+    ("num_predict", "top_k", "top_p", "tfs_z", "seed", "useNUMA", "num_ctx", "num_keep", "num_batch", "num_gqa",
+     "num_gpu", "main_gpu", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap", "use_mlock",
+     "embedding_only", "rope_frequency_base", "rope_frequency_scale", "typical_p", "repeat_last_n", "temperature",
+     "repeat_penalty", "presence_penalty", "frequency_penalty", "mirostat", "mirostat_tau", "mirostat_eta",
+     "penalize_newline", "stop", "num_thread")
+)  # fmt: skip
+"""What Ollama takes as `options` of a request."""
+OLLAMA_KEYS = OLLAMA_OPTIONS | {"tools", "think", "passthrough"}
+
+_TOKENS = 1024
+_THINKING_TOKENS = 2048
+_REASONS = re.compile(r"(?:^|/)(?:o1|o3|o4|gpt-5)")
+_GPT_5 = re.compile(r"(?:^|/)gpt-5")
+_NO_SAMPLING = re.compile(
+    r"(?:^|[^a-z0-9])claude-(?:(?:fable|mythos)-5(?![a-z0-9])|(?:opus|sonnet)-5(?![0-9])|opus-4-[78](?![0-9]))",
+    re.I,
+)
+"""Claude's models that take neither temperature nor top_p and think as they see fit."""
+_ALWAYS_THINKS = re.compile(r"(?:^|[^a-z0-9])claude-(?:(?:fable|mythos)-5(?![a-z0-9])|opus-5(?![0-9]))", re.I)
+_STRUCTURED = "structured-outputs-2025-11-13"
+
+
+_TEMPLATES = ("tools", "functions", "response_format", "output_format", "reasoning", "reasoning_effort")
+
+
+def filled_in(given: Values, values: Values) -> Values:
+    """The settings with the test's variables in those that promptfoo takes for templates.
+
+    Raises:
+        AgentError: a template cannot be rendered.
+    """
+    wanted = [key for key in _TEMPLATES if key in given and b"{{" in encode(given[key])]
+    return {**given, **{key: rendered(given[key], values) for key in wanted}} if wanted else given
+
+
+def chat(model: str, given: Values) -> dict[str, Any]:
+    """The parameters of a chat completion."""
+    extra = _mapping(given.get("passthrough"))
+    known = str(extra.get("model") or model).replace("ft:", "")
+    reasons = _REASONS.search(known) is not None
+    found: dict[str, Any] = {"seed": given.get("seed")}
+    if reasons:
+        found["max_completion_tokens"] = _given(
+            given, "max_completion_tokens", "OPENAI_MAX_COMPLETION_TOKENS"
+        )
+    else:
+        found["max_tokens"] = _given(given, "max_tokens", "OPENAI_MAX_TOKENS", _default(given, _TOKENS))
+        found["temperature"] = _given(given, "temperature", "OPENAI_TEMPERATURE", _default(given, 0))
+    for name in ("top_p", "presence_penalty", "frequency_penalty"):
+        found[name] = _given(given, name, f"OPENAI_{name.upper()}")
+    for name in ("functions", "function_call", "tool_resources", "response_format", "stop"):
+        found[name] = given.get(name) or None
+    found["tools"] = shaped_tools(given.get("tools"), "openai") or None
+    found["tool_choice"] = shaped_choice(given.get("tool_choice"), "openai") or None
+    for name in ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"):
+        found[name] = given.get(name)
+    found = {**{name: value for name, value in found.items() if value is not None}, **extra}
+    if "audio" in known:
+        found["modalities"] = given.get("modalities") or ["text", "audio"]
+        found["audio"] = given.get("audio") or {"voice": "alloy", "format": "wav"}
+    if given.get("reasoning_effort") and (reasons or "gpt-oss" in known):
+        found["reasoning_effort"] = given["reasoning_effort"]
+    if given.get("reasoning") and reasons and not _GPT_5.search(known):
+        found["reasoning"] = given["reasoning"]
+    if given.get("verbosity") and _GPT_5.search(known):
+        found["verbosity"] = given["verbosity"]
+    found |= {name: given[name] for name in ("service_tier", "user", "metadata") if given.get(name)}
+    if given.get("store") is not None:
+        found["store"] = given["store"]
+    if reasons:
+        found.pop("max_tokens", None)
+    return found
+
+
+def responses(model: str, given: Values) -> dict[str, Any]:
+    """The parameters of a request to the responses API."""
+    reasons = _REASONS.search(model.replace("ft:", "")) is not None
+    usual = None if reasons else _default(given, _TOKENS)
+    tokens = given.get("max_output_tokens")
+    for variable in (
+        ("OPENAI_MAX_COMPLETION_TOKENS", "OPENAI_MAX_TOKENS") if reasons else ("OPENAI_MAX_TOKENS",)
+    ):
+        tokens = _number(variable) if tokens is None else tokens
+    reasoning = _mapping(given.get("reasoning"))
+    effort = (reasoning.get("effort") or given.get("reasoning_effort")) if reasons else None
+    found: dict[str, Any] = {"max_output_tokens": usual if tokens is None else tokens}
+    if reasons and (effort or reasoning):
+        found["reasoning"] = {**({"effort": effort} if effort else {}), **reasoning}
+    if not reasons:
+        found["temperature"] = _given(given, "temperature", "OPENAI_TEMPERATURE", _default(given, 0))
+    found["instructions"] = given.get("instructions") or None
+    if not effort or effort == "none":
+        found["top_p"] = _given(given, "top_p", "OPENAI_TOP_P")
+    tools = given.get("tools")
+    found["tools"] = [_flat(tool) for tool in tools] if isinstance(tools, list) else tools
+    choice = given.get("tool_choice")
+    name = _mapping(_mapping(choice).get("function")).get("name")
+    found["tool_choice"] = {"type": "function", "name": name} if name else choice or None
+    for key in (
+        "max_tool_calls",
+        "previous_response_id",
+        "truncation",
+        "metadata",
+        "background",
+        "webhook_url",
+        "user",
+    ):
+        found[key] = given.get(key) or None
+    found["text"] = _text_format(model, given)
+    for key in ("include", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"):
+        found[key] = given.get(key)
+    for key in ("parallel_tool_calls", "store"):
+        if key in given:
+            found[key] = bool(given[key])
+    found = {key: value for key, value in found.items() if value is not None}
+    found |= _mapping(given.get("passthrough"))
+    found.pop("max_tokens", None)
+    return found
+
+
+def messages(model: str, given: Values) -> dict[str, Any]:
+    """The parameters of a request to Anthropic's messages API."""
+    deprecated = _NO_SAMPLING.search(model) is not None
+    thinking = _mapping(given.get("thinking")) or None
+    if thinking is not None and deprecated and thinking.get("type") == "enabled":
+        display = {"display": thinking["display"]} if thinking.get("display") else {}
+        thinking = {"type": "adaptive", **display}
+    thinks = thinking is not None and thinking.get("type") in ("enabled", "adaptive")
+    thinks = thinks or (thinking is None and _ALWAYS_THINKS.search(model) is not None)
+    found: dict[str, Any] = {
+        "max_tokens": _given(
+            given, "max_tokens", "ANTHROPIC_MAX_TOKENS", _THINKING_TOKENS if thinks else _TOKENS
+        )
+    }
+    top_p = given.get("top_p")
+    if top_p is None and not thinks and not deprecated:
+        found["temperature"] = _given(given, "temperature", "ANTHROPIC_TEMPERATURE", 0)
+    if isinstance(top_p, int | float) and not deprecated:
+        found["top_p"] = max(0.95, min(1, top_p)) if thinks else top_p
+    if not thinks and not deprecated:
+        found["top_k"] = given.get("top_k")
+    for key in ("cache_control", "service_tier", "stop_sequences", "metadata"):
+        found[key] = given.get(key) or None
+    found["tools"] = shaped_tools(given.get("tools"), "anthropic") or None
+    choice = shaped_choice(given.get("tool_choice"), "anthropic")
+    forced = isinstance(choice, dict) and choice.get("type") in ("any", "tool")
+    if choice and not (forced and thinking is not None and thinking.get("type") == "enabled"):
+        found["tool_choice"] = choice
+    found["thinking"] = thinking
+    if given.get("output_format") or given.get("effort"):
+        form = {"format": given["output_format"]} if given.get("output_format") else {}
+        found["output_config"] = {**form, **({"effort": given["effort"]} if given.get("effort") else {})}
+    found = {key: value for key, value in found.items() if value is not None}
+    return {**found, **_mapping(given.get("extra_body"))}
+
+
+def betas(given: Values, header: str = "") -> str:
+    """What Anthropic's `anthropic-beta` header must name for these settings, beside what it names already."""
+    own = given.get("beta")
+    names = [str(name) for name in own] if isinstance(own, list) else []
+    strict = any(isinstance(tool, dict) and tool.get("strict") is True for tool in given.get("tools") or [])
+    names += [_STRUCTURED] if strict else []
+    names += [name.strip() for name in header.split(",") if name.strip()]
+    names += [_STRUCTURED] if given.get("output_format") else []
+    return ",".join(dict.fromkeys(names))
+
+
+_SPEAKERS = ("system:", "user:", "assistant:")
+
+
+def spoken(prompt: str) -> list[dict[str, str]] | None:
+    """The messages of a prompt for Anthropic that is written as a dialogue (`user: …` at the beginning of lines, what
+    follows belongs to it); None where it is not. The last line that says `system:` counts."""
+    lines = [line.strip() for line in prompt.split("\n") if line.strip()]
+    if not any(line.startswith(_SPEAKERS) for line in lines):
+        return None
+    system: list[dict[str, str]] = []
+    found: list[dict[str, str]] = []
+    for line in lines:
+        role, _, rest = line.partition(":")
+        if line.startswith("system:"):
+            system = [{"role": "system", "content": rest.strip()}]
+        elif line.startswith(_SPEAKERS):
+            found.append({"role": role, "content": rest.strip()})
+        elif found:
+            found[-1]["content"] += f"\n{line}"
+        else:
+            found.append({"role": "user", "content": line})
+    return [*system, *found]
+
+
+def _given(given: Values, key: str, variable: str, default: Any = None) -> Any:
+    """A setting, else the environment's, else the default."""
+    if given.get(key) is not None:
+        return given[key]
+    found = _number(variable)
+    return default if found is None else found
+
+
+def _default(given: Values, value: Any) -> Any:
+    return None if given.get("omitDefaults") else value
+
+
+def _number(variable: str) -> int | float | None:
+    text = os.environ.get(variable, "").strip()
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _flat(tool: Any) -> Any:
+    """A tool of chat completions as the responses API has it."""
+    if (
+        not isinstance(tool, dict)
+        or tool.get("type") != "function"
+        or not isinstance(tool.get("function"), dict)
+    ):
+        return tool
+    return {**{key: value for key, value in tool.items() if key != "function"}, **tool["function"]}
+
+
+def _text_format(model: str, given: Values) -> dict[str, Any]:
+    wanted = _mapping(given.get("response_format"))
+    inner = _mapping(wanted.get("json_schema"))
+    form: dict[str, Any] = {"type": "text"}
+    if wanted.get("type") == "json_object":
+        form = {"type": "json_object"}
+    elif wanted.get("type") == "json_schema":
+        form = {
+            "type": "json_schema",
+            "name": inner.get("name") or wanted.get("name") or "response_schema",
+            "schema": wanted.get("schema") or inner.get("schema"),
+            "strict": True,
+        }
+    verbosity = {"verbosity": given["verbosity"]} if given.get("verbosity") and _GPT_5.search(model) else {}
+    return {"format": form, **verbosity}

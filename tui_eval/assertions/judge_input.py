@@ -1,0 +1,180 @@
+"""What an assertion is judged on, what judging may use, and what comes of it.
+
+The engine fills an `Evidence` from an attempt and hands it to `tui_eval.assertions.judge`. Nothing
+here knows agents or the engine: a judge model, the agent asked for its rows, a database and the
+hosts of people's code come in as callables and values of `JudgeServices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Case, Compat, DataDetails, Entry, Outcome, Reply, Trace, Usage, Verdict
+
+if TYPE_CHECKING:
+    from tui_eval.frames.sql import SqlResult
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.scripting.python.python_host import PythonHost
+
+
+class CannotJudge(Exception):
+    """An assertion that could not be judged; the text is its verdict's reason (one clear line)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What the agent's type can report at all (the flags of `agents.base.Capabilities`).
+
+    Assertions on the rest are errors; what it can report but left out of a reply counts as the
+    format's default, with a note in the reason. With `calls_in_metadata` a reply without
+    `metadata.toolCalls` says nothing of tools.
+    """
+
+    tokens: bool = False
+    tools: bool = False
+    metadata: bool = False
+    sly_data: bool = False
+    structure: bool = False
+    calls_in_metadata: bool = False
+
+
+@dataclass(slots=True)
+class JudgeAnswer:
+    """A judge model's reply: its text, the model that gave it, the tokens and money it took."""
+
+    text: str
+    model: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+
+
+@dataclass(slots=True)
+class RowsAnswer:
+    """The agent's answer as rows.
+
+    `rows` is None where there are none to be had; `error` then says why in one line. `sql` is the
+    query behind them where the agent says one; `expected` are expected rows that the agent's own
+    backend computed (nao), `columns` the order of columns where it is known, `source` says where
+    the rows come from (`verification`, `extraction`).
+    """
+
+    rows: list[dict[str, Any]] | None = None
+    error: str | None = None
+    sql: str | None = None
+    expected: list[dict[str, Any]] | None = None
+    columns: list[str] | None = None
+    source: str = ""
+    usage: Usage | None = None
+
+
+@dataclass(slots=True)
+class JudgeServices:
+    """What judging may use that lies outside its layer; everything is optional.
+
+    `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured;
+    `schema` is a JSON schema wished for the reply); `judge_is_network` says that it is a neuro-san
+    network, which has instructions of its own. `judge_for(provider)` gives such a callable for
+    a grader that a suite names (a promptfoo provider id or mapping), None where another judges in its place
+    (`CannotJudge`: nothing speaks to it).
+    `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
+    or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores of a
+    text's classes by the classifier that a suite names.
+    `run_sql(database, query)` runs the expected query; `rows(columns)` gives the agent's answer as
+    rows (`CannotJudge`: nothing says what they are). `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
+    in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
+    variables that templates may read. `compares_columns` says that whoever asks will compare the
+    columns of a test itself when all have run (promptfoo's select-best, max-score).
+    """
+
+    ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
+    judge_name: str | None = None
+    judge_is_network: bool = False
+    judge_for: (
+        Callable[[Any], Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None]
+        | None
+    ) = None
+    embed: Callable[[Any, list[str]], Awaitable[list[list[float]]]] | None = None
+    scores: Callable[[Any, str], Awaitable[dict[str, float]]] | None = None
+    run_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
+    rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
+    python: PythonHost | None = None
+    javascript: JavaScriptHost | None = None
+    node: NodeHost | None = None
+    trust: Trust = field(default_factory=Trust)
+    root: Path = field(default_factory=Path)
+    base: Path = field(default_factory=Path)
+    comparison: dict[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    compares_columns: bool = False
+
+
+@dataclass(slots=True)
+class JudgeInput:
+    """One finished attempt as assertions see it: raw text, nothing masked.
+
+    `replies` are the agent's answers in order, one per turn that was answered; `usage` sums the
+    whole conversation, as do `tool_call_count`, `cost` (USD) and `duration_ms` (milliseconds).
+    `vars` are those the prompt was rendered with, `prompt_sent` is that prompt. `compat` is
+    `reference` where the original tool's verdict is wanted to the letter. `trace` is what the agent
+    exported over OpenTelemetry (None: the suite asks for no tracing). `test` is the whole test as promptfoo's
+    scripts get it (None: made from the case, without its assertions). `unknown` are figures that were reported
+    and are none, by what they are called (`input tokens`), each with the line that says so: no limit on them is kept.
+    """
+
+    case: Case
+    replies: list[Reply] = field(default_factory=list)
+    transcript: list[Entry] = field(default_factory=list)
+    capabilities: Reports = field(default_factory=Reports)
+    usage: Usage | None = None
+    tool_call_count: int | None = None
+    duration_ms: float | None = None
+    cost: float | None = None
+    vars: dict[str, Any] = field(default_factory=dict)
+    prompt_sent: str | None = None
+    compat: Compat = "documented"
+    services: JudgeServices = field(default_factory=JudgeServices)
+    trace: Trace | None = None
+    test: dict[str, Any] | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def reply(self, turn: int | None = None) -> Reply | None:
+        """The reply to a turn (counted from 1); the last one where `turn` is None."""
+        if turn is None:
+            return self.replies[-1] if self.replies else None
+        for reply in self.replies:
+            if reply.turn == turn:
+                return reply
+        return None
+
+    @property
+    def reference(self) -> bool:
+        """Whether the original tool's verdict is wanted to the letter."""
+        return self.compat == "reference"
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What came of judging an attempt; see `Attempt` for the meaning of each value.
+
+    `frames` holds whole frames by side (`expected`, `actual`) where `data` had to be cut.
+    `response_text` and `output` are what was judged after transforms, where that differs from the
+    reply (None: it does not). `named_weights` are the weights behind `named_scores`. `open` is True
+    while an assertion waits for the other columns of the test.
+    """
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    outcome: Outcome = "passed"
+    score: float = 1.0
+    named_scores: dict[str, float] = field(default_factory=dict)
+    named_weights: dict[str, float] = field(default_factory=dict)
+    message: str = ""
+    data: DataDetails | None = None
+    response_text: str | None = None
+    output: Any = None
+    frames: dict[str, Any] = field(default_factory=dict)
+    open: bool = False

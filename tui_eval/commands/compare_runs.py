@@ -1,0 +1,147 @@
+"""`tui-eval compare RUN RUN`: regressions, fixes, flaky, new and gone cases; exit code 1 on a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui_eval.commands.output import (
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    CommandError,
+    counted,
+    say,
+    say_json,
+)
+from tui_eval.commands.run_suites import find_run
+from tui_eval.config.project import find_root
+from tui_eval.guard.text import clip, visible
+from tui_eval.reports.run_comparison import CHANGES, CaseChange, Pair, RunComparison, compare, document
+from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.run_folders import StoreError
+from tui_eval.store.summary import CaseSummary
+
+LISTED = 10
+"""Cases that only one run has, as many as are listed."""
+_GLYPHS = {"regressed": "✗ ", "fixed": "✓ ", "flaky": "≈ "}
+
+
+def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json: bool) -> int:
+    """Compare two runs (each with the runs that add to it), or two agents of one run, and print what
+    changed, worst first.
+
+    Raises:
+        CommandError: a run cannot be read, or the agents are not two of the run's.
+    """
+    if agents:
+        folders = _folders(before, None)
+        halves = _columns(_load(folders), agents)
+        sides = (folders, folders)
+    else:
+        sides = (_folders(before, after or "last"), _folders(after or "last", before))
+        halves = (_load(sides[0]), _load(sides[1]))
+    result = compare(*halves)
+    if as_json:
+        say_json(document(result, [[folder.name for folder in side] for side in sides]))
+    else:
+        if not agents:
+            for word, side in zip(("before", "after"), sides, strict=True):
+                if len(side) > 1:
+                    say(f"{word}: {side[0].name} with {counted(len(side) - 1, 'run')} linked to it")
+        say(_text(result))
+    if not result.cases:
+        return EXIT_NOTHING
+    return EXIT_FAILED if result.count("regressed") else EXIT_OK
+
+
+def _folders(reference: str, other: str | None) -> list[Path]:
+    try:
+        root, _ = find_root([Path.cwd()])
+        return counting_folders(root, find_run(reference), find_run(other) if other is not None else None)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+
+
+def _load(folders: Sequence[Path]) -> list[CaseSummary]:
+    try:
+        return load_together(folders)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+
+
+def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[CaseSummary], ...]:
+    """The cases of both agents. An agent may be named with its model (`support, gpt-4.1`), or by the model
+    alone."""
+    known = list(dict.fromkeys((case.agent, case.model) for case in cases))
+    halves: list[list[CaseSummary]] = []
+    for wanted in agents:
+        meant = [one for one in known if wanted in (one[0], one[1], f"{one[0]}, {one[1]}")]
+        if len(meant) != 1:
+            named = "; ".join(", ".join(part for part in one if part) for one in known)
+            problem = (
+                "is not one of the run's agents" if not meant else "means more than one of the run's agents"
+            )
+            raise CommandError(visible(f"--agent {wanted} {problem}; they are: {named}", newlines=False))
+        halves.append([case for case in cases if (case.agent, case.model) == meant[0]])
+    return tuple(halves)
+
+
+def _text(result: RunComparison) -> str:
+    lines: list[str] = [f"{why}: nothing can be said of a change"] if (why := result.nothing_common) else []
+    suites = len({case.suite for case in result.cases}) > 1
+    for change in CHANGES:
+        members = [case for case in result.cases if case.change == change]
+        if not members:
+            continue
+        if change == "unchanged":
+            other = f", {result.other_answers:,} of them with another answer" if result.other_answers else ""
+            lines.append(f"unchanged: {len(members):,}{other}")
+            continue
+        lines.append(f"{_GLYPHS.get(change, '')}{change}: {len(members):,}")
+        shown = members if change in _GLYPHS else members[:LISTED]
+        lines.extend(f"  {_line(case, suites)}" for case in shown)
+        if len(members) > len(shown):
+            lines.append(f"  and {len(members) - len(shown):,} more; --json lists them all")
+    (was, low, high), (now, now_low, now_high) = result.pass_rates
+    lines.append(
+        f"passed before {was:.0%} ({low:.0%}–{high:.0%}), after {now:.0%} ({now_low:.0%}–{now_high:.0%}), "
+        "Wilson 95 %"
+    )
+    usual = _usual(result)
+    if usual:
+        lines.append(f"an attempt, where both know it: {usual}")
+    if result.p_value is not None and (result.count("regressed") or result.count("fixed")):
+        lines.append(f"exact McNemar test on cases that changed: p = {result.p_value:.3g}")
+    return "\n".join(lines)
+
+
+def _usual(result: RunComparison) -> str:
+    parts: list[tuple[Pair | None, str, str, float]] = [
+        (result.usual.latency, ".2f", " s", 1000.0),
+        (result.usual.tokens, ",.0f", " tokens", 1.0),
+        (result.usual.cost, ".4f", " USD", 1.0),
+    ]
+    return ", ".join(
+        f"{pair[0] / unit:{form}} → {pair[1] / unit:{form}}{name}"
+        for pair, form, name, unit in parts
+        if pair is not None
+    )
+
+
+def _line(case: CaseChange, suites: bool) -> str:
+    """A case: what became of it, its name, its suite where there are several; below it why it fails now."""
+    name = f"{case.name} ({case.mark})" if case.mark else case.name
+    shown = [visible(name, newlines=False)]
+    if case.before is not None and case.after is not None:
+        shown.insert(0, f"{_ratio(case.before)} → {_ratio(case.after)}")
+        if case.p_value is not None:
+            shown.append(f"p = {case.p_value:.2g}")
+    if suites:
+        shown.append(f"[{visible(case.suite, newlines=False)}]")
+    message = case.after.message if case.after is not None and case.change == "regressed" else ""
+    return "  ".join(shown) + (f"\n      {clip(visible(message, newlines=False), 120)}" if message else "")
+
+
+def _ratio(item: CaseSummary) -> str:
+    return f"{item.passed}/{item.attempts}" if item.attempts > 1 else str(item.outcome)

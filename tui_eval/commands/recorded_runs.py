@@ -1,0 +1,224 @@
+"""`tui-eval show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tui_eval.case_names import full_name
+from tui_eval.commands.output import (
+    EXIT_FAILED,
+    EXIT_OK,
+    CommandError,
+    counted,
+    say,
+    terminal_width,
+    warn,
+)
+from tui_eval.commands.run_suites import code_of, failures_of, find_run, reasons_of
+from tui_eval.config.project import find_root
+from tui_eval.engine.service.client import EngineClient, EngineError
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Attempt, Trace
+from tui_eval.reports import console_table
+from tui_eval.reports.export import ExportError, export
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.index import Index
+from tui_eval.store.printed_commands import resume_command
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import StoredCase
+from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.summary import summarise_run
+from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
+
+_BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
+_ENDED = ("finished", "cancelled", "interrupted")
+
+
+def show(reference: str, case_name: str | None) -> int:
+    """One run as a table, or one case of it with transcript and verdicts."""
+    with_reader = _reader(reference)
+    try:
+        cases, attempts = with_reader.cases(), with_reader.attempts()
+        summaries = summarise_run(cases, attempts)
+        if case_name is None:
+            info = with_reader.info()
+            part = shard_words(info.provenance)
+            say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
+            say(console_table.table(cases, attempts, summaries, terminal_width()))
+            if text := failures_of(with_reader, _project_of(with_reader.folder)):
+                say(f"\n{text}")
+            say(f"\n{console_table.totals(summaries, attempts, info.note)}")
+            return code_of(summaries, None)
+        meant = [
+            case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
+        ]
+        if not meant:
+            some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
+            raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
+        for case in meant:
+            usual = _usual_tokens(case)
+            rows = [row for row in attempts if row.case_ref == case.id]
+            if not rows:
+                warn(f"run {reference} has no attempt of {full_name(case.name, case.variant)}")
+            for row in rows:
+                attempt = with_reader.attempt(row.id)
+                if attempt is not None:
+                    say(attempt_text(attempt, full_name(case.name, case.variant), usual))
+                elif row.state == "done":
+                    warn(
+                        f"attempt {row.attempt} of {full_name(case.name, case.variant)}: its record is missing"
+                    )
+        return EXIT_OK
+    finally:
+        with_reader.close()
+
+
+def _project_of(folder: Path) -> Path | None:
+    """The root of the project that a run's folder is in; None where that is not the current one, so that its
+    suites may be elsewhere."""
+    root, _ = find_root([Path.cwd()])
+    return root if folder.parent.resolve() == Store(root).runs_folder.resolve() else None
+
+
+def _usual_tokens(case: StoredCase) -> dict[str, str]:
+    """By budget assertion, what the case usually takes with this agent; only where past runs tell."""
+    if case.format != "start_to_agent":
+        return {}
+    root, _ = find_root([Path.cwd()])
+    history = [
+        item
+        for item in Index(root).history(case.case_id)
+        if (item.agent, item.model) == (case.agent, case.model)
+    ]
+    found: dict[str, str] = {}
+    if len(history) > 1:
+        for budget, kind in _BUDGETS.items():
+            found[budget] = usual_text(usual_tokens(past_tokens(Store(root), history, kind)))
+    return found
+
+
+def attempt_text(attempt: Attempt, name: str, usual: Mapping[str, str] | None = None) -> str:
+    """An attempt for reading: outcome, transcript, verdicts; `usual` is said beside the verdicts of a type."""
+    lines = [
+        f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})",
+        "",
+    ]
+    for entry in attempt.transcript:
+        who = f" {entry.agent}" if entry.agent else ""
+        match entry.kind:
+            case "tool_call":
+                text = f"{entry.name} {encode_json(entry.arguments).decode()}"
+            case "tool_result":
+                text = entry.error if entry.error is not None else encode_json(entry.result).decode()
+            case "hand_off":
+                text = f"to {entry.name}"
+            case _:
+                text = entry.text
+        body = clip(text, 20_000).splitlines() or [""]
+        lines.append(f"[{entry.turn}] {entry.kind}{who}: {body[0]}")
+        lines.extend(f"    {line}" for line in body[1:])
+    lines.extend(_spans(attempt.trace))
+    lines.append("")
+    for verdict in attempt.verdicts:
+        word = {True: "✓", False: "✗", None: "!"}[verdict.passed]
+        beside = (usual or {}).get(verdict.type)
+        more = f"  {beside}" if beside else ""
+        lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}{more}")
+    if attempt.outcome != "passed":
+        lines.extend(["", *reasons_of(attempt)])
+    return "\n".join(lines) + "\n"
+
+
+def _spans(trace: Trace | None) -> list[str]:
+    """What the agent exported over OpenTelemetry, a line for each span."""
+    lines: list[str] = []
+    for span in trace.spans if trace is not None else ():
+        took = f" {span.end - span.start:,.1f} ms" if span.start is not None and span.end is not None else ""
+        failed = f"; status {span.status:g} {span.message or ''}".rstrip() if span.status else ""
+        lines.append(f"span: {visible(clip(span.name, 200), newlines=False)}{took}{failed}")
+    if trace is not None and (trace.problem or trace.note):
+        lines.append(f"trace: {'; '.join(filter(None, (trace.problem, trace.note)))}")
+    return lines
+
+
+def follow(reference: str) -> int:
+    """Follow a run in plain lines until it ends; the run's exit code."""
+    reader = _reader(reference)
+    try:
+        names = {case.id: full_name(case.name, case.variant) for case in reader.cases()}
+        info = reader.info()
+        say(f"run {info.id}: {info.state}")
+        seen = 0
+        while True:
+            state = reader.info().state
+            changes = reader.changes(seen)
+            for row in changes:
+                seen = max(seen, row.changed)
+                if row.state == "done":
+                    name = names.get(row.case_ref, "?")
+                    line = f"{row.outcome:<9} {name} #{row.attempt}: {clip(row.message, 160)}"
+                    say(visible(line, newlines=False))
+            if state in _ENDED and not changes:
+                break
+            if not changes:
+                time.sleep(0.2)
+        summaries = summarise_run(reader.cases(), reader.attempts())
+        say(console_table.totals(summaries, reader.attempts()))
+        if state == "interrupted":
+            warn(f"the run was interrupted; go on with: {resume_command(info.id, info.options)}")
+            return EXIT_FAILED
+        return code_of(summaries, None)
+    finally:
+        reader.close()
+
+
+def cancel(reference: str) -> int:
+    """Cancel a run that another process executes."""
+    folder = _find(reference)
+
+    async def ask() -> int:
+        client = EngineClient(folder.parents[2])
+        await client.attach(folder)
+        try:
+            return await client.cancel(folder.name)
+        finally:
+            await client.close()
+
+    try:
+        count = asyncio.run(ask())
+    except EngineError as error:
+        raise CommandError(str(error)) from None
+    say(f"run {folder.name}: {counted(count, 'attempt')} cancelled")
+    return EXIT_OK
+
+
+def export_run(reference: str, paths: Sequence[Path]) -> int:
+    """Write a run to files; the ending of each says which kind."""
+    reader = _reader(reference)
+    try:
+        for path in paths:
+            export(reader, path)
+            say(f"written: {path}")
+    except ExportError as error:
+        raise CommandError(str(error)) from None
+    finally:
+        reader.close()
+    return EXIT_OK
+
+
+def _find(reference: str) -> Path:
+    try:
+        return find_run(reference)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+
+
+def _reader(reference: str) -> RunReader:
+    try:
+        return RunReader(_find(reference))
+    except StoreError as error:
+        raise CommandError(str(error)) from None

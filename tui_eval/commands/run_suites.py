@@ -1,0 +1,353 @@
+"""`tui-eval run` and `tui-eval resume`: the engine in the foreground, tables at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tui_eval.agents.base import AgentError
+from tui_eval.commands.output import (
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    CommandError,
+    report_problems,
+    say,
+    terminal_width,
+    warn,
+    warn_line,
+)
+from tui_eval.commands.progress import Progress
+from tui_eval.config.project import ConfigError, kept_by_link, state_dir
+from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.service.foreground import leave_threads, reachable
+from tui_eval.engine.wants import wants_of_jobs
+from tui_eval.guard.paths import inside
+from tui_eval.guard.trust import fingerprints, in_order
+from tui_eval.model import Attempt
+from tui_eval.reports import console_table, failure_modes_text, results
+from tui_eval.reports.export import ExportError, check_writable, export
+from tui_eval.store.printed_commands import rescore_command, resume_command
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import RunInfo, StoredCase
+from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.summary import CaseSummary, summarise_run
+
+
+def run(
+    request: RunRequest, display: str, outputs: Sequence[Path], keep: bool, report: str | None = None
+) -> int:
+    """Execute a request; the exit code of design.md (Command line). `report` `classic` prints the
+    StartToAgent guide's report instead of progress and tables."""
+    from tui_eval.commands.classic import ClassicProgress
+
+    progress = ClassicProgress() if report == "classic" else Progress(display)
+    with contextlib.ExitStack() as stack:
+        store = None
+        if not keep:
+            # Everything reads a run's folder; without a store it is one that goes at the end.
+            store = Store(Path(stack.enter_context(_temporary_folder())))
+        return _execute(
+            lambda: prepare(request, store=store, on_done=progress.ended), progress, outputs, keep=keep
+        )
+
+
+def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:
+    """Go on with an interrupted run."""
+    progress = Progress(display)
+    try:
+        folder = find_run(reference)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    if (code := _complete(folder, outputs)) is not None:
+        return code
+    return _execute(
+        lambda: resume(folder, overrides=overrides, on_done=progress.ended), progress, outputs, keep=True
+    )
+
+
+def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
+    """The code of a run in which every attempt has a result; None: there is something to do."""
+    try:
+        reader = RunReader(folder)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    try:
+        attempts = reader.attempts()
+        if any(row.state != "done" for row in attempts):
+            return None
+        info = reader.info()
+        warn(f"run {info.id} is complete: every attempt has a result")
+        if _write(reader, outputs):
+            return EXIT_USAGE
+        return code_of(summarise_run(reader.cases(), attempts), None)
+    finally:
+        reader.close()
+
+
+def read_env_files(names: Sequence[str]) -> None:
+    """Put the variables of `.env` files (several in one text by commas) into the environment; the person
+    named them, so they win over it.
+
+    Raises:
+        CommandError: one cannot be read.
+    """
+    from tui_eval.formats.promptfoo.read.suite_environment import parse
+
+    for name in (part.strip() for text in names for part in text.split(",")):
+        try:
+            text = Path(name).read_text("utf-8") if name else ""
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise CommandError(f"--env-file {name}: {reason}") from None
+        os.environ.update(parse(text))
+
+
+def find_run(reference: str) -> Path:
+    """The folder of a run of the current project, or of a path, which may be a results file.
+
+    Raises:
+        StoreError: there is none.
+    """
+    from tui_eval.config.project import find_root
+
+    if reference.lower().endswith(".json") and Path(reference).is_file():
+        from tui_eval.store.imported.results_files import open_results
+
+        return open_results(Path(reference))
+    root, _ = find_root([Path.cwd()])
+    return Store(root).find(reference)
+
+
+def execute_run(prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path]) -> int:
+    """Execute what another command has prepared, and keep it; the exit code is the run's."""
+    return _execute(prepare_run, progress, outputs, keep=True)
+
+
+def _execute(
+    prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path], keep: bool
+) -> int:
+    for path in outputs:
+        try:
+            check_writable(path)
+        except ExportError as error:
+            raise CommandError(str(error)) from None
+    try:
+        active = prepare_run()
+    except NothingToRun as error:
+        unreadable = report_problems(error.problems)
+        warn(str(error))
+        return EXIT_USAGE if unreadable else EXIT_NOTHING
+    except (SelectionError, ConfigError, StoreError, AgentError) as error:
+        raise CommandError(str(error)) from None
+    if active.request.threshold == 0:
+        warn("--threshold 0 asks for no attempt to pass: nothing can fail")
+    unreadable = report_problems(active.problems)
+    assert active.writer is not None
+    folder = active.writer.folder
+    root = active.config.root
+    if keep and state_dir(root) != root / ".tui-eval":
+        linked = kept_by_link(root)
+        why = (
+            f"{root / '.tui-eval'} is a link, which is not followed"
+            if linked
+            else f"{root} cannot be written"
+        )
+        warn(f"{why}: the run is kept in {folder}")
+    _list_wants(active)
+    if sys.stderr.isatty():
+        active.environment.tell = warn
+    active.writer.tell(warn)
+    info = active.writer.info
+    progress.start(
+        len(active.tickets), info.agents, info.scripted, info.id if keep else "", shard_words(info.provenance)
+    )
+    progress.expect(active.jobs)
+    # What was read lives as long as the run: looking it over again and again costs a twentieth of the CPU.
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+    number = asyncio.run(_until_done(active))
+    progress.finish()
+    if active.writer.error:
+        warn(active.writer.error)
+    reader = RunReader(active.writer.folder)
+    reader.lost = active.writer.lost
+    try:
+        summaries = _report(reader, progress.display, active)
+        unwritten = _write(reader, outputs)
+        if keep and number is None:
+            _nao_outputs(reader, active)
+    finally:
+        reader.close()
+    if number is not None:
+        if keep:
+            warn(f"interrupted; go on with: {_go_on(active.writer.folder, info)}")
+        return 128 + number
+    if unreadable or unwritten:
+        return EXIT_USAGE
+    return code_of(summaries, active.runner.stopped_because)
+
+
+def _go_on(folder: Path, info: RunInfo) -> str:
+    """The command that goes on with a run, from the current folder."""
+    from tui_eval.config.project import find_root
+
+    again = info.options.get("rescores")
+    if again:
+        return rescore_command(str(again), info.options)
+    here = Store(find_root([Path.cwd()])[0]).runs_folder
+    return resume_command(info.id if folder.parent.resolve() == here.resolve() else folder, info.options)
+
+
+def _write(reader: RunReader, outputs: Sequence[Path]) -> int:
+    """Write every file that can be written; how many could not."""
+    unwritten = 0
+    for path in outputs:
+        try:
+            export(reader, path)
+        except ExportError as error:
+            warn(str(error))
+            unwritten += 1
+    return unwritten
+
+
+def code_of(summaries: Sequence[CaseSummary], stopped: str | None) -> int:
+    """1 where something did not pass or a limit ended the run, 5 where nothing ran, else 0."""
+    if stopped or any(item.outcome != "passed" for item in summaries):
+        return EXIT_FAILED
+    return EXIT_OK if summaries else EXIT_NOTHING
+
+
+async def _until_done(active: ActiveRun) -> int | None:
+    """Run; the number of the signal that ended it, if one did."""
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+    interrupting: list[asyncio.Future[None]] = []
+
+    def stop(number: int) -> None:
+        if received:
+            leave_threads(loop)
+            raise SystemExit(128 + number)
+        received.append(number)
+        warn("stopping: what has finished is kept (once more to leave at once)")
+        interrupting.append(asyncio.ensure_future(active.runner.interrupt()))
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop, number)
+    async with reachable(active):
+        await active.execute()
+    if received:
+        leave_threads(loop)
+    return received[0] if received else None
+
+
+def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSummary]:
+    cases, attempts = reader.cases(), reader.attempts()
+    summaries = summarise_run(cases, attempts)
+    if display != "plain":
+        return summaries
+    say(console_table.table(cases, attempts, summaries, terminal_width()))
+    text = failures_of(reader, active.config.root)
+    if text:
+        say(f"\n{text}")
+    if active.request.assess:
+        say(f"\n{failure_modes_text.text(reader.assessment())}")
+    stopped = active.runner.stopped_because
+    notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note]))
+    say(f"\n{console_table.totals(summaries, attempts, notes)}")
+    return summaries
+
+
+def failures_of(reader: RunReader, root: Path | None) -> str:
+    """What did not pass in a run and why; with `root`, the project's, the commands that run it again."""
+    cases, attempts = reader.cases(), reader.attempts()
+    first_bad: dict[int, int] = {}
+    for row in attempts:
+        if row.state == "done" and row.outcome != "passed":
+            first_bad.setdefault(row.case_ref, row.id)
+
+    def reasons(case: StoredCase) -> list[str]:
+        try:
+            attempt = reader.attempt(first_bad[case.id]) if case.id in first_bad else None
+        except StoreError as error:  # its body is damaged: the message is what is left
+            warn(str(error))
+            return []
+        return reasons_of(attempt) if attempt is not None else []
+
+    return console_table.failures(cases, summarise_run(cases, attempts), reasons, root, reader.info().options)
+
+
+def reasons_of(attempt: Attempt) -> list[str]:
+    """Why an attempt did not pass: its error, the verdicts that failed or erred, rows that differ."""
+    lines = [attempt.error] if attempt.error else []
+    for verdict in attempt.verdicts:
+        if verdict.passed is True:
+            continue
+        turn = f"turn {verdict.turn}: " if verdict.turn else ""
+        word = "" if verdict.passed is False else "error: "
+        lines.append(f"{turn}{word}{verdict.reason or verdict.type}")
+    if attempt.data is not None and attempt.data.comparison:
+        first = attempt.data.comparison.partition("\n")[0]
+        # The verdict's reason ends with the first difference; the text that follows begins with it.
+        lines = [line.removesuffix(f": {first}") for line in lines]
+        lines.append(attempt.data.comparison)
+    return lines or [attempt.message]
+
+
+def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
+    """nao keeps its results beside its tests; its viewer and scripts read them there."""
+    folders: dict[Path, None] = {}
+    for job in active.jobs:
+        if job.case.format != "nao":
+            continue
+        parts = Path(job.case.suite).parts
+        if "tests" in parts[:-1]:
+            folders[active.config.root.joinpath(*parts[: parts.index("tests") + 1])] = None
+    stamp = time.strftime("%Y%m%d_%H%M%S")
+    for folder in folders:
+        try:
+            (folder / "outputs").mkdir(exist_ok=True)
+            file = folder / "outputs" / f"results_{stamp}.json"
+            if not inside(active.config.root, folder / "outputs") or os.path.lexists(file):
+                raise OSError(errno.EEXIST, "a link out of the project, or taken", str(file))
+            results.write(reader, file)
+        except OSError as error:
+            warn(f"{folder / 'outputs'}: {error.strerror or error}; nao's own results file was not written")
+
+
+def _list_wants(active: ActiveRun) -> None:
+    """Say all that needs trust before anything runs, rather than one thing with each case."""
+    wanted = in_order(wants_of_jobs(active.jobs, active.config, active.environment.trust))
+    if wanted:
+        warn(
+            f"{len(wanted)} {'thing needs' if len(wanted) == 1 else 'things need'} trust: cases that want "
+            f"them are errors; look at each, then agree to just these: --trust-only {fingerprints(wanted)} "
+            "(or to anything: --trust):"
+        )
+        for what in wanted:
+            warn_line(f"  {what}")
+
+
+@contextlib.contextmanager
+def _temporary_folder():
+    folder = tempfile.mkdtemp(prefix="tui-eval-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

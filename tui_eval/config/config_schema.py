@@ -1,0 +1,404 @@
+"""The shape of `tui_eval.yaml` and of what of `nao_config.yaml` concerns tests. What the keys mean for a person is
+in `help/configuration.md`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from tui_eval.model import Compat, Problem, decoded
+
+# -- The keys of `tui_eval.yaml` and what their values may be.
+
+
+Check = Callable[[Any], Any]
+"""Gives the value as it is kept, or raises `Wrong`."""
+
+
+_SCIENTIFIC = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]{1,3}")
+
+
+class Wrong(Exception):
+    """A value is not what its key needs; the text continues "key: "."""
+
+
+def anything(value: Any) -> Any:
+    """Any value."""
+    return value
+
+
+def text(value: Any) -> str:
+    """Text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise Wrong(f"must be text, not {_shown(value)}")
+    return value
+
+
+def secret(value: Any) -> str:
+    """Text or a number, of which nothing is repeated in an error."""
+    if isinstance(value, (bool, dict, list, type(None))):
+        raise Wrong("must be text")
+    return str(value)
+
+
+def flag(value: Any) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise Wrong(f"must be true or false, not {_shown(value)}")
+    return value
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """A mapping; keys become text."""
+    if not isinstance(value, dict):
+        raise Wrong(f"must be a mapping (key: value), not {_shown(value)}")
+    return {str(key): item for key, item in value.items()}
+
+
+def headers(value: Any) -> dict[str, str]:
+    """A mapping of header names to text."""
+    items = mapping(value)
+    for name, item in items.items():
+        if isinstance(item, (dict, list, bool, type(None))):
+            raise Wrong(f"{name!r} must be text")
+    return {name: str(item) for name, item in items.items()}
+
+
+def texts(value: Any) -> list[str]:
+    """A list of texts; one text alone is a list of it."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+        raise Wrong(f"must be a list of texts, not {_shown(value)}")
+    return items
+
+
+def tools(value: Any) -> list[dict[str, Any]]:
+    """A list of mappings, each with a `type`."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Wrong(f"must be a list of mappings, not {_shown(value)}")
+    for item in value:
+        if item.get("type") not in ("python", "sql", "canned"):
+            raise Wrong(f"a tool's type must be python, sql or canned, not {_shown(item.get('type'))}")
+    return [{str(key): part for key, part in item.items()} for item in value]
+
+
+def command(value: Any) -> list[str] | str:
+    """A command line: a list of words, or one text."""
+    return value if isinstance(value, str) and value else texts(value)
+
+
+def choice(*allowed: str) -> Check:
+    """One of some words."""
+
+    def check(value: Any) -> str:
+        if value not in allowed:
+            raise Wrong(f"must be {_one_of(allowed)}, not {_shown(value)}")
+        return value
+
+    return check
+
+
+def number(least: float = 0, *, above: bool = False) -> Check:
+    """A finite number of at least `least` (`above`: more than it)."""
+
+    def check(value: Any) -> float:
+        bound = f"above {least:g}" if above else f"of at least {least:g}"
+        if isinstance(value, str) and _SCIENTIFIC.fullmatch(value):
+            value = float(value)  # YAML 1.1 takes 1e-5 for text
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise Wrong(f"must be a number {bound}, not {_shown(value)}")
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value) or value < least or (above and value == least):
+            raise Wrong(f"must be a number {bound}, not {_shown(value)}")
+        return value
+
+    return check
+
+
+def integer(least: int) -> Check:
+    """A whole number of at least `least`."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
+            raise Wrong(f"must be a whole number of at least {least}, not {_shown(value)}")
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """`null`, or what `check` takes."""
+    return lambda value: None if value is None else check(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    try:
+        shown = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a huge number"
+    return shown if len(shown) <= 60 else shown[:59] + "…"
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+_SECONDS = number(0, above=True)
+
+TOP = ("agents", "judge", "databases", "suites", "run", "prices", "providers")
+
+AGENT_TYPES = (
+    "openai", "anthropic", "ollama", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
+)  # fmt: skip
+
+AGENT: dict[str, Check] = {
+    "type": choice(*AGENT_TYPES),
+    "model": text,
+    "timeout": _SECONDS,
+    "retries": integer(0),
+    "concurrency": integer(1),
+    "rate": mapping,
+    "extraction": choice("guide"),
+    "live": flag,
+    "files": texts,
+}
+"""Keys that every agent has."""
+
+RATE: dict[str, Check] = {"requests": number(0, above=True), "tokens": number(0, above=True)}
+
+_MODEL: dict[str, Check] = {
+    "base_url": text,
+    "api_key": secret,
+    "headers": headers,
+    "system": text,
+    "tools": tools,
+    "parameters": mapping,
+    "metadata": text,
+    "max_steps": integer(1),
+    "embedding_model": text,
+    "stream": flag,
+}
+
+AGENT_OPTIONS: dict[str, dict[str, Check]] = {
+    "openai": _MODEL,
+    "anthropic": _MODEL,
+    "ollama": {
+        "base_url": text,
+        "api_key": secret,
+        "headers": headers,
+        "system": text,
+        "parameters": mapping,
+        "completion": flag,
+    },
+    "nao": {
+        "url": text,
+        "email": text,
+        "username": text,
+        "password": secret,
+        "token": secret,
+        "headers": headers,
+    },
+    "neuro-san": {
+        "url": text,
+        "headers": headers,
+        "network": text,
+        "agent": text,
+        "python": text,
+        "manifest": text,
+        "tool_path": text,
+    },
+    "http": {
+        "url": text,
+        "method": text,
+        "headers": headers,
+        "body": anything,
+        "reply": text,
+        "metadata": text,
+        "tool_calls": text,
+        "usage": text,
+    },
+    "python": {"function": text},
+    "command": {"command": command, "env": headers, "cwd": text},
+    "echo": {"prefix": text},
+    "scripted": {"script": text, "seed": integer(0)},
+    "replay": {"run": text},
+}
+"""Keys that only one type of agent has; they become `AgentSpec.options`."""
+
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "http": ("url",),
+    "python": ("function",),
+    "command": ("command",),
+    "scripted": ("script",),
+}
+
+DATABASE_TYPES = ("duckdb", "sqlite", "files", "postgres")
+DATABASE: dict[str, Check] = {"type": choice(*DATABASE_TYPES), "path": text, "url": secret}
+
+COMPARISON: dict[str, Check] = {
+    "rtol": optional(number()),
+    "atol": optional(number()),
+    "decimals": optional(integer(0)),
+    "ordered": flag,
+    "key": optional(texts),
+}
+
+SUITE: dict[str, Check] = {
+    "path": text,
+    "agent": text,
+    "model": text,
+    "database": text,
+    "compat": choice("documented", "reference"),
+    "comparison": mapping,
+    "judge": text,
+    "attempts": integer(1),
+    "timeout": _SECONDS,
+}
+
+RUN: dict[str, Check] = {
+    "concurrency": integer(1),
+    "timeout": _SECONDS,
+    "attempts": optional(integer(1)),
+    "retries": integer(0),
+    "max_cost": optional(number(0)),
+}
+
+PRICE: dict[str, Check] = {"input": number(), "output": number(), "cached": number()}
+
+
+CONFIG_NAME = "tui_eval.yaml"
+
+AgentType = Literal[
+    "openai", "anthropic", "ollama", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
+    "silent",  # `check --vacuous`
+    # Made from promptfoo's providers, not written by hand:
+    "promptfoo-http", "webhook", "websocket", "javascript", "ruby", "sequence", "simulated-user",
+    "openai-responses", "litellm", "huggingface-classifier", "openai-moderation",
+]  # fmt: skip
+DatabaseType = Literal["duckdb", "sqlite", "files", "postgres"]
+
+
+class AgentSpec(msgspec.Struct, omit_defaults=True):
+    """One entry of `agents:` (or one made from `--agent`, a promptfoo provider).
+
+    `options` holds the keys that only its type reads (`base_url`, `system`, `tools`, `body`, …),
+    environment variables not yet filled in: `fill` does that when the agent is used. Relative paths
+    in it are relative to `base`. `typed` is True where the person typed it on the command line,
+    which is trust enough.
+    """
+
+    name: str
+    type: AgentType
+    options: dict[str, Any] = {}
+    model: str | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    concurrency: int | None = None
+    rate_requests: float | None = None
+    rate_tokens: float | None = None
+    extraction: str | None = None
+    live: bool = False
+    files: list[str] = []
+    base: str = ""
+    typed: bool = False
+    line: int = 0
+
+
+class DatabaseSpec(msgspec.Struct, omit_defaults=True):
+    """One entry of `databases:`; `path` is absolute (for `postgres`, `url`). `outside` are the files that links in
+    a folder of type `files` lead to and that may be read though they lie outside of it."""
+
+    name: str
+    type: str
+    path: str = ""
+    url: str = ""
+    line: int = 0
+    outside: list[str] = []
+
+
+class SuiteRule(msgspec.Struct, omit_defaults=True):
+    """One entry of `suites:`: settings for suites whose path matches the gitignore pattern."""
+
+    path: str
+    agent: str | None = None
+    model: str | None = None
+    database: str | None = None
+    compat: Compat | None = None
+    comparison: dict[str, Any] = {}
+    judge: str | None = None
+    attempts: int | None = None
+    timeout: float | None = None
+    line: int = 0
+
+
+class RunSettings(msgspec.Struct, omit_defaults=True):
+    """`run:`; seconds, USD."""
+
+    concurrency: int = 8
+    timeout: float = 120.0
+    attempts: int | None = None
+    retries: int = 3
+    max_cost: float | None = None
+
+
+class NaoProject(msgspec.Struct, omit_defaults=True):
+    """What a `nao_config.yaml` says that concerns tests (nao-core 0.3.29)."""
+
+    path: str
+    models: list[str] = []
+    threads: int | None = None
+    k: int | None = None
+    comparison: dict[str, Any] = {}
+    databases: dict[str, DatabaseSpec] = {}
+    costs: dict[str, dict[str, float]] = {}
+
+
+class Config(msgspec.Struct, omit_defaults=True):
+    """Everything that configures a project. `root` is absolute; `file` is None without a file. `typed` are
+    options of the command line that promptfoo suites read as their `commandLineOptions`."""
+
+    root: Path
+    file: Path | None = None
+    agents: dict[str, AgentSpec] = {}
+    judge: AgentSpec | None = None
+    databases: dict[str, DatabaseSpec] = {}
+    suites: list[SuiteRule] = []
+    run: RunSettings = msgspec.field(default_factory=RunSettings)
+    prices: dict[str, dict[str, float]] = {}
+    providers: dict[str, str] = {}
+    nao: NaoProject | None = None
+    problems: list[Problem] = []
+    typed: dict[str, Any] = {}
+
+
+class ConfigError(Exception):
+    """Something about the configuration that stops what was asked for; one clear line."""
+
+
+def refused_agent(config: Config, name: str) -> str | None:
+    """What is wrong with an entry of `agents:` that could not be read, and so is none; None where there is no such
+    entry."""
+    if name in config.agents:
+        return None
+    key = f"agents.{name}"
+    wrong = (one for one in config.problems if one.key == key or one.key.startswith(f"{key}."))
+    return next((str(one) for one in wrong if one.level == "error"), None)
+
+
+decoded(AgentSpec)

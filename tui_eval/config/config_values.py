@@ -1,0 +1,258 @@
+"""Environment variables in the configuration, and who may have them and other secrets.
+
+A variable is written `${NAME}` or `${NAME:-default}` (the default also stands for an empty one);
+`$${` is a plain `${`. Filling in happens when an agent or database is used, so that a variable
+that only one agent needs does not stop the others.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tui_eval.config.config_schema import DATABASE_TYPES, AgentSpec, Config, ConfigError, DatabaseSpec
+from tui_eval.guard.paths import inside
+from tui_eval.guard.secrets import SHORTEST, secret_values
+from tui_eval.guard.trust import Trust
+
+USUAL_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+}
+"""The variable in which people keep a provider's API key, by type of agent."""
+
+OWN_HOSTS = {
+    "openai": "api.openai.com",
+    "openai-responses": "api.openai.com",
+    "openai-moderation": "api.openai.com",
+    "anthropic": "api.anthropic.com",
+    "huggingface-classifier": "router.huggingface.co",
+}
+"""The provider's own host, which may have that key without being asked for trust."""
+
+_OPENAI_URLS = ("OPENAI_API_BASE_URL", "OPENAI_BASE_URL")
+BASE_URLS = {
+    "openai": _OPENAI_URLS,
+    "openai-responses": _OPENAI_URLS,
+    "openai-moderation": _OPENAI_URLS,
+    "anthropic": ("ANTHROPIC_BASE_URL",),
+    "ollama": ("OLLAMA_BASE_URL",),
+}
+"""The variables with which people lead a provider's clients elsewhere, the first that is set."""
+
+_VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_ADDRESS_KEYS = ("base_url", "url")
+_OPENAI_ADDRESS = "https://api.openai.com/v1"
+_DEFAULT_ADDRESS = {
+    "openai": _OPENAI_ADDRESS,
+    "openai-responses": _OPENAI_ADDRESS,
+    "openai-moderation": _OPENAI_ADDRESS,
+    "anthropic": "https://api.anthropic.com",
+}
+
+
+def chosen_address(kind: str) -> str | None:
+    """The address that the person's environment puts in the place of the provider's own, for agents of this type; None:
+    it says nothing. It holds for every way to name a model that names no address."""
+    if kind.startswith("openai") and (host := os.environ.get("OPENAI_API_HOST")):
+        return f"https://{host}/v1"
+    return next((url for name in BASE_URLS.get(kind, ()) if (url := os.environ.get(name))), None)
+
+
+def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
+    """See `tui_eval.config.project.fill`."""
+    trusted = spec.typed or trust.granted
+    place = f"agents.{spec.name}"
+
+    def forbid(name: str, goes_to: str = "") -> None:
+        if not trusted:
+            host = f" for {goes_to}" if goes_to else ""
+            trust.require(f"read the environment variable {name}{host} ({place})")
+
+    address_filler = _Filler(forbid)
+    options = dict(spec.options)
+    for key in _ADDRESS_KEYS:
+        if key in options:
+            options[key] = address_filler.value(options[key], f"{place}.{key}")
+    if not options.keys() & set(_ADDRESS_KEYS) and (chosen := chosen_address(spec.type)):
+        options["base_url"] = chosen
+    address = next((options[key] for key in _ADDRESS_KEYS if key in options), _DEFAULT_ADDRESS.get(spec.type))
+
+    def allow(name: str) -> None:
+        usual = name == USUAL_KEYS.get(spec.type) and is_own_host(spec.type, address)
+        if not usual and not is_loopback(address):
+            forbid(name, host_of(address))
+
+    filler = _Filler(allow)
+    for key, value in options.items():
+        if key not in _ADDRESS_KEYS:
+            options[key] = filler.value(value, f"{place}.{key}")
+    model = filler.value(spec.model, f"{place}.model")
+    if not trusted:
+        _check_secrets(spec, address, trust)
+    _add_usual_key(spec, options, address, trusted, trust)
+    return msgspec.structs.replace(spec, options=options, model=model)
+
+
+def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
+    """Secrets written in the file go to this machine or the provider itself, else trust is needed."""
+    if address is None or is_loopback(address) or is_own_host(spec.type, address):
+        return
+    for key, value in spec.options.items():
+        if secret_values({key: value}):
+            trust.require(f"send a secret (agents.{spec.name}.{key}) to {host_of(address)}")
+
+
+def _add_usual_key(
+    spec: AgentSpec, options: dict[str, Any], address: str | None, trusted: bool, trust: Trust
+) -> None:
+    name = USUAL_KEYS.get(spec.type)
+    key = os.environ.get(name, "") if name else ""
+    given = {str(header).lower() for header in options.get("headers", {})} & {"authorization", "x-api-key"}
+    if not key or "api_key" in options or given:
+        return
+    if not trusted and not is_own_host(spec.type, address):
+        if is_loopback(address):
+            return
+        trust.require(f"send {name} to {host_of(address)} (agents.{spec.name})")
+    options["api_key"] = key
+
+
+def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> DatabaseSpec:
+    """See `tui_eval.config.project.database`; below `roots` (the project's first) files may be read."""
+    place = f"databases.{spec.name}"
+    if spec.type not in DATABASE_TYPES:
+        can = ", ".join(DATABASE_TYPES)
+        raise ConfigError(f"{place}: databases of type {spec.type} cannot be queried from here (only {can})")
+
+    def forbid(name: str) -> None:
+        trust.require(f"read the environment variable {name} ({place})")
+
+    filler = _Filler(forbid)
+    path = filler.value(spec.path, f"{place}.path")
+    url = filler.value(spec.url, f"{place}.url")
+    if path and path != ":memory:" and spec.type in ("duckdb", "sqlite", "files"):
+        path = os.path.abspath(roots[0] / path)
+        if not any(inside(root, Path(path)) for root in roots):
+            trust.require(f"read {path} ({place})")
+    outside = _links(Path(path), roots, trust, place) if path and spec.type == "files" else []
+    if url and secret_values({"url": url}) and not is_loopback(url):
+        trust.require(f"send a secret ({place}.url) to {host_of(url)}")
+    return msgspec.structs.replace(spec, path=path, url=url, outside=outside)
+
+
+def _links(folder: Path, roots: Sequence[Path], trust: Trust, place: str) -> list[str]:
+    """What links in a folder lead to: files of the project, others where they may be read.
+
+    Raises:
+        NeedsTrust: one leads out of the project, in a folder that is not trusted.
+    """
+    found: list[str] = []
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return found
+    for entry in entries:
+        if not entry.is_symlink():
+            continue
+        target = Path(os.path.realpath(entry.path))
+        if not any(inside(root, target) for root in roots):
+            trust.require(f"read {target} ({place}: the link {entry.name})")
+        found.append(str(target))
+    return found
+
+
+def known_secrets(config: Config) -> list[str]:
+    """See `tui_eval.config.project.secrets`."""
+    found = dict.fromkeys(secret_values(dict(os.environ)))
+    specs = [*config.agents.values(), *([config.judge] if config.judge else [])]
+    for spec in specs:
+        options = {key: value for key, value in spec.options.items() if key not in ("tools", "parameters")}
+        found |= dict.fromkeys(secret_values(_filled_where_possible(options)))
+    for database in config.databases.values():
+        found |= dict.fromkeys(secret_values({"url": _filled_where_possible(database.url)}))
+    return [value for value in found if len(value) >= SHORTEST]
+
+
+def _filled_where_possible(value: Any) -> Any:
+    filler = _Filler(lambda name: None, missing=lambda name: "")
+    return filler.value(value, "")
+
+
+class _Filler:
+    """Replaces the variables of a value; `check` may refuse one that is set."""
+
+    def __init__(self, check: Callable[[str], None], missing: Callable[[str], str] | None = None) -> None:
+        self._check = check
+        self._missing = missing
+
+    def value(self, value: Any, place: str) -> Any:
+        if isinstance(value, str):
+            return self._text(value, place) if "${" in value else value
+        if isinstance(value, Mapping):
+            return {key: self.value(item, f"{place}.{key}") for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.value(item, f"{place}.{index}") for index, item in enumerate(value)]
+        return value
+
+    def _text(self, text: str, place: str) -> str:
+        def replace(match: re.Match[str]) -> str:
+            name, default = match.groups()
+            if name is None:
+                return "${"
+            found = os.environ.get(name)
+            if found or (found is not None and default is None):
+                self._check(name)
+                return found
+            if default is not None:
+                return default
+            if self._missing is not None:
+                return self._missing(name)
+            raise ConfigError(
+                f"{place}: the environment variable {name} is not set (set it, or write ${{{name}:-default}})"
+            )
+
+        return _VARIABLE.sub(replace, text)
+
+
+def host_of(address: str | None) -> str:
+    """The host that an address leads to; empty where that is not beyond doubt."""
+    if not address or re.search(r"[\\\s\x00-\x1f\x7f]", address):
+        return ""
+    try:
+        return (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def is_own_host(kind: str, address: str | None) -> bool:
+    """Whether an address is the own one of the provider of this type of agent (over TLS), or the one
+    that the person's environment puts in its place."""
+    host = host_of(address)
+    if not host:
+        return False
+    chosen = chosen_address(kind)
+    if chosen and chosen.rstrip("/") == str(address).rstrip(
+        "/"
+    ):  # the person's environment names it, no file
+        return True
+    return host == OWN_HOSTS.get(kind) and str(address).lower().startswith("https://")
+
+
+def is_loopback(address: str | None) -> bool:
+    """Whether an address leads to this machine."""
+    host = host_of(address)
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

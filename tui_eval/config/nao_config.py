@@ -1,0 +1,294 @@
+"""What a nao project's `nao_config.yaml` says that concerns tests.
+
+Read as nao-core 0.3.29 has it (formats/nao.md, section 1): the list `databases`, the block `test`
+and the prices of `llm`. Its other keys are nao's own business, so nothing is said about them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tui_eval.config import config_schema as keys
+from tui_eval.config.config_schema import DatabaseSpec, NaoProject
+from tui_eval.guard.paths import leads_out
+from tui_eval.guard.secrets import secret_values
+from tui_eval.model import Problem
+from tui_eval.yaml import yaml_lines
+
+NAO_CONFIG_NAME = "nao_config.yaml"
+DEFAULT_MODEL = "openai:gpt-4.1"
+
+_TEMPLATE = re.compile(r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}")
+"""nao's own (nao-core 0.3.29): filled in before the YAML is read, so that it may stand without quotes."""
+_HELD = re.compile(r"nao_template_(\d+)_")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LAZY = frozenset({"databases"})
+_AT_ONCE = frozenset({"name", "type"})
+_KINDS = {"postgresql": "postgres"}
+
+
+def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
+    """The nearest nao project at or above `start`; not above the root where `start` is below it."""
+    below = start.is_relative_to(root)
+    for folder in (start, *start.parents):
+        if below and not folder.is_relative_to(root):
+            break
+        file = folder / NAO_CONFIG_NAME
+        if leads_out(root if below else folder, file):
+            what = "a link that leaves the project is not followed"
+            return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
+        if file.is_file():
+            return read(file, os.path.relpath(file, root))
+    return None, []
+
+
+def read(file: Path, name: str) -> tuple[NaoProject | None, list[Problem]]:
+    """Read a `nao_config.yaml`, called `name` in problems."""
+    from tui_eval.config.config_file import read_text
+
+    text, problem = read_text(file, name)
+    if problem is not None:
+        return None, [problem]
+    templates = _Templates(text, name)
+    document = yaml_lines.load(templates.text, name)
+    problems = [*document.problems, *templates.problems]
+    if document.value is None and problems:
+        return None, problems
+    if not isinstance(document.value, dict):
+        problems.append(Problem(name, 1, "", "must be a mapping (key: value)"))
+        return None, problems
+    reader = _Reader(file, name, document.lines, problems)
+    return reader.project(templates.filled(document.value)), problems
+
+
+class _Templates:
+    """A text with a word in the place of each `{{ env('NAME') }}`, which is YAML wherever it stands, and what the words
+    are for: a variable's value can so neither break the YAML nor add to it.
+
+    What leads to a database becomes `${NAME:-}`, which is filled in (and asked for, in a folder that is not trusted)
+    when it is used. The rest is filled in here, but for names that say that they are secrets.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self._found: list[re.Match[str]] = []
+        self.problems: list[Problem] = []
+
+        def hold(match: re.Match[str]) -> str:
+            self._found.append(match)
+            return f"nao_template_{len(self._found) - 1}_" + "\0" * match[0].count("\n")
+
+        held = _TEMPLATE.sub(hold, text.replace("\0", ""))
+        # Line breaks within a template stand after its line, so that the lines after it stay where they are.
+        lines = (line.replace("\0", "") + "\n" * line.count("\0") for line in held.split("\n"))
+        self.text = "\n".join(lines) if "\0" in held else held
+        for match in self._found:
+            if match[1] != "env":
+                line = text.count("\n", 0, match.start()) + 1
+                said = f"{match[1]}(…): secrets of that kind are not fetched here"
+                cure = "what needs it cannot be used; tui_eval.yaml can name the database"
+                self.problems.append(Problem(name, line, "", said, cure, "note"))
+
+    def filled(self, value: Any) -> Any:
+        """The document with the templates in their places."""
+        if not self._found:
+            return value
+        return {key: self._each(item, key in _LAZY) for key, item in value.items()}
+
+    def _each(self, value: Any, lazy: bool) -> Any:
+        if isinstance(value, dict):
+            return {
+                self._text(key, lazy=False) if isinstance(key, str) else key: self._each(
+                    item, lazy and key not in _AT_ONCE
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._each(item, lazy) for item in value]
+        return self._text(value, lazy) if isinstance(value, str) else value
+
+    def _text(self, text: str, lazy: bool) -> Any:
+        if not _HELD.search(text):
+            return text
+        filled = _HELD.sub(lambda held: self._value(self._found[int(held[1])], lazy), text)
+        if _HELD.fullmatch(text) and "${" not in filled:
+            for number in (int, float):
+                with suppress(ValueError):
+                    return number(filled)
+            return filled or None  # an empty one is nothing, as in YAML
+        return filled
+
+    def _value(self, template: re.Match[str], lazy: bool) -> str:
+        kind, name = template.groups()
+        if kind != "env" or not _NAME.fullmatch(name):
+            return template[0]
+        value = os.environ.get(name, "")
+        if lazy or secret_values({name: "is it by its name"}) or secret_values({name: value}):
+            return f"${{{name}:-}}"
+        return value
+
+
+class _Reader:
+    def __init__(self, file: Path, name: str, lines: yaml_lines.YamlLines, problems: list[Problem]) -> None:
+        self._file = file
+        self._name = name
+        self._lines = lines
+        self._problems = problems
+
+    def _wrong(self, path: tuple[Hashable, ...], message: str, cure: str = "") -> None:
+        key = ".".join(map(str, path))
+        self._problems.append(Problem(self._name, self._lines.at(*path), key, message, cure))
+
+    def _get(self, given: dict[str, Any], key: str, check: keys.Check, path: tuple[Hashable, ...]) -> Any:
+        if given.get(key) is None:
+            return None
+        try:
+            return check(given[key])
+        except keys.Wrong as wrong:
+            self._wrong((*path, key), str(wrong))
+            return None
+
+    def project(self, value: dict[Any, Any]) -> NaoProject:
+        test = self._get(value, "test", keys.mapping, ()) or {}
+        comparison = self._get(test, "comparison", keys.mapping, ("test",)) or {}
+        at = ("test", "comparison")
+        settings = {
+            "rtol": self._get(comparison, "rtol", keys.number(), at),
+            "atol": self._get(comparison, "atol", keys.number(), at),
+            "decimals": self._get(comparison, "decimals", keys.integer(0), at),
+        }
+        return NaoProject(
+            path=str(self._file),
+            models=self._models(test),
+            threads=self._get(test, "threads", keys.integer(1), ("test",)),
+            k=self._get(test, "k", keys.integer(1), ("test",)),
+            comparison={key: item for key, item in settings.items() if item is not None},
+            databases=self._databases(value.get("databases")),
+            costs=self._costs(value.get("llm")),
+        )
+
+    def _models(self, test: dict[str, Any]) -> list[str]:
+        models: list[str] = []
+        for index, model in enumerate(self._get(test, "models", keys.texts, ("test",)) or []):
+            provider, _, name = model.partition(":")
+            if provider.strip() and name.strip():
+                models.append(model)
+            else:
+                path = ("test", "models", index)
+                self._wrong(path, f"{model[:60]!r} is no model", f"write provider:model, as {DEFAULT_MODEL}")
+        return models
+
+    def _databases(self, given: Any) -> dict[str, DatabaseSpec]:
+        if given is None:
+            return {}
+        if not isinstance(given, list):
+            self._wrong(("databases",), "must be a list (- name: …)")
+            return {}
+        databases: dict[str, DatabaseSpec] = {}
+        for index, item in enumerate(given):
+            path = ("databases", index)
+            if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+                self._wrong(path, "must be a mapping with a name and a type")
+                continue
+            entry = {str(key): part for key, part in item.items()}
+            kind = str(entry["type"])
+            name = str(entry.get("name") or kind)
+            if str(entry.get("path", "")).startswith(("md:", "motherduck:")):
+                kind = "motherduck"
+            databases[name] = DatabaseSpec(
+                name=name,
+                type=_KINDS.get(kind, kind),
+                path=self._path(entry),
+                url=_url(entry) if _KINDS.get(kind, kind) == "postgres" else "",
+                line=self._lines.at(*path),
+            )
+        return databases
+
+    def _path(self, entry: dict[str, Any]) -> str:
+        from tui_eval.config.config_file import absolute
+
+        given = entry.get("path")
+        if given is None:
+            return ":memory:" if entry["type"] == "duckdb" else ""
+        path = str(given)
+        remote = path.startswith(("md:", "motherduck:"))
+        return path if remote else absolute(path, self._file.parent)
+
+    def _costs(self, llm: Any) -> dict[str, dict[str, float]]:
+        """Prices declared for models, USD per million tokens, wherever `llm` has them."""
+        found: dict[str, dict[str, float]] = {}
+        entries = llm if isinstance(llm, list) else [llm]
+        for entry in entries:
+            if not isinstance(entry, dict):
+                continue
+            nested = entry.get("providers")
+            for part in [entry, *(nested if isinstance(nested, list) else [])]:
+                if isinstance(part, dict):
+                    found |= _declared_prices(part)
+        return found
+
+
+def _declared_prices(provider: dict[Any, Any]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    prefix = f"{_kind(provider['provider'])}:" if isinstance(provider.get("provider"), str) else ""
+    models = provider.get("models")
+    for model in models if isinstance(models, list) else []:
+        if isinstance(model, dict) and (prices := _price(model.get("costs"))):
+            found[f"{prefix}{model.get('id') or model.get('name')}"] = prices
+    costs = provider.get("costs")
+    for model, given in costs.items() if isinstance(costs, dict) else ():
+        if prices := _price(given):
+            found[f"{prefix}{model}"] = prices
+    return found
+
+
+_PROVIDERS = {
+    "openai-compatible": "openaiCompatible",
+    "openai_compatible": "openaiCompatible",
+    "openaicompatible": "openaiCompatible",
+    "google": "gemini",
+}
+"""Spellings that a configuration may have, in nao's own, by which models are named."""
+
+
+def _kind(provider: str) -> str:
+    kind, slash, name = provider.partition("/")
+    return f"{_PROVIDERS.get(kind, kind)}{slash}{name}"
+
+
+_PRICES = {
+    "inputnocache": "inputNoCache",
+    "inputcacheread": "inputCacheRead",
+    "inputcachewrite": "inputCacheWrite",
+    "output": "output",
+}
+
+
+def _price(given: Any) -> dict[str, float]:
+    if not isinstance(given, dict):
+        return {}
+    prices: dict[str, float] = {}
+    for key, value in given.items():
+        name = _PRICES.get(str(key).replace("_", "").lower())
+        try:
+            if name:
+                prices[name] = keys.number()(value)
+        except keys.Wrong:
+            continue
+    return prices
+
+
+def _url(entry: dict[str, Any]) -> str:
+    """The address of a PostgreSQL entry of nao (host, port, database, user, password)."""
+
+    def part(key: str, default: str = "") -> str:
+        text = str(entry.get(key, default))
+        return text if "${" in text else quote(text, safe="")
+
+    login = f"{part('user')}:{part('password')}@" if entry.get("user") else ""
+    return f"postgresql://{login}{part('host', 'localhost')}:{part('port', '5432')}/{part('database')}"

@@ -1,0 +1,238 @@
+"""`tui_eval.yaml`: where the project is, which agents, judge and databases it has, how runs behave.
+
+What other parts ask of the configuration; `config_types` has its shape, `config_file` and `nao_config` do the
+reading, `config_fill` the environment variables (loaded when they are needed: the app starts without them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_eval.config.config_schema import (
+    CONFIG_NAME,
+    AgentSpec,
+    AgentType,
+    Config,
+    ConfigError,
+    DatabaseSpec,
+    DatabaseType,
+    NaoProject,
+    RunSettings,
+    SuiteRule,
+    refused_agent,
+)
+from tui_eval.guard.paths import leads_out
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Problem
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = [
+    "CONFIG_NAME",
+    "AgentSpec",
+    "AgentType",
+    "Config",
+    "ConfigError",
+    "DatabaseSpec",
+    "DatabaseType",
+    "NaoProject",
+    "RunSettings",
+    "SuiteRule",
+    "common_folder",
+    "database",
+    "default_agent_spec",
+    "fill",
+    "find_root",
+    "load",
+    "refused_agent",
+    "rule_for",
+    "secrets",
+    "state_dir",
+]
+
+NEURO_SAN_URL = "http://localhost:8080"
+NAO_URL = "http://localhost:5005"
+
+
+def find_root(
+    paths: Sequence[str | Path] = (), config_file: str | Path | None = None
+) -> tuple[Path, Path | None]:
+    """The project root and its `tui_eval.yaml`, if it has one.
+
+    The root is the folder of `config_file` if given, else of the nearest `tui_eval.yaml` at or above
+    the common parent of the paths, else the git root above it, else the current folder.
+
+    Raises:
+        ConfigError: `config_file` is no file.
+    """
+    if config_file is not None:
+        file = Path(os.path.abspath(config_file))
+        if not file.is_file():
+            raise ConfigError(f"--config {config_file}: no such file")
+        return file.parent, file
+    start = common_folder(paths)
+    for folder in (start, *start.parents):
+        if (folder / CONFIG_NAME).is_file():
+            return folder, folder / CONFIG_NAME
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists():
+            return folder, None
+    return Path.cwd(), None
+
+
+def common_folder(paths: Sequence[str | Path]) -> Path:
+    """The folder that holds all the paths (a folder given alone is itself it); absolute."""
+    folders = []
+    for path in paths or (".",):
+        absolute = Path(os.path.abspath(path))
+        folders.append(absolute if absolute.is_dir() else absolute.parent)
+    return Path(os.path.commonpath(folders))
+
+
+def load(
+    paths: Sequence[str | Path] = (),
+    config_file: str | Path | None = None,
+    *,
+    root: Path | None = None,
+) -> Config:
+    """The configuration that holds for suites at these paths; that of `root` where it is known already, as for
+    a run that was recorded (a `tui_eval.yaml` above it is another project's).
+
+    Whatever is wrong in the files is in `Config.problems`, and the rest of them counts.
+
+    Raises:
+        ConfigError: `config_file` is no file.
+    """
+    from tui_eval.config import config_file as reading
+    from tui_eval.config import nao_config
+
+    if root is not None and config_file is None:
+        file = root / CONFIG_NAME if (root / CONFIG_NAME).is_file() else None
+    else:
+        root, file = find_root(paths, config_file)
+    config = Config(root=root, file=file)
+    config.nao, problems = nao_config.find(common_folder(paths), root)
+    config.problems = problems
+    if file is not None and config_file is None and leads_out(root, file):
+        config.problems = [_left_alone(file, root), *config.problems]
+    elif file is not None:
+        reading.read_into(config, file)
+    else:
+        config.problems = [*reading.misnamed(root), *config.problems]
+    if config.nao is not None:
+        config.databases = {**config.nao.databases, **config.databases}
+    return config
+
+
+def _left_alone(file: Path, root: Path) -> Problem:
+    what, cure = (
+        "a link that leaves the project is not followed",
+        "name it with --config, or put the file itself there",
+    )
+    return Problem(os.path.relpath(file, root), 0, "", what, cure)
+
+
+def fill(spec: AgentSpec, trust: Trust) -> AgentSpec:
+    """The agent with `${NAME}` and `${NAME:-default}` replaced and its usual API key added.
+
+    An agent that the person typed is trusted. Otherwise an environment variable is only read
+    where it is the usual key of the provider at its own host, or the host is this machine; and a
+    secret written in the file is only sent there too (design.md, Safety rules).
+
+    Raises:
+        ConfigError: a variable is not set and has no default; names the key.
+        NeedsTrust: it would read a variable or send a secret, in a folder that is not trusted.
+    """
+    from tui_eval.config import config_values
+
+    return config_values.fill_agent(spec, trust)
+
+
+def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
+    """The database to use: the one named, else the only one there is; variables replaced.
+
+    Raises:
+        ConfigError: there is none of that name, or several and none named, or it lacks a variable, or
+            it is of a type that cannot be queried (nao knows more of them).
+        NeedsTrust: it reads a variable or a file outside the root, in a folder that is not trusted.
+    """
+    from tui_eval.config import config_values
+
+    # Suites named from outside of any project have the nao project around them for one.
+    roots = [config.root] + ([Path(config.nao.path).parent] if config.nao else [])
+    if name is None and len(config.databases) == 1:
+        return config_values.fill_database(next(iter(config.databases.values())), roots, trust)
+    known = ", ".join(config.databases) or "none"
+    if name is None:
+        raise ConfigError(f"no database named, and there is not exactly one to take (configured: {known})")
+    if name not in config.databases:
+        raise ConfigError(f"no database called {name!r} is configured (there is: {known})")
+    return config_values.fill_database(config.databases[name], roots, trust)
+
+
+def default_agent_spec(case_format: str, agent_name: str | None, config: Config) -> AgentSpec | None:
+    """The agent of a case whose suite, rule and command line leave it open; None: there is none.
+
+    An entry of `agents:` with the name that the suite gives comes first (for promptfoo by way of
+    `providers:` too). Then, by convention: for neuro-san the entry called `neuro-san`, else
+    http://localhost:8080; for nao `BACKEND_URL` or http://localhost:5005.
+    """
+    if agent_name is not None:
+        mapped = config.providers.get(agent_name, agent_name) if case_format == "promptfoo" else agent_name
+        if mapped in config.agents:
+            return config.agents[mapped]
+    if case_format == "neuro_san":
+        if "neuro-san" in config.agents:
+            return config.agents["neuro-san"]
+        return AgentSpec("neuro-san", "neuro-san", {"url": NEURO_SAN_URL}, base=str(config.root))
+    if case_format == "nao":
+        # The person's own environment names the server, not a file of the project: no trust needed.
+        options = {"url": os.environ.get("BACKEND_URL") or NAO_URL}
+        return AgentSpec("nao", "nao", options, base=str(config.root), typed=True)
+    return None
+
+
+def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:
+    """The first entry of `suites:` whose pattern matches a suite's path from the root."""
+    for rule in config.suites:
+        if _pattern(rule.path).match_file(str(suite_path)):
+            return rule
+    return None
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines([pattern])
+
+
+def secrets(config: Config) -> list[str]:
+    """Every secret value known from the configuration and the environment, for a `Masker`."""
+    from tui_eval.config import config_values
+
+    return config_values.known_secrets(config)
+
+
+def kept_by_link(root: Path) -> bool:
+    """Whether a link stands where the store of a root would be: nothing is written through it."""
+    folder = root / ".tui-eval"
+    return folder.is_symlink() or (folder / "runs").is_symlink()
+
+
+def state_dir(root: Path) -> Path:
+    """The store's folder: `.tui-eval` under the root, or, where the root cannot be written or a link stands in
+    its place, one of its own under the user's state folder (the caller then says so). It is not made here."""
+    from tui_eval.guard.trust_store import state_home
+
+    folder = root / ".tui-eval"
+    if not kept_by_link(root) and os.access(folder if folder.exists() else root, os.W_OK | os.X_OK):
+        return folder
+    digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
+    return state_home() / "projects" / f"{root.name or 'root'}-{digest}"

@@ -1,0 +1,258 @@
+"""Recorded answers judged again: which answers those are, and the attempts that judge them.
+
+An answer is judged from what was first recorded of it, however often it has been judged since, and each
+judgement names it (`AttemptRow.judges`): that one answer is never counted twice rests on it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tui_eval.engine.kept_cases import KeptCases
+from tui_eval.engine.plan import Job
+from tui_eval.engine.request import Recorded
+from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt, Case
+from tui_eval.store.index import Index
+from tui_eval.store.linked import Placed, answer_name, family, generations, replaced_by
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.writer import PlannedCase, RunWriter
+
+_NO_RESULT = ("cancelled", "skipped")
+_CHAIN = 20  # judgements of judgements, as earlier versions made them
+
+
+class RecordedAnswer(NamedTuple):
+    """A recorded answer: its name (`RUN/ATTEMPT`), the number of its attempt, and what was first recorded."""
+
+    name: str
+    number: int
+    attempt: Attempt
+
+
+class AnsweredAttempt(NamedTuple):
+    """A case of a run with its column, and its answers in order."""
+
+    row: StoredCase
+    case: Case
+    answers: list[RecordedAnswer]
+
+
+class Judged(NamedTuple):
+    """Answers that a job judges again, and how many of them must pass."""
+
+    job: Job
+    required: int
+    answers: list[RecordedAnswer]
+
+
+def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[AnsweredAttempt]]:
+    """What a run holds, each case with the answers of its attempts. An attempt that ended without an answer is
+    among them, since it does not pass by being left out; one that was cancelled, or changed by hand, is no
+    result. Cases without any answer are left out where no case has one.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    found: list[AnsweredAttempt] = []
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+        for row in reader.cases():
+            placed = [(folder, info, one) for one in reader.attempts(row.id)]
+            answers = _answers(store, placed)
+            if answers:
+                found.append(AnsweredAttempt(row, reader.case(row.id), answers))
+    return info, found if any(one.attempt.replies for case in found for one in case.answers) else []
+
+
+def never_ran(folder: Path) -> int:
+    """How many attempts of a run ended without being run to their end.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with closing(RunReader(folder)) as reader:
+        return sum(row.state != "done" or row.outcome == "cancelled" for row in reader.attempts())
+
+
+def answers_beside(store: Store, recorded: Recorded) -> AnsweredAttempt:
+    """The attempts of a case that count together with a recorded one (`store.linked.generations`), of its run
+    and of those linked to it, as `answers_of_run` has them.
+
+    Raises:
+        StoreError: there is no such run, or it cannot be read.
+        SelectionError: the attempt has not ended, one beside it is being made, or none of them is a result.
+    """
+    folder = folder_of(store, recorded.run)
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+        row = next((one for one in reader.attempts_with([recorded.attempt]) if one.state == "done"), None)
+        case = next((one for one in reader.cases() if row is not None and one.id == row.case_ref), None)
+        if row is None or case is None:
+            raise SelectionError(f"run {folder.name}: attempt {recorded.attempt} has not ended")
+        body = reader.case(case.id)
+    name = row.judges or answer_name(folder.name, row.id)
+    sources: dict[str, tuple[Path, RunInfo]] = {}
+    runs = [own for one in _family(store, folder, info) if (own := _attempts(one, case, sources))]
+    together = next(
+        (group for group in generations(runs) if any(one.answer == name for one in group)),
+        [Placed(folder.name, row)],
+    )
+    for one in together:
+        going_on = one.run_id in sources and sources[one.run_id][1].state in ("running", "paused")
+        if going_on and one.row.state != "done":
+            raise SelectionError(
+                f"run {one.run_id} goes on with this case: judge it again when all of its attempts have ended"
+            )
+    sources.setdefault(folder.name, (folder, info))
+    answers = _answers(store, [(*sources[one.run_id], one.row) for one in together])
+    if not answers:
+        raise SelectionError("there is no recorded answer to judge: run the case")
+    return AnsweredAttempt(case, body, answers)
+
+
+def folder_of(store: Store, run: str) -> Path:
+    """The folder of a run that is named by its id, or by where it is."""
+    return Path(run) if "/" in run else store.runs_folder / run
+
+
+def _family(store: Store, folder: Path, info: RunInfo) -> list[Path]:
+    """The folders of the runs that a run belongs together with, oldest first."""
+    links: dict[str, str | None] = {}
+    with suppress(StoreError, OSError, sqlite3.Error):
+        links = Index(store.root).links()
+    links.setdefault(folder.name, info.linked_to)
+    return [
+        folder if name == folder.name else store.runs_folder / name for name in family(links, folder.name)
+    ]
+
+
+def _attempts(folder: Path, column: StoredCase, sources: dict[str, tuple[Path, RunInfo]]) -> list[Placed]:
+    """The attempts of a case and column in one run; none where it cannot be read, or where it was changed by
+    hand on its way."""
+    with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
+        info = reader.info()
+        sources[folder.name] = folder, info
+        instead = replaced_by(info)
+        rows = [
+            row
+            for case in reader.cases_of(column.case_id)
+            if (case.agent, case.model) == (column.agent, column.model)
+            for row in reader.attempts(case.id)
+        ]
+        if not any(row.state == "done" and row.outcome not in _NO_RESULT for row in rows):
+            return []
+        return [Placed(folder.name, row, instead) for row in rows]
+    return []
+
+
+def _answers(store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -> list[RecordedAnswer]:
+    """The answers that these attempts are, or judge, each once."""
+    found: dict[str, RecordedAnswer] = {}
+    for folder, info, row in placed:
+        if row.state != "done" or row.outcome in _NO_RESULT:
+            continue
+        with closing(RunReader(folder)) as reader:
+            attempt = reader.attempt(row.id)
+        if attempt is None:
+            continue
+        name, first = _first(store, folder, info, row, attempt)
+        found.setdefault(name, RecordedAnswer(name, row.attempt, first))
+    return list(found.values())
+
+
+def _first(
+    store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt
+) -> tuple[str, Attempt]:
+    """An answer's name and what was first recorded of it; where that run is gone, what the judgement kept."""
+    name = answer_name(folder.name, row.id)
+    for _ in range(_CHAIN):
+        judged = _judged(info, row)
+        if judged is None:
+            break
+        name = judged
+        run, _, number = judged.rpartition("/")
+        folder = store.runs_folder / Path(run).name
+        try:
+            with closing(RunReader(folder)) as reader:
+                found = reader.attempt(int(number))
+                rows = reader.attempts_with([int(number)])
+                info = reader.info()
+        except (StoreError, OSError, ValueError):
+            break
+        if found is None or not rows or found.case_id != attempt.case_id:
+            break
+        attempt, row = found, rows[0]
+    return name, attempt
+
+
+def _judged(info: RunInfo, row: AttemptRow) -> str | None:
+    """The answer that an attempt judges again; None where the agent was asked."""
+    if row.judges:
+        return row.judges
+    given = info.options.get("continue_from")
+    instead = replaced_by(info)
+    if instead is None or not isinstance(given, dict) or given.get("turn") is not None:
+        return None
+    return answer_name(*instead)
+
+
+def judged_by(jobs: Sequence[Job], answered: AnsweredAttempt, run: str) -> Judged:
+    """The job of the answers' own column, among those that today's files and configuration make of its case.
+
+    Raises:
+        SelectionError: there is none.
+    """
+    row = answered.row
+    own = [job for job in jobs if job.case.case_id == row.case_id]
+    if not own:
+        raise SelectionError(f"the recorded attempt is of {row.case_id}, which is not among the cases")
+    job = next((job for job in own if (job.agent, job.model) == (row.agent, row.model)), None)
+    if job is None:
+        job = next((job for job in own if job.agent == row.agent), None)
+        if job is None:
+            raise SelectionError(f"run {run}: its agent {row.agent} is no longer configured")
+        job = msgspec.structs.replace(job, model=row.model)
+    share = row.required / row.attempts if row.attempts else 1.0
+    return Judged(job, ceil(round(share * len(answered.answers), 9)), answered.answers)
+
+
+def planned(
+    writer: RunWriter, environment: RunContext, judged: Sequence[Judged]
+) -> tuple[list[Job], list[list[int]]]:
+    """A job for each answer, and the attempt that is to hold its judgement."""
+    kept = KeptCases(environment.masker).kept
+    references = writer.plan(
+        [
+            PlannedCase(
+                kept(one.job.case),
+                one.job.agent,
+                one.job.model,
+                len(one.answers),
+                one.required,
+                one.answers[0].number,
+                [answer.name for answer in one.answers],
+                [answer.number for answer in one.answers],
+            )
+            for one in judged
+        ]
+    )
+    jobs = [
+        msgspec.structs.replace(
+            one.job, attempts=1, required=1, first_attempt=answer.number, recorded=answer.attempt, from_turn=None,
+            deadline_all=None, deadline_suite=None, pause=0.0,
+        )
+        for one in judged
+        for answer in one.answers
+    ]  # fmt: skip
+    return jobs, [[ref] for refs in references for ref in refs]

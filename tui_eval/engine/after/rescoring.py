@@ -1,0 +1,128 @@
+"""Judging all answers of a recorded run anew, as a new run linked to it; no agent is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval import suites
+from tui_eval.config.project import Config, find_root, load
+from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.after.judging_again import Judged, answers_of_run, judged_by, never_ran, planned
+from tui_eval.engine.after.resuming import root_of
+from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.prepare import NothingToRun, check_judge, new_writer
+from tui_eval.engine.request import RequestCell, RunRequest, request_of
+from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.wants import wants_of_judging
+from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust_store import trust_for
+from tui_eval.model import Attempt, Case, Problem
+from tui_eval.store.printed_commands import rescore_command
+from tui_eval.store.run_folders import Store, is_alive
+from tui_eval.store.schema import RunInfo
+
+
+def rescore(
+    folder: Path,
+    *,
+    overrides: RunRequest,
+    on_start: Callable[[Job, int, int], None] | None = None,
+    on_done: Callable[[Job, int, Attempt], None] | None = None,
+) -> ActiveRun:
+    """Prepare the judging of every recorded answer with the assertions of today's files; a case that is no
+    longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust.
+
+    Raises:
+        NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole.
+        SelectionError, ConfigError, StoreError: one clear line each.
+    """
+    root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
+    if is_alive(folder):
+        raise NothingToRun(
+            f"run {folder.name} goes on: judge it again when it has ended, or name an earlier run (tui-eval runs)"
+        )
+    info, recorded = answers_of_run(Store(root), folder)
+    if not recorded:
+        raise NothingToRun(f"run {info.id} has no recorded answers to judge")
+    request = _request(info, overrides)
+    config = load([root], request.config_file, root=root)
+    trust = trust_for(config.root, request.trust, request.agreed)
+    today, settings, problems = _today({one.case.suite for one in recorded}, config, trust)
+    environment = RunContext(config, trust)
+    check_judge(request, environment, typed=overrides.judge)
+    judged: list[Judged] = []
+    for one in recorded:
+        row = one.row
+        # Its column as it was recorded; nobody has typed its agent now.
+        cells = [RequestCell(row.case_id, row.agent, row.model)]
+        own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
+        jobs = plan([today.get(one.case.case_id, one.case)], config, own, dict, settings)
+        judged.append(judged_by(jobs, one, info.id))
+    if wanted := wants_of_judging([one.job for one in judged], config, trust):
+        again = rescore_command(
+            info.id if folder.name == info.id else folder,
+            {**msgspec.to_builtins(request), "agreed": [*request.agreed, *wanted]},
+        )
+        raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
+    writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
+    jobs, references = planned(writer, environment, judged)
+    active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
+    active.tickets = active.runner.tickets(references)
+    if left := never_ran(folder):
+        what = "attempt of it was" if left == 1 else "attempts of it were"
+        active.note = f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
+    writer.flush()
+    return active
+
+
+def _opened_file(folder: Path) -> bool:
+    from tui_eval.store.imported.results_files import cache_home
+
+    return folder.is_relative_to(cache_home())
+
+
+def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
+    """What the run was asked for, without filters and limits that concern the asking of agents."""
+    given = request_of(info)
+    return RunRequest(
+        paths=given.paths,
+        configs=given.configs,
+        agents=given.agents,
+        models=given.models,
+        compat=given.compat,
+        vars=given.vars,
+        prompt_prefix=given.prompt_prefix,
+        prompt_suffix=given.prompt_suffix,
+        config_file=given.config_file,
+        concurrency=overrides.concurrency,
+        timeout=overrides.timeout,
+        judge=overrides.judge or given.judge,
+        env_files=overrides.env_files,
+        trust=overrides.trust,
+        agreed=overrides.agreed,
+        command=overrides.command,
+        linked_to=info.id,
+        rescores=info.id,
+    )
+
+
+def _today(
+    paths: set[str], config: Config, trust: Trust
+) -> tuple[dict[str, Case], dict[str, dict[str, Any]], list[Problem]]:
+    """Today's cases by id, the suites' settings, and what is wrong with their files."""
+    cases: dict[str, Case] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    for path in sorted(paths):
+        if not (config.root / path).is_file():
+            continue
+        suite = suites.load(config.root / path, config, trust)
+        settings[suite.path] = suite.settings
+        problems += suite.problems
+        cases.update((case.case_id, case) for case in suite.cases)
+    return cases, settings, problems

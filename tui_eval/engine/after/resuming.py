@@ -1,0 +1,183 @@
+"""Going on with a run that was interrupted: only attempts without a result are executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from tui_eval import suites
+from tui_eval.config.project import find_root, load
+from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.attempt.continuing import place
+from tui_eval.engine.kept_cases import is_masked, restored
+from tui_eval.engine.plan import Job, plan, same_column
+from tui_eval.engine.prepare import NothingToRun, check_judge, mark_failed, recall, typed_options, with_hooks
+from tui_eval.engine.request import RunRequest, request_of
+from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.wants import wants_of_jobs
+from tui_eval.guard.trust_store import trust_for
+from tui_eval.model import Attempt, Case, Suite
+from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command
+from tui_eval.store.reader import RunReader
+from tui_eval.store.rescued import bring_back
+from tui_eval.store.run_folders import Store
+from tui_eval.store.writer import RunWriter
+
+
+def resume(
+    folder: Path,
+    *,
+    overrides: RunRequest | None = None,
+    on_start: Callable[[Job, int, int], None] | None = None,
+    on_done: Callable[[Job, int, Attempt], None] | None = None,
+) -> ActiveRun:
+    """Go on with a run that was interrupted: only attempts without a result are executed.
+
+    The cases are those of the run as they were; agents come from today's configuration.
+    `overrides` replaces concurrency, timeout, judge and trust where given.
+
+    Raises:
+        NothingToRun: every attempt has a result.
+        SelectionError: it cannot be done so that the run becomes what it was to be; nothing has been touched.
+        StoreError: there is no such run, or another process executes it.
+    """
+    overrides = overrides or RunRequest()
+    _refuse(folder, overrides)
+    bring_back(folder)
+    reader = RunReader(folder)
+    try:
+        info = reader.info()
+        rows = {row.id: row for row in reader.cases()}
+        open_attempts = [row for row in reader.attempts() if row.state != "done"]
+        cases: dict[int, Case] = {ref: reader.case(ref) for ref in {row.case_ref for row in open_attempts}}
+    finally:
+        reader.close()
+    if not open_attempts:
+        raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
+    request = request_of(info)
+    request.concurrency = overrides.concurrency or request.concurrency
+    request.timeout = overrides.timeout or request.timeout
+    request.judge = overrides.judge or request.judge
+    # What a run's folder says of trust was not said by the person: it can come from anywhere.
+    request.trust = overrides.trust
+    this_time, request.agreed = request.agreed, overrides.agreed
+    root = root_of(folder)
+    config = load([root], request.config_file, root=root)
+    config.typed = typed_options(request)
+    trust = trust_for(config.root, request.trust, request.agreed)
+    whole = msgspec.structs.replace(
+        request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],
+        filter_first_n=None, failed_only=False, changed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
+        filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
+    )  # fmt: skip
+    loaded = {
+        path: suites.load(config.root / path, config, trust)
+        for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
+    }
+    settings = {path: suite.settings for path, suite in loaded.items()}
+    environment = RunContext(config, trust)
+    cases = _with_secrets(cases, loaded, environment)
+    if any("extensions" in own for own in settings.values()):
+        with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
+    jobs: list[Job] = []
+    references: list[list[int]] = []
+    for ref, case in cases.items():
+        row = rows[ref]
+        again = plan([case], config, whole, dict, settings)
+        job = next((job for job in again if same_column(job, row.agent, row.model)), None)
+        if job is None:
+            raise SelectionError(f"run {info.id}: its agent {row.agent} is no longer configured")
+        for attempt in (item for item in open_attempts if item.case_ref == ref):
+            jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
+            references.append([attempt.id])
+    if this_time and (wanted := wants_of_jobs(jobs, config, trust)):
+        told = resume_command(
+            info.id if folder.name == info.id else folder,
+            {**info.options, "agreed": [*overrides.agreed, *wanted]},
+        )
+        raise SelectionError(
+            f"run {info.id} was started with what was agreed to for that time, and would be without it: "
+            f"{'; '.join(wanted)}; go on with: {told}"
+        )
+    if request.continue_from is not None:
+        place(jobs, request.continue_from, Store(config.root))
+    check_judge(request, environment, typed=overrides.judge)
+    mark_failed(jobs, environment)
+    earlier = recall(environment, config, folder, jobs)
+    info.state, info.finished_at = "running", None
+    writer = RunWriter(folder, info)
+    active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
+    active.runner.earlier = earlier
+    active.tickets = active.runner.tickets(references)
+    return active
+
+
+def _refuse(folder: Path, overrides: RunRequest) -> None:
+    """Say before anything is touched that going on like this would not do what the run was started for. What
+    its record says that somebody typed then is typed by nobody now: the record may be anybody's.
+
+    Raises:
+        SelectionError: what it needs, with the command that gives it.
+        StoreError: there is no such run.
+    """
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+    request = request_of(info)
+    if request.rescores:
+        raise SelectionError(
+            f"run {info.id} judges the answers of {request.rescores} again and asks no agent; do that anew: "
+            f"{rescore_command(request.rescores, info.options)}"
+        )
+    if request.continue_from is not None and request.continue_from.turn is None:
+        raise SelectionError(
+            f"run {info.id} judges recorded answers again and asks no agent; do that anew: . on the case, or "
+            f"{rescore_command(Path(request.continue_from.run).name, info.options)}"
+        )
+    root = root_of(folder)
+    if trust_for(root, overrides.trust).granted:
+        return
+    told = resume_command(info.id if folder.name == info.id else folder, info.options)
+    if request.trust:
+        raise SelectionError(f"run {info.id} was started with --trust and may need it; go on with: {told}")
+    known = load([root], request.config_file, root=root).agents
+    for name in request.agents:
+        if name not in known and by_typing(name) and name not in overrides.agents:
+            raise SelectionError(
+                f"run {info.id} was started with --agent {name}, which is trusted only where it is typed; go on "
+                f"with: {told}"
+            )
+    judge = request.judge
+    if judge is not None and judge not in known and by_typing(judge) and overrides.judge is None:
+        raise SelectionError(
+            f"run {info.id} was started with --judge {judge}, which is trusted only where it is typed; go on "
+            f"with: {told}"
+        )
+
+
+def _with_secrets(
+    cases: dict[int, Case], loaded: dict[str, Suite], environment: RunContext
+) -> dict[int, Case]:
+    """The recorded cases with the secrets of their providers, which are not recorded, from today's suites."""
+    wanted = {ref: case for ref, case in cases.items() if case.suite in loaded and is_masked(case)}
+    if not wanted:
+        return cases
+    today = {
+        case.case_id: case for case in suites.with_ids(loaded.values(), {c.case_id for c in wanted.values()})
+    }
+    found = {
+        ref: restored(case, today[case.case_id], environment.masker)
+        for ref, case in wanted.items()
+        if case.case_id in today
+    }
+    return {**cases, **found}
+
+
+def root_of(folder: Path) -> Path:
+    """The project root of a run's folder; of one that is kept elsewhere, that of the current folder."""
+    if folder.parents[1].name == ".tui-eval":
+        return folder.parents[2]
+    return find_root([Path.cwd()])[0]

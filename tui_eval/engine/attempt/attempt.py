@@ -1,0 +1,123 @@
+"""One attempt from its start to what is kept of it; always ends in an `Attempt`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tui_eval import vacuity
+from tui_eval.agents.base import AgentError
+from tui_eval.assertions.judge_input import Judgement
+from tui_eval.config.project import ConfigError
+from tui_eval.engine.attempt import continuing
+from tui_eval.engine.attempt.attempt_state import Running
+from tui_eval.engine.attempt.by_hand import ByHand
+from tui_eval.engine.attempt.collector import Collector
+from tui_eval.engine.attempt.failure import AttemptFailed, reason_of
+from tui_eval.engine.attempt.finished import finished, mask, masked
+from tui_eval.engine.attempt.stepping import Stepper
+from tui_eval.engine.attempt.time_limits import TimeLimits
+from tui_eval.engine.plan import Job
+from tui_eval.engine.run_context import RunContext
+from tui_eval.guard import figures
+from tui_eval.guard.fair_share import in_turn
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Attempt
+from tui_eval.scripting.python.python_host import ScriptError, printed
+from tui_eval.store import frames
+from tui_eval.store.long_texts import has_long
+from tui_eval.store.writer import RunWriter
+
+
+async def execute(
+    job: Job, number: int, attempt_ref: int, environment: RunContext, writer: RunWriter | None,
+    deadline: float | None = None,
+    stepper: Stepper | None = None,
+    left: dict[int, Attempt] | None = None,
+) -> Attempt:  # fmt: skip
+    """Run one attempt to its end. Cancelling the task closes the connection and raises; what there was of the
+    attempt is then in `left`, by its reference.
+
+    `deadline` (loop time) ends it earlier than its own time limit would. With a `stepper` a person
+    decides on each turn, without a time limit but the turns' own; what was changed by hand is no result.
+    """
+    collector = Collector(writer, attempt_ref, environment.masker)
+    by_hand = ByHand(attempt_ref, collector, stepper)
+    limits = TimeLimits(job, deadline, stepper is not None, collector)
+    run = Running(job, number, collector, environment, by_hand, limits)
+    started = time.time()
+    if writer is not None:
+        writer.started(attempt_ref, started)
+    clock = time.perf_counter()
+    listening = printed.set(collector.printed)
+    heeding = figures.unknown.set(collector.unknown)
+    error: str | None = None
+    judgement: Judgement | None = None
+    cancelled = False
+    try:
+        if job.problem or job.spec is None:
+            raise AttemptFailed(job.problem or "no agent")
+        judgement = await run.go()
+    except asyncio.CancelledError:
+        cancelled = True
+        raise
+    except AttemptFailed as failure:
+        error = str(failure)
+    except (AgentError, ConfigError, NeedsTrust, ScriptError) as failure:
+        error = str(failure)
+        collector.failed(error, getattr(failure, "answer", ""))
+    except Exception as failure:
+        # Endpoints, files and people's code break in ways no list foresees: the attempt errs, the run
+        # goes on.
+        error = reason_of(failure)
+        collector.failed(error)
+    finally:
+        printed.reset(listening)
+        figures.unknown.reset(heeding)
+        collector.close()
+        run.close()
+        if cancelled and left is not None:
+            attempt = finished(job, number, run.conversation, collector, None, None)
+            attempt.outcome, attempt.message, attempt.started_at = "cancelled", "cancelled", started
+            attempt.duration_ms = round(
+                (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms, 1
+            )
+            left[attempt_ref] = mask(attempt, environment)
+    duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms
+    if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
+        await _keep_frames(judgement, attempt_ref, environment, writer)
+    attempt = finished(job, number, run.conversation, collector, judgement, error)
+    attempt.trace = run.kept_trace
+    attempt.asserted_nothing = judgement is not None and vacuity.asserted_nothing(run.job.case, attempt)
+    if by_hand.changes:
+        attempt.outcome = "skipped"
+        attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"
+    attempt.started_at = started
+    attempt.duration_ms = round(duration, 1)
+    if by_hand.stopped:
+        attempt.outcome = "cancelled"  # by a person: no fault of the agent's
+    if job.judges_only and judgement is not None and job.recorded is not None:
+        attempt.duration_ms = job.recorded.duration_ms  # how long the answer took, not its judging
+    if judgement is not None and run.conversation is not None:
+        environment.memory.remember(run.job.case, job.agent, job.model, attempt)
+    if environment.hooks is not None and not job.problem:
+        await environment.hooks.after_each(run.job.case, attempt)
+    if run.tracer:
+        attempt = masked(attempt, run.tracer.masker())
+    return (
+        await in_turn(lambda: mask(attempt, environment)) if has_long(attempt) else mask(attempt, environment)
+    )
+
+
+async def _keep_frames(
+    judgement: Judgement, attempt_ref: int, environment: RunContext, writer: RunWriter
+) -> None:
+    """Rows beyond the details' limit go beside the run's database; a full disk is a note, no error."""
+    assert judgement.data is not None
+    try:
+        paths = await asyncio.to_thread(
+            frames.save, writer.folder, attempt_ref, judgement.frames, environment.masker
+        )
+        judgement.data.settings["frames"] = paths
+    except OSError as error:
+        judgement.data.settings["frames_missing"] = str(error)

@@ -1,0 +1,163 @@
+"""Judging an attempt: its evidence, and what its judging may use of the run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tui_eval import assertions
+from tui_eval.agents import with_env
+from tui_eval.agents.base import AgentError, Capabilities, Request
+from tui_eval.assertions.judge_input import (
+    CannotJudge,
+    JudgeInput,
+    Judgement,
+    JudgeServices,
+    Reports,
+    RowsAnswer,
+)
+from tui_eval.engine.attempt import continuing
+from tui_eval.engine.attempt.collector import Collector
+from tui_eval.engine.attempt.extraction import extract, verified
+from tui_eval.engine.attempt.turn_requests import Conversation, test_for_scripts
+from tui_eval.engine.plan import Job
+from tui_eval.engine.run_context import RunContext
+from tui_eval.model import Case, Compat, Reply, Trace, Verdict
+
+Ask = Callable[[Request], Awaitable[Reply]]
+EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
+"""What a recorded output reports: nobody says that it cannot, but text alone tells of no tools."""
+
+
+def reports_of(flags: Capabilities) -> Reports:
+    """What an agent can report, as the assertions want to know it."""
+    return Reports(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Reports)})
+
+
+async def judged(
+    job: Job,
+    environment: RunContext,
+    collector: Collector,
+    conversation: Conversation,
+    reports: Reports,
+    *,
+    spent_ms: float,
+    trace: Trace | None,
+    ask: Ask | None,
+) -> Judgement:
+    """What the assertions say of what was gathered. `ask` sends the agent one more turn, for its rows; None
+    where it cannot be asked. `spent_ms` is what the conversation took."""
+    collector.close()
+    usage, cost = collector.usage()
+    rows = _Rows(job, list(collector.replies), ask)
+    evidence = JudgeInput(
+        case=job.case,
+        replies=rows.replies,
+        transcript=collector.entries,
+        capabilities=reports,
+        usage=usage,
+        tool_call_count=collector.tool_calls,
+        duration_ms=spent_ms,
+        cost=cost,
+        vars=conversation.judged_vars,
+        prompt_sent=conversation.prompt,
+        test=test_for_scripts(job.case),
+        compat=job.compat,
+        services=judge_services(job, environment, rows.of),
+        trace=trace,
+        unknown=collector.unknown_figures,
+    )
+    judgement = await assertions.judge(evidence)
+    if conversation.context:
+        for verdict in judgement.verdicts:
+            verdict.turn = conversation.requests[-1].turn
+    return _with_problems(judgement, job.case, job.compat)
+
+
+class _Rows:
+    """An attempt's answer as rows, asked for once for the same columns."""
+
+    def __init__(self, job: Job, replies: list[Reply], ask: Ask | None) -> None:
+        self.replies = replies
+        self._job = job
+        self._ask = ask
+        self._known: dict[tuple[str, ...], RowsAnswer] = {}
+
+    async def of(self, columns: list[str]) -> RowsAnswer:
+        """The rows with these columns.
+
+        Raises:
+            CannotJudge: nothing says what they are.
+        """
+        key = tuple(columns)
+        if key not in self._known:
+            self._known[key] = await self._found(columns)
+        return self._known[key]
+
+    async def _found(self, columns: list[str]) -> RowsAnswer:
+        job, ask = self._job, self._ask
+        last = self.replies[-1] if self.replies else None
+        has_rows = last is not None and (last.verified or last.rows is not None)
+        if job.judges_only and job.recorded is not None:
+            if last is not None and has_rows and not continuing.was_asked_for_rows(job.recorded):
+                return verified(last)
+            answer = continuing.recorded_rows(job.recorded, columns)
+            if answer is None:
+                raise CannotJudge("no rows were recorded with the answer: run the case")
+            return answer
+        guide = job.spec is not None and job.spec.extraction == "guide"
+        if last is not None and has_rows and not guide:
+            return verified(last)
+        if ask is None:
+            raise CannotJudge("a recorded output has no rows")
+        try:
+            return await extract(ask, (last.turn if last else 0) + 1, columns)
+        except AgentError as error:
+            raise CannotJudge(f"asking for the rows failed: {error}") from None
+
+
+def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgement:
+    """What the reader could not make sense of in the case is an error verdict: never a pass, but under
+    `compat: reference` where the format's own tool passes over it."""
+    told = {verdict.line for verdict in judgement.verdicts if verdict.passed is None and verdict.line}
+    for problem in case.problems:
+        if problem.level == "note" or problem.line in told:
+            continue
+        if compat == "reference" and problem.tool == "ignores":
+            continue
+        judgement.verdicts.append(
+            Verdict(type="suite", passed=None, target=problem.key, reason=str(problem), line=problem.line)
+        )
+        if judgement.outcome == "passed":
+            judgement.outcome, judgement.message = "error", ""
+        judgement.message = "; ".join(part for part in (judgement.message, str(problem)) if part)
+    return judgement
+
+
+def judge_services(job: Job, environment: RunContext, rows: Any = None) -> JudgeServices:
+    """The services for judging a job's attempt; `rows` asks its agent for rows."""
+    ask_judge, judge_name = environment.judge(job.judge)
+    env = job.settings.get("env")
+    if ask_judge is None:
+        ask_judge, judge_name = environment.default_grader(job)
+    return JudgeServices(
+        ask_judge=ask_judge,
+        judge_name=judge_name,
+        judge_is_network=environment.judge_is_network(job.judge),
+        judge_for=lambda provider: environment.judge_for(provider, job),
+        embed=lambda provider, texts: environment.embed(with_env(provider, env), texts, job.judge, env),
+        scores=lambda provider, text: environment.scores(with_env(provider, env), text, job.base),
+        run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
+        if environment.has_database(job.database)
+        else None,
+        rows=rows,
+        python=environment.python,
+        javascript=environment.javascript,
+        node=environment.node,
+        trust=environment.trust,
+        root=environment.config.root,
+        base=job.base,
+        comparison=job.comparison,
+        compares_columns=True,
+    )

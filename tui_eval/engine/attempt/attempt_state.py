@@ -1,0 +1,370 @@
+"""The state of one attempt while it runs: the conversation turn by turn, then its judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from tui_eval import agents
+from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
+from tui_eval.assertions.judge_input import Judgement, Reports
+from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.engine.attempt import continuing
+from tui_eval.engine.attempt.attempt_judging import EVERYTHING, Ask, judged, reports_of
+from tui_eval.engine.attempt.by_hand import ByHand
+from tui_eval.engine.attempt.collector import Collector
+from tui_eval.engine.attempt.extraction import last_reply
+from tui_eval.engine.attempt.failure import AttemptFailed
+from tui_eval.engine.attempt.time_limits import TimeLimits
+from tui_eval.engine.attempt.turn_requests import (
+    Conversation,
+    conversation_of,
+    prompt_for_scripts,
+    test_for_scripts,
+)
+from tui_eval.engine.otlp import asks_for_traces
+from tui_eval.engine.plan import Job, spec_for
+from tui_eval.engine.run_context import RunContext
+from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, UsageReport
+from tui_eval.guard import figures
+from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Attempt, Reply, Trace, Verdict
+from tui_eval.store.encoding import encode_json
+
+if TYPE_CHECKING:
+    from tui_eval.engine.otlp.tracing import Tracer
+
+
+# -- Judging a record again where a secret was masked in it: the verdict of then stays.
+
+
+KEPT = " (kept: the record is masked here)"
+_UNDECIDED = "cannot be judged again: the recorded answer is masked here; run the case"
+_NUMBERS = frozenset({"usage", "cost", "latency", "duration"})
+_MASK = MASK.encode()
+_TRACED = re.compile(r"(not-)?trajectory:tool-args-match")
+"""Types that may rest on a masked attribute of a span."""
+
+
+def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker) -> None:
+    """Put the recorded verdicts back where masked text made another one; an assertion that the record has
+    no verdict for becomes an error. Does nothing where nothing is masked."""
+    turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
+    trace = recorded.trace is not None and _MASK in encode_json(recorded.trace)
+    if not turns and not trace:
+        return
+    known = {_key(verdict, None): verdict for verdict in recorded.verdicts}
+    changed = False
+    for index, verdict in enumerate(judgement.verdicts):
+        if not (trace and _TRACED.match(verdict.type)) and (
+            not turns or (verdict.turn is not None and verdict.turn not in turns)
+        ):
+            continue
+        before = known.get(_key(verdict, masker))
+        if before is None:
+            if verdict.passed is not None and verdict.target.partition(".")[0] not in _NUMBERS:
+                verdict.passed, verdict.score, verdict.reason = None, 0.0, f"{verdict.type}: {_UNDECIDED}"
+                changed = True
+        elif before.passed != verdict.passed:
+            reason = before.reason.removesuffix(KEPT) + KEPT
+            judgement.verdicts[index] = msgspec.structs.replace(before, reason=reason)
+            changed = True
+    if not changed:
+        return
+    now = [(_key(verdict, masker), verdict.passed) for verdict in judgement.verdicts]
+    if now == [(_key(verdict, None), verdict.passed) for verdict in recorded.verdicts]:
+        # Thresholds and weights count as they did.
+        judgement.outcome, judgement.score = recorded.outcome, recorded.score
+        judgement.named_scores, judgement.message = recorded.named_scores, recorded.message
+        return
+    judgement.outcome = outcome_of(judgement.verdicts)
+    judgement.score = share_passed(judgement.verdicts)
+    judgement.message = message_of(judgement.verdicts)
+
+
+def _key(verdict: Verdict, masker: Masker | None) -> tuple[str, str, int | None, int | None, bytes]:
+    """What tells assertions apart; `masker` for a verdict whose expected value is not masked yet."""
+    expected = verdict.expected if masker is None else masker.value(verdict.expected)
+    return verdict.type, verdict.target, verdict.turn, verdict.set, encode_json(expected)
+
+
+T = TypeVar("T")
+
+
+class Running:
+    """Attempt `number` of a job. `uncounted_ms` is time that is not the agent's: signing in before it
+    begins, and waiting for its rate."""
+
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        collector: Collector,
+        environment: RunContext,
+        by_hand: ByHand,
+        limits: TimeLimits,
+    ) -> None:
+        self.job = job
+        self.number = number
+        self.collector = collector
+        self.environment = environment
+        self.by_hand = by_hand
+        self.limits = limits
+        self.conversation: Conversation | None = None
+        self.uncounted_ms = 0.0
+        self.tracer: Tracer | None = None
+        self._clock = 0.0
+        self._spent_ms = 0.0
+
+    def close(self) -> None:
+        """Wait for no more spans, also where the attempt was cancelled."""
+        if self.tracer is not None:
+            self.tracer.end()
+
+    @property
+    def kept_trace(self) -> Trace | None:
+        """The trace as it is kept."""
+        return self.tracer.kept() if self.tracer is not None else self.trace
+
+    @property
+    def trace(self) -> Trace | None:
+        """What the agent exported, or did when its answer was recorded."""
+        if self.tracer is not None:
+            return self.tracer.trace()
+        return self.job.recorded.trace if self.job.recorded is not None and self.job.judges_only else None
+
+    async def go(self) -> Judgement:
+        """To the end.
+
+        Raises:
+            AttemptFailed, AgentError, ConfigError, NeedsTrust, ScriptError: it cannot be judged.
+        """
+        job = self.job
+        if job.spec is not None and job.case.provider_output in (None, "") and not job.judges_only:
+            before = time.perf_counter()
+            await self.environment.agent(job.spec).prepare(self._teller())
+            self.uncounted_ms += (time.perf_counter() - before) * 1000
+        async with self.limits.attempt():
+            return await self._converse_and_judge()
+
+    def _teller(self) -> Callable[[str], None] | None:
+        """Shows the person a line, also in the attempt that waits for them."""
+        tell = self.environment.tell
+        if tell is None:
+            return None
+
+        def told(text: str) -> None:
+            self.collector.take(Note(text))
+            tell(text)
+
+        return told
+
+    async def _converse_and_judge(self) -> Judgement:
+        hooks = self.environment.hooks
+        if hooks is not None and self.job.case.format == "promptfoo":
+            changed = await hooks.before_each(self.job.case)
+            self.job = msgspec.structs.replace(self.job, case=changed)
+        job, case = self.job, self.job.case
+        conversation = await conversation_of(job, self.environment, self.number)
+        self.conversation = conversation
+        self.collector.entries.extend(conversation.context)
+        self._clock = time.perf_counter()
+        if case.provider_output not in (None, ""):
+            self._recorded_output(conversation)
+            return await self._judge(conversation, EVERYTHING)
+        spec = spec_for(job, conversation.config, self.environment.config)
+        if job.recorded is not None and job.judges_only:
+            return await self._judge_again(job.recorded, conversation, self._reports(spec))
+        agent = self.environment.agent(spec)
+        if asks_for_traces(case, job.settings):
+            self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
+        async with _session(agent, self._context(conversation)) as session:
+            await self._converse(agent, session, conversation)
+            self._spent_ms = (time.perf_counter() - self._clock) * 1000
+            if self.tracer is not None:
+                await self.tracer.settle(case)
+
+            async def ask(request: Request) -> Reply:
+                await self._keep_pace(agent)
+                self.collector.begin(request.turn, request.text)
+                return await self._send(session, request)
+
+            return await self._judge(conversation, reports_of(agent.capabilities), ask)
+
+    async def _judge(self, conversation: Conversation, reports: Reports, ask: Ask | None = None) -> Judgement:
+        return await judged(
+            self.job,
+            self.environment,
+            self.collector,
+            conversation,
+            reports,
+            spent_ms=self._spent_ms,
+            trace=self.trace,
+            ask=ask,
+        )
+
+    def _reports(self, spec: AgentSpec) -> Reports:
+        """What an agent that nobody asks can report: one that could not be asked now (its code is not trusted,
+        its key or file is gone) has answered all the same."""
+        try:
+            return reports_of(self.environment.agent(spec).capabilities)
+        except (NeedsTrust, ConfigError, AgentError):
+            return reports_of(agents.agent_class(spec.type).reported(spec))
+
+    async def _judge_again(
+        self, recorded: Attempt, conversation: Conversation, reports: Reports
+    ) -> Judgement:
+        """The recorded answer with today's assertions; nothing is sent to the agent."""
+        try:
+            answer = continuing.answered(recorded, conversation, self.job.case.format)
+        except continuing.CannotContinue as why:
+            raise AttemptFailed(str(why)) from None
+        self.collector.adopt(answer.entries, answer.replies)
+        self.collector.take(Note(continuing.JUDGED_AGAIN))
+        if recorded.message.startswith(continuing.BY_HAND):
+            self.by_hand.changes.append(recorded.message.removeprefix(continuing.BY_HAND))
+        self._spent_ms = recorded.duration_ms or 0.0
+        judgement = await self._judge(conversation, reports)
+        # The turns that asked for its rows were no part of the conversation that is judged; they stay.
+        self.collector.adopt(answer.extra_entries, answer.extra_replies)
+        keep_masked(judgement, recorded, self.environment.masker)
+        return judgement
+
+    def _continue(self, session: Session, conversation: Conversation) -> list[Request]:
+        """Give the session the recorded turns; the requests that are left."""
+        job, turn = self.job, self.job.from_turn
+        if job.recorded is None or turn is None or turn <= 1:
+            return conversation.requests
+        try:
+            entries, replies, known, known_replies = continuing.earlier(
+                job.recorded, conversation.requests, turn
+            )
+        except continuing.CannotContinue as why:
+            raise AttemptFailed(f"cannot go on from turn {turn}: {why}") from None
+        if known and not session.restore(known, known_replies):
+            kind = job.spec.type if job.spec is not None else "?"
+            raise AttemptFailed(f"cannot go on from turn {turn}: {continuing.no_way(kind)}")
+        self.collector.adopt(entries, replies)
+        self.collector.take(Note(f"the turns before {turn} are those of an earlier run, not sent again"))
+        return [request for request in conversation.requests if request.turn >= turn]
+
+    def _context(self, conversation: Conversation) -> SessionContext:
+        job, case = self.job, self.job.case
+        # None: the case says nothing of metadata; an empty mapping asks for none.
+        headers = case.request_metadata and {
+            str(key): str(value) for key, value in case.request_metadata.items() if value is not None
+        }
+        return SessionContext(
+            case_id=case.case_id,
+            attempt=self.number,
+            session_id=uuid.uuid4().hex,
+            model=job.model,
+            network=case.agent if case.format == "neuro_san" else None,
+            connection=case.connection or case.options.get("connection"),
+            headers=headers,
+            use_direct=bool(case.options.get("use_direct")),
+            vars=conversation.vars,
+            reference=job.compat == "reference",
+            test=test_for_scripts(case),
+            label=case.prompt,
+            evaluation_id=f"eval-{self.environment.run_id}",
+            prompt=prompt_for_scripts(case, conversation.config),
+            trace=self.tracer.context if self.tracer is not None else None,
+        )
+
+    async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
+        left = self._continue(session, conversation)
+        whole = agent.takes_whole_conversation and conversation.whole and self.by_hand.stepper is None
+        whole = whole and len(left) == len(conversation.requests)
+        for request in [conversation.as_one()] if whole else left:
+            if not await self._not_counted(self.by_hand.sends(request, conversation)):
+                continue
+            await self._keep_pace(agent)
+            if whole:
+                for turn, text in enumerate(request.messages or [], 1):
+                    self.collector.begin(turn, text)
+            else:
+                self.collector.begin(request.turn, conversation.shown(request))
+            self.by_hand.mark(request.turn)
+            async with self.limits.turn(request.turn, conversation.limits.get(request.turn)):
+                await self._send(session, request)
+            if not request.continue_conversation:
+                session.restart()
+            await self._not_counted(self.by_hand.told(request.turn, self.job, self.environment))
+
+    async def _not_counted(self, waiting: Awaitable[T]) -> T:
+        """Wait for a person; that is not the agent's time."""
+        before = time.perf_counter()
+        result = await waiting
+        seconds = time.perf_counter() - before
+        self._clock += seconds
+        self.uncounted_ms += seconds * 1000
+        return result
+
+    async def _send(self, session: Session, request: Request) -> Reply:
+        spec, tracer = self.job.spec, self.tracer
+        if tracer is None or spec is None:
+            return await last_reply(session.send(request), self._take)
+        with tracer.request(spec, self.job.model) as replies:
+            replies.append(await last_reply(session.send(request), self._take))
+        return replies[0]
+
+    async def _keep_pace(self, agent: Agent) -> None:
+        """Wait until the agent may be asked; those that send requests of their own do it themselves."""
+        seconds = 0.0 if agent.keeps_pace else agent.pace.claim()
+        if seconds:
+            self._take(Held(round(seconds, 3)))
+            await asyncio.sleep(seconds)
+
+    def _take(self, event: Event) -> None:
+        _figures(event)
+        if isinstance(event, Held):
+            self.limits.hold(event.seconds)
+            self._clock += event.seconds
+            self.uncounted_ms += event.seconds * 1000
+        self.collector.take(event)
+
+    def _recorded_output(self, conversation: Conversation) -> None:
+        output = self.job.case.provider_output
+        text = output if isinstance(output, str) else encode_json(output).decode()
+        request = conversation.requests[0]
+        self.collector.begin(request.turn, conversation.shown(request))
+        reply = Reply(turn=request.turn, text=text, cost=0.0, latency_ms=0.0)
+        reply.output = None if isinstance(output, str) else output
+        self.collector.take(Finished(reply))
+
+
+def _figures(event: Event) -> None:
+    """Check what an event says in figures, in place: agents may be anybody's."""
+    match event:
+        case Finished():
+            figures.reply(event.reply)
+        case UsageReport():
+            figures.usage(event.usage)
+            event.cost = figures.amount(event.cost, "cost")
+        case Held() | Retrying():
+            event.seconds = figures.amount(event.seconds, "time to wait") or 0.0
+        case Exchanged():
+            exchange = event.exchange
+            exchange.status = figures.count(exchange.status, "HTTP status")
+            exchange.duration_ms = figures.amount(exchange.duration_ms, "duration of a request")
+        case _:
+            pass
+
+
+@asynccontextmanager
+async def _session(agent: Agent, context: SessionContext):
+    session = await agent.open(context)
+    try:
+        yield session
+    finally:
+        await session.close()

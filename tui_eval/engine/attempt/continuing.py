@@ -1,0 +1,200 @@
+"""Going on from a recorded attempt: some turns, or all of them, are taken from it instead of sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tui_eval.agents.base import Request
+from tui_eval.assertions.judge_input import CannotJudge, RowsAnswer
+from tui_eval.engine.attempt.extraction import asked_columns, listed, read_answer
+from tui_eval.engine.attempt.turn_requests import Conversation
+from tui_eval.engine.plan import Job
+from tui_eval.engine.request import Recorded
+from tui_eval.engine.selection import SelectionError
+from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+
+BY_HAND = "by hand, no result: "
+"""How the message of an attempt begins that a person changed on its way."""
+JUDGED_AGAIN = "the recorded answer, judged again: nothing was sent"
+"""The note that stands in the transcript of such an attempt."""
+
+
+_FORGETFUL = ("scripted", "echo", "replay", "http", "python", "command", "nao")
+"""Types of agents whose protocol has no way to be given an earlier conversation."""
+_AS_WRITTEN = ("start_to_agent", "neuro_san")
+"""Formats that send a turn's text as the file has it."""
+
+
+class CannotContinue(Exception):
+    """Why not; one clear line."""
+
+
+def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
+    """Give the jobs of its case the recorded attempt; each of them then runs once. What is known to be in
+    vain is refused here, before there is a run that would stand in the case's history.
+
+    Raises:
+        SelectionError: the attempt is of none of these cases, has not ended, or cannot be gone on from.
+        StoreError: there is no such run.
+    """
+    folder = Path(recorded.run) if "/" in recorded.run else store.runs_folder / recorded.run
+    reader = RunReader(folder)
+    try:
+        attempt = reader.attempt(recorded.attempt)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise StoreError(f"run {folder.name}: attempt {recorded.attempt} cannot be read: {error}") from None
+    finally:
+        reader.close()
+    if attempt is None:
+        raise SelectionError(f"run {folder.name}: attempt {recorded.attempt} has not ended")
+    found = [job for job in jobs if job.case.case_id == attempt.case_id]
+    if not found:
+        raise SelectionError(f"the recorded attempt is of {attempt.case_id}, which is not among the cases")
+    jobs[:] = found
+    if recorded.turn is not None and recorded.turn > 1:
+        for job in found:
+            _check(job, attempt, recorded.turn)
+    for job in found:
+        job.recorded, job.from_turn = attempt, recorded.turn
+        job.attempts = job.required = 1
+
+
+def _check(job: Job, attempt: Attempt, turn: int) -> None:
+    kind = job.spec.type if job.spec is not None else ""
+    if kind in _FORGETFUL:
+        raise SelectionError(f"cannot go on from turn {turn}: {no_way(kind)}")
+    if job.case.format not in _AS_WRITTEN:
+        return
+    for number, asked in enumerate(job.case.turns[: turn - 1], 1):
+        said = next((e.text for e in attempt.transcript if e.kind == "user" and e.turn == number), None)
+        if said is not None and asked.text is not None and said != asked.text:
+            raise SelectionError(f"cannot go on from turn {turn}: {otherwise(number)}")
+
+
+def no_way(kind: str) -> str:
+    """Why an agent of this type cannot go on."""
+    return f"an agent of type {kind} cannot be given an earlier conversation; run the whole case"
+
+
+def otherwise(turn: int) -> str:
+    """Why a case that asks something else by now cannot."""
+    return f"turn {turn} reads otherwise than when it was recorded: run from there, or the whole case"
+
+
+def earlier(
+    attempt: Attempt, requests: Sequence[Request], turn: int
+) -> tuple[list[Entry], list[Reply], list[Entry], list[Reply]]:
+    """What was said and answered before `turn`, and the part of it that the agent is to remember.
+
+    Raises:
+        CannotContinue: the record does not reach that far, or the case asks something else by now.
+    """
+    if not 1 <= turn <= requests[-1].turn:
+        raise CannotContinue(f"the case has no turn {turn}")
+    entries = [entry for entry in attempt.transcript if entry.turn < turn]
+    replies = [msgspec.structs.replace(reply, cost=None) for reply in attempt.replies if reply.turn < turn]
+    remembered = 1
+    for request in requests:
+        if request.turn >= turn:
+            break
+        said = next((e.text for e in entries if e.kind == "user" and e.turn == request.turn), None)
+        if said is None or all(reply.turn != request.turn for reply in replies):
+            raise CannotContinue(
+                f"the recorded attempt has no answer to turn {request.turn}: run from there, or the whole case"
+            )
+        if said != (request.text or ""):
+            raise CannotContinue(otherwise(request.turn))
+        if not request.continue_conversation:
+            remembered = request.turn + 1
+    return (
+        entries,
+        replies,
+        [entry for entry in entries if entry.turn >= remembered],
+        [reply for reply in replies if reply.turn >= remembered],
+    )
+
+
+class AnsweredTurns(NamedTuple):
+    """A recorded conversation: what is judged of it, and the turns that asked for its rows afterwards."""
+
+    entries: list[Entry]
+    replies: list[Reply]
+    extra_entries: list[Entry]
+    extra_replies: list[Reply]
+
+
+def answered(attempt: Attempt, conversation: Conversation, case_format: str) -> AnsweredTurns:
+    """All of a recorded conversation.
+
+    Raises:
+        CannotContinue: there is no answer to judge, or none to the last turn of the case as it is now.
+    """
+    last = conversation.requests[-1].turn
+    extra = _extra_turns(attempt)
+    replies = [reply for reply in attempt.replies if reply.turn <= last and reply.turn not in extra]
+    if attempt.error is not None or not replies:
+        raise CannotContinue(
+            f"there is no recorded answer to judge ({attempt.error or attempt.message or 'none came'}): run the "
+            "case"
+        )
+    by_hand = attempt.message.startswith(BY_HAND)
+    if case_format in _AS_WRITTEN and max(reply.turn for reply in replies) < last and not by_hand:
+        raise CannotContinue(f"the recorded attempt has no answer to turn {last}: run the case")
+    entries = [
+        entry
+        for entry in attempt.transcript
+        if entry.turn <= last
+        and entry.turn not in extra
+        and not (entry.kind == "note" and entry.text == JUDGED_AGAIN)
+    ]
+    return AnsweredTurns(
+        entries,
+        replies,
+        [entry for entry in attempt.transcript if entry.turn in extra],
+        [reply for reply in attempt.replies if reply.turn in extra],
+    )
+
+
+def _extra_turns(attempt: Attempt) -> dict[int, str]:
+    """The turns that asked for the answer's rows, each with the columns that it named (empty: a repair)."""
+    found: dict[int, str] = {}
+    for entry in attempt.transcript:
+        if entry.kind == "user" and (columns := asked_columns(entry.text)) is not None:
+            found[entry.turn] = columns
+    return found
+
+
+def was_asked_for_rows(attempt: Attempt) -> bool:
+    """Whether there were turns that asked for the answer's rows."""
+    return bool(_extra_turns(attempt))
+
+
+def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer | None:
+    """The rows that the recorded answer was asked for; nobody can be asked for others. None: it was not
+    asked for any.
+
+    Raises:
+        CannotJudge: they were asked for with other columns, or not all of them were kept.
+    """
+    extra, data = _extra_turns(attempt), attempt.data
+    replies = [reply for reply in attempt.replies if reply.turn in extra]
+    asked = next((text.split(", ") for text in extra.values() if text), None)
+    if asked is None and data is not None and data.actual is not None:
+        asked = data.columns
+    if asked and sorted(asked) != sorted(listed(columns).split(", ")):
+        raise CannotJudge(
+            f"the recorded rows were asked for with the columns {', '.join(asked)}: run the case"
+        )
+    if replies:
+        return read_answer(replies[-1], columns)[0]
+    if data is None or data.actual is None:
+        return None
+    if isinstance(kept := data.settings.get("truncated"), dict) and kept.get("actual") != len(data.actual):
+        raise CannotJudge(f"only the first {len(data.actual):,} rows of the answer were kept: run the case")
+    return RowsAnswer(rows=data.actual, sql=data.verification_sql)

@@ -1,0 +1,142 @@
+"""The agent's answer as rows: its backend's verification, else one more turn asking for them.
+
+The prompt is the one that nao's documentation states; the reply is asked for in a JSON schema where
+the agent's protocol has one, and a reply that cannot be read gets one repair turn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from tui_eval.agents.base import Request
+from tui_eval.assertions.judge_input import RowsAnswer
+from tui_eval.model import Reply
+
+PROMPT = (
+    "Based on your previous analysis, provide the final answer to the original question.\n"
+    "Format the data with these columns: {columns}\n"
+    "Return the data as an array of rows, where each row is an object with the column names as keys.\n"
+    "If you cannot answer, set data to null."
+)
+_REPAIR_BEGINS = "That could not be read: "
+_REPAIR = (
+    _REPAIR_BEGINS + "{problem}. Reply with nothing but one JSON object of the form "
+    '{{"data": [{{...}}, ...]}} with the columns {columns}, or {{"data": null}}.'
+)
+_ASKED = re.compile(re.escape(PROMPT).replace(r"\{columns\}", "(.*)"), re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+
+Ask = Callable[[Request], Awaitable[Reply]]
+
+
+def schema(columns: list[str]) -> dict[str, Any]:
+    """The JSON schema of the reply: `{data: [row, …] | null}`, a row holding every column."""
+    cell = {"type": ["string", "number", "boolean", "null"]}
+    row = {
+        "type": "object",
+        "properties": {name: cell for name in columns},
+        "required": list(columns),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"data": {"anyOf": [{"type": "array", "items": row}, {"type": "null"}]}},
+        "required": ["data"],
+        "additionalProperties": False,
+    }
+
+
+def verified(reply: Reply) -> RowsAnswer:
+    """The rows that the agent's own backend verified."""
+    return RowsAnswer(
+        rows=reply.rows,
+        error=reply.rows_error,
+        sql=reply.rows_sql,
+        expected=reply.expected_rows,
+        columns=reply.rows_columns,
+        source="verification",
+    )
+
+
+def asked_columns(text: str) -> str | None:
+    """The columns, as they stand in the prompt, that an extra turn asked for; empty of a repair turn, None of
+    what is no such turn."""
+    found = _ASKED.fullmatch(text)
+    return found[1] if found is not None else "" if text.startswith(_REPAIR_BEGINS) else None
+
+
+def listed(columns: list[str]) -> str:
+    """Columns as the prompt lists them."""
+    return ", ".join(columns)
+
+
+async def extract(ask: Ask, turn: int, columns: list[str]) -> RowsAnswer:
+    """Ask for the final answer as rows with these columns; `turn` is the number of the extra turn.
+
+    A reply that is not readable after one repair turn is an answer with `rows` None and an error.
+    """
+    reply = await ask(Request(turn=turn, text=PROMPT.format(columns=listed(columns)), schema=schema(columns)))
+    answer, problem = read_answer(reply, columns)
+    if not problem:
+        return answer
+    text = _REPAIR.format(problem=problem, columns=listed(columns))
+    return read_answer(await ask(Request(turn=turn + 1, text=text, schema=schema(columns))), columns)[0]
+
+
+def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
+    """The answer in the reply to an extra turn, and why it could not be read (empty: it could)."""
+    if reply.rows is not None and not reply.verified:
+        return RowsAnswer(rows=reply.rows, source="extraction", columns=columns), ""
+    rows, problem = read_rows(reply)
+    if problem is not None:
+        told = f"no data returned: the agent's rows could not be read: {problem}"
+        return RowsAnswer(error=told), problem
+    error = None if rows is not None else "the agent could not answer (data is null)"
+    return RowsAnswer(rows=rows, error=error, source="extraction", columns=columns), ""
+
+
+def read_rows(reply: Reply) -> tuple[list[dict[str, Any]] | None, str | None]:
+    """Rows from an extraction reply, and what is wrong with it (None: nothing).
+
+    Accepts the object `{data: …}`, a list of rows alone, both also inside a fenced block.
+    """
+    value = reply.output
+    if value is None:
+        candidates = [*reversed(_FENCED.findall(reply.text)), reply.text, _outermost(reply.text)]
+        for candidate in candidates:
+            try:
+                value = json.loads(candidate)
+                break
+            except (ValueError, RecursionError):
+                continue
+        else:
+            return None, "it is not JSON"
+    if isinstance(value, dict):
+        if "data" not in value:
+            return None, "it has no key `data`"
+        value = value["data"]
+    if value is None:
+        return None, None
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        return None, "`data` is not a list of objects"
+    return value, None
+
+
+def _outermost(text: str) -> str:
+    start, end = text.find("{"), text.rfind("}")
+    return text[start : end + 1] if 0 <= start < end else ""
+
+
+async def last_reply(events: AsyncIterator[Any], take: Callable[[Any], None]) -> Reply:
+    """Run a turn to its end, handing each event to `take`; the reply of its `Finished`."""
+    from tui_eval.events import Finished
+
+    reply: Reply | None = None
+    async for event in events:
+        take(event)
+        if isinstance(event, Finished):
+            reply = event.reply
+    return reply or Reply(turn=0)

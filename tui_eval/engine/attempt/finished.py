@@ -1,0 +1,113 @@
+"""What is kept of an attempt once it has ended, secrets taken out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tui_eval.assertions.judge_input import Judgement
+from tui_eval.engine.attempt.collector import Collector
+from tui_eval.engine.attempt.turn_requests import Conversation
+from tui_eval.engine.plan import Job
+from tui_eval.engine.run_context import RunContext
+from tui_eval.guard import figures
+from tui_eval.guard.secrets import Masker
+from tui_eval.model import Attempt, Outcome
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.long_texts import LONG, has_long, replaced
+
+
+def finished(
+    job: Job,
+    number: int,
+    conversation: Conversation | None,
+    collector: Collector,
+    judgement: Judgement | None,
+    error: str | None,
+) -> Attempt:
+    """The attempt as it is kept; its times are the caller's to set. `conversation` is None where it never
+    began, `judgement` where it could not be judged."""
+    usage, cost = collector.usage()
+    outcome: Outcome = "error" if judgement is None else judgement.outcome
+    last = collector.replies[-1] if collector.replies else None
+    judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
+    asked = conversation.requests[-1].turn if conversation else len(job.case.turns or [None])
+    answered = [reply for reply in collector.replies if reply.turn <= asked]
+    response = answered[-1] if answered else last
+    return Attempt(
+        case_id=job.case.case_id,
+        attempt=number,
+        outcome=outcome,
+        agent=job.agent,
+        model=job.model or (last.model if last else None),
+        message=judged.message or (error or ""),
+        score=judged.score,
+        named_scores=judged.named_scores,
+        named_weights=judged.named_weights,
+        verdicts=judged.verdicts,
+        transcript=collector.entries,
+        replies=collector.replies,
+        exchanges=collector.exchanges,
+        usage=usage,
+        cost=cost,
+        tool_call_count=_tool_calls(collector),
+        error=error,
+        data=judged.data,
+        response_text=judged.response_text
+        if judged.response_text is not None
+        else (response.text if response else ""),
+        output=judged.output
+        if judged.output is not None or judged.response_text is not None
+        else (response.output if response else None),
+        vars=conversation.own_vars if conversation else job.case.vars,
+        prompt_sent=conversation.prompt if conversation else None,
+        stdout=collector.stdout,
+        retries=collector.retries,
+    )
+
+
+def _tool_calls(collector: Collector) -> int:
+    """Calls seen in the transcript, else those a reply's metadata counts (the guide's contract)."""
+    if collector.tool_calls:
+        return collector.tool_calls
+    counts = [
+        reply.metadata.get("tool_call_count")
+        for reply in collector.replies
+        if isinstance(reply.metadata, dict)
+    ]
+    return figures.total([figures.count(count, "tool calls") for count in counts], "tool calls") or 0
+
+
+def mask(attempt: Attempt, environment: RunContext) -> Attempt:
+    """Take secrets out of everything that is kept. Cheap where there are none in it."""
+    return masked(attempt, environment.masker)
+
+
+def masked(attempt: Attempt, masker: Masker) -> Attempt:
+    """The attempt without the secrets of one masker, its figures checked."""
+    figures.attempt(attempt)
+    if not masker:
+        return attempt
+    if has_long(attempt):
+        # Text by text: as JSON it would be held several times over.
+        known: dict[int, tuple[str, str]] = {}
+
+        def once(text: str) -> str:
+            if len(text) <= LONG:
+                return masker.text(text)
+            if id(text) not in known:
+                known[id(text)] = text, masker.text(text)
+            return known[id(text)][1]
+
+        return masker.value(replaced(attempt, once))
+    body = encode_json(attempt).decode()
+    text = masker.text(body)
+    if text == body:
+        return attempt
+    try:
+        return msgspec.json.decode(text, type=Attempt)
+    except msgspec.MsgspecError:
+        # A secret that was a bare number leaves no JSON behind: mask value by value.
+        values: Any = masker.value(msgspec.json.decode(body))
+        return msgspec.convert(values, Attempt)

@@ -1,0 +1,142 @@
+"""How long an attempt and each of its turns may take. Time that an agent's `rate` holds a request, or that it
+waits for a worker which others hold, does not count, save against limits that cover more than one attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from tui_eval.engine.attempt.collector import Collector
+from tui_eval.engine.attempt.failure import AttemptFailed
+from tui_eval.engine.plan import Job
+from tui_eval.guard import fair_share
+
+
+class TimeLimits:
+    """Those of one attempt of a job. `deadline` is the loop's time at which it must have ended together
+    with others; `endless` is an attempt that waits for a person between its turns."""
+
+    def __init__(self, job: Job, deadline: float | None, endless: bool, collector: Collector) -> None:
+        self._job = job
+        self._deadline = deadline
+        self._endless = endless
+        self._collector = collector
+        self._running: list[asyncio.Timeout] = []
+        self._told: float | None = None
+        self._stops = 0
+        self._stopped_at = 0.0
+        self._ends: dict[asyncio.Timeout, float] = {}
+        self.waited_ms = 0.0
+        """Time that it waited for workers that others held."""
+
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """The whole attempt runs inside.
+
+        Raises:
+            AttemptFailed: it took too long, or there is no time left to begin.
+        """
+        job, now = self._job, asyncio.get_running_loop().time()
+        limit = now + job.timeout
+        if self._deadline is not None:
+            limit = min(limit, self._deadline)
+        if limit <= now and not self._endless:
+            raise AttemptFailed(self._words(limit))  # nothing is begun that could not end
+        scope = asyncio.timeout_at(None if self._endless else limit)
+        mine = fair_share.clock.set(self)
+        try:
+            async with self._held_by_rate(scope), scope:
+                yield
+        except TimeoutError:
+            words = self._words(scope.when() or limit)
+            self._collector.failed(words)
+            raise AttemptFailed(words) from None
+        finally:
+            fair_share.clock.reset(mine)
+
+    @asynccontextmanager
+    async def turn(self, number: int, limit: float | None) -> AsyncIterator[None]:
+        """A turn runs inside, `limit` seconds at most (None: as long as the attempt).
+
+        Raises:
+            AttemptFailed: it took too long.
+        """
+        scope = asyncio.timeout(limit)
+        try:
+            async with self._held_by_rate(scope), scope:
+                yield
+        except TimeoutError:
+            if limit is None:
+                raise
+            words = f"turn {number} timed out after {limit:g} s"
+            self._collector.failed(words)
+            raise AttemptFailed(words) from None
+
+    def hold(self, seconds: float) -> None:
+        """A request waits that long for the agent's rate: what runs may take longer."""
+        for scope in self._running:
+            if (when := scope.when()) is not None:
+                later = when + seconds
+                scope.reschedule(later if self._deadline is None else min(later, max(when, self._deadline)))
+        self._tell()
+
+    def stop(self) -> None:
+        """It waits for a worker that others hold (`fair_share.Clock`)."""
+        self._stops += 1
+        if self._stops > 1:
+            return
+        self._stopped_at = asyncio.get_running_loop().time()
+        self._ends = {scope: when for scope in self._running if (when := scope.when()) is not None}
+        for scope in self._ends:
+            _move(scope, self._deadline)
+
+    def go_on(self) -> None:
+        """It is its turn."""
+        self._stops -= 1
+        if self._stops:
+            return
+        seconds = asyncio.get_running_loop().time() - self._stopped_at
+        self.waited_ms += seconds * 1000
+        ends, self._ends = self._ends, {}
+        for scope, when in ends.items():
+            later = when + seconds
+            _move(scope, later if self._deadline is None else min(later, self._deadline))
+        self._tell()
+
+    def left(self) -> float | None:
+        """Seconds until the nearest limit; None: there is none."""
+        ends = [when for scope in self._running if (when := scope.when()) is not None]
+        return min(ends) - asyncio.get_running_loop().time() if ends else None
+
+    @asynccontextmanager
+    async def _held_by_rate(self, scope: asyncio.Timeout) -> AsyncIterator[None]:
+        self._running.append(scope)
+        self._tell()
+        try:
+            yield
+        finally:
+            self._running.remove(scope)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let viewers know which limit comes first, and when; at the attempt's end there is none to tell."""
+        ends = [when for scope in self._running if (when := scope.when()) is not None]
+        nearest = min(ends, default=None)
+        if self._running and nearest != self._told:
+            self._told = nearest
+            left = None if nearest is None else nearest - asyncio.get_running_loop().time()
+            self._collector.limited(left)
+
+    def _words(self, limit: float) -> str:
+        job = self._job
+        if self._deadline is None or limit < self._deadline:
+            return f"timed out after {job.timeout:g} s"
+        if job.deadline_suite is not None:
+            return f"timed out: the suite's {job.deadline_suite:g} s (maxEvalTimeMs) are over"
+        return f"timed out: the case's {job.deadline_all or 0:g} s for all its attempts are over"
+
+
+def _move(scope: asyncio.Timeout, when: float | None) -> None:
+    with suppress(RuntimeError):  # it has ended, or is ending what runs in it
+        scope.reschedule(when)

@@ -1,0 +1,189 @@
+"""What is sent to the agent: the requests of a case's turns, templates filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval.agents.base import Request
+from tui_eval.model import Case, Entry
+
+if TYPE_CHECKING:
+    from tui_eval.engine.plan import Job
+    from tui_eval.engine.run_context import RunContext
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The requests of one attempt. `whole` is True where the case is a list of messages that an
+    agent may get in one call (the StartToAgent contract); `limits` are seconds by turn; `prompt`
+    and `vars` are promptfoo's, as rendered; `context` are earlier rows of the same conversation,
+    `handed_on` the variables that came from them; `config` is what the prompt and the test lay over the
+    provider's own `config`."""
+
+    requests: list[Request]
+    whole: bool = False
+    limits: dict[int, float] = field(default_factory=dict)
+    prompt: str | None = None
+    vars: dict[str, Any] = field(default_factory=dict)
+    context: list[Entry] = field(default_factory=list)
+    handed_on: frozenset[str] = frozenset()
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def judged_vars(self) -> dict[str, Any]:
+        """The variables that assertions see: all but those that say where in the run this is."""
+        return {name: value for name, value in self.vars.items() if name not in _WHERE}
+
+    @property
+    def own_vars(self) -> dict[str, Any]:
+        """The variables that are the case's own."""
+        return {name: value for name, value in self.vars.items() if name not in self.handed_on}
+
+    def as_one(self) -> Request:
+        """All turns in one request, its number that of the last turn."""
+        last = self.requests[-1]
+        return Request(turn=last.turn, text=last.text, messages=[request.text for request in self.requests])
+
+    def shown(self, request: Request) -> str | None:
+        """The text of a request as the transcript shows it."""
+        if self.prompt is not None:
+            return self.prompt
+        return request.text
+
+
+async def conversation_of(job: Job, environment: RunContext, number: int = 1) -> Conversation:
+    """The requests of attempt `number` of a job's case.
+
+    Raises:
+        RenderError, ScriptError, NeedsTrust: the prompt cannot be rendered.
+    """
+    case = job.case
+    if case.format == "promptfoo":
+        return await _rendered(job, environment, number)
+    requests = [
+        Request(
+            turn=number,
+            text=turn.text,
+            sly_data=turn.sly_data,
+            chat_filter=turn.chat_filter,
+            continue_conversation=turn.continue_conversation,
+            vars=case.vars,
+            sql=_sql(case) if number == len(case.turns) else None,
+            database=case.database,
+        )
+        for number, turn in enumerate(case.turns, 1)
+    ]
+    limits = {number: turn.timeout for number, turn in enumerate(case.turns, 1) if turn.timeout is not None}
+    whole = case.format == "start_to_agent" and (len(requests) > 1 or bool(case.options.get("messages")))
+    return Conversation(requests=requests, whole=whole, limits=limits, vars=case.vars)
+
+
+async def _rendered(job: Job, environment: RunContext, number: int) -> Conversation:
+    """promptfoo's prompt with the case's variables and what earlier rows hand on; chat messages where
+    the prompt is a list of them."""
+    from tui_eval.engine.row_order import context_entries, converses
+    from tui_eval.formats.promptfoo.read.render import render_case
+
+    case = job.case
+    stored = environment.memory.stored(job, number)
+    earlier = environment.memory.conversation(job, number)
+    place = f"test-{case.test_number - 1}-prompt-{case.column_number - 1}-repeat-{number - 1}"
+    more: dict[str, Any] = dict(zip(_WHERE, (f"eval-{environment.run_id}", place, number - 1), strict=True))
+    if converses(case):
+        more["_conversation"] = earlier
+    if stored:
+        # As in promptfoo, what was stored replaces a variable of that name.
+        case = msgspec.structs.replace(case, vars={**case.vars, **stored})
+    rendered = await render_case(
+        case,
+        job.base,
+        environment.config.root,
+        environment.trust,
+        environment.python,
+        node=environment.node,
+        settings=job.settings,
+        more_vars=more,
+        compat=job.compat,
+    )
+    turn = len(earlier) + 1
+    request = Request(turn=turn, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
+    return Conversation(
+        requests=[request],
+        prompt=rendered.prompt,
+        vars=rendered.vars,
+        context=context_entries(earlier),
+        handed_on=frozenset((*more, *stored)) - job.case.vars.keys(),
+        config={**rendered.config, **_provider_options(case)},
+    )
+
+
+_WHERE = ("__evalId", "__evalStepId", "__repeatIndex")
+"""Variables that promptfoo gives prompts and providers beside a test's own."""
+
+_TEST_OPTIONS = frozenset(
+    [
+        "prefix",
+        "suffix",
+        "transform",
+        "postprocess",
+        "transformVars",
+        "storeOutputAs",
+        "rubricPrompt",
+        "provider",
+        "factuality",
+        "disableVarExpansion",
+        "disableConversationVar",
+        "disableDefaultAsserts",
+        "runSerially",
+        "repeat",
+        "promptConfig",
+        "promptFunction",
+        "assertScoringFunction",
+        "columnProvider",
+    ]
+)
+"""Options of a test that are not the provider's."""
+
+
+def _provider_options(case: Case) -> dict[str, Any]:
+    """What a test's `options` hold beyond promptfoo's own: settings for the provider."""
+    return {name: value for name, value in case.options.items() if name not in _TEST_OPTIONS}
+
+
+def test_for_scripts(case: Case) -> dict[str, Any] | None:
+    """The test as promptfoo's own providers and scripts get it; None for other formats."""
+    if case.format != "promptfoo":
+        return None
+    from tui_eval.formats.promptfoo.promptfoo_words import test_of
+
+    return test_of(case)
+
+
+test_for_scripts.__test__ = False  # type: ignore[attr-defined]
+
+
+def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
+    """`context.prompt` of promptfoo's own providers: the template before variables are filled in, and as its
+    `config` what the prompt and the test's options say (as promptfoo 0.121 does); None for other formats."""
+    if case.format != "promptfoo":
+        return None
+    from tui_eval.formats.promptfoo.promptfoo_words import OURS
+
+    template = (case.turns[0].text if case.turns else "") or ""
+    options = {name: value for name, value in case.options.items() if name not in OURS}
+    return {
+        "raw": f"{options.get('prefix') or ''}{template}{options.get('suffix') or ''}",
+        "label": case.prompt or template,
+        "config": {**config, **options},
+        "template": template,
+    }
+
+
+def _sql(case: Case) -> str | None:
+    for assertion in case.assertions:
+        if assertion.type == "sql" and isinstance(assertion.value, str):
+            return assertion.value
+    return None

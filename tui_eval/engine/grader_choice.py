@@ -1,0 +1,66 @@
+"""Which model decides the graded assertions of a job: one rule, for runs and for what `check` says before one.
+
+A grader that the suite names itself goes first, then the judge of the command line, of `suites:` or of `judge:`;
+where there is none, a promptfoo suite takes promptfoo's default grader.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tui_eval import agents
+from tui_eval.agents.base import AgentError
+from tui_eval.config.project import AgentSpec, Config, ConfigError
+from tui_eval.engine.plan import Job
+
+
+class NoGrader(Exception):
+    """A suite names a grader that cannot be asked; says which, why, and what to do."""
+
+
+def judge_of(name: str | None, config: Config, typed: str | None = None) -> AgentSpec | None:
+    """The judge called `name` (None: the configured one); None where there is none. Only what somebody typed is
+    trusted by that (`typed`); a suite or tui_eval.yaml never is.
+
+    Raises:
+        ConfigError: there is no such judge.
+    """
+    if not name:
+        return config.judge
+    find = agents.from_argument if name == typed else agents.from_file
+    return find(name, config)
+
+
+def default_of(job: Job, config: Config) -> AgentSpec | None:
+    """What grades where nobody names a judge: promptfoo's own default, for its suites; None: nothing does."""
+    if job.judge or config.judge is not None or job.case.format != "promptfoo":
+        return None
+    return agents.default_grader(job.settings.get("env"), config)
+
+
+def suites_own(provider: Any, config: Config, base: Path | None = None, env: Any = None) -> AgentSpec:
+    """The grader that a suite names: a configured agent's name, or a promptfoo provider, its files relative to
+    `base`. `env` is the suite's.
+
+    Raises:
+        NoGrader: nothing here speaks to it. As in promptfoo, no other model grades in its place.
+    """
+    try:
+        if isinstance(provider, str) and provider in config.agents:
+            return config.agents[provider]
+        entry = provider if isinstance(provider, dict) else {"id": provider}
+        return agents.for_provider(agents.with_env(entry, env), config, base or config.root)
+    except (ConfigError, AgentError) as error:
+        name = grader_name(provider)
+        raise NoGrader(
+            f"the grader that the suite names, {name}, cannot be asked: {error}. "
+            f'Map it in tui_eval.yaml (providers: {{"{name}": AGENT}}) or give --judge NAME'
+        ) from None
+
+
+def grader_name(provider: Any) -> str:
+    """A provider's id, for messages."""
+    if isinstance(provider, dict):
+        return str(provider.get("id") or next(iter(provider), "a provider"))
+    return str(provider)

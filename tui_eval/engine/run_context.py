@@ -1,0 +1,364 @@
+"""What the attempts of a run share: agents, the judge, databases, hosts of people's code, secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval import agents
+from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
+from tui_eval.agents.pace import Pace
+from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
+from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
+from tui_eval.engine import grader_choice
+from tui_eval.engine.hosts import Hosts
+from tui_eval.engine.row_order import Memory
+from tui_eval.events import Finished
+from tui_eval.guard import figures
+from tui_eval.guard.fair_share import in_thread
+from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+
+if TYPE_CHECKING:
+    from tui_eval.engine.otlp.tracing import Tracing
+    from tui_eval.engine.plan import Job
+    from tui_eval.engine.run_hooks import SuiteHooks
+    from tui_eval.frames.sql import SqlResult
+
+
+# -- Which recorded attempt `replay` answers a case with.
+
+
+_LAST = ("", "last")
+
+
+def recorded_answer(
+    store: Store, reference: str, case_id: str, attempt: int, being_written: str
+) -> Attempt | None:
+    """The attempt of this number, else the last one of the case that has ended; None where the run has none.
+    `last` is the newest run in which the case was answered; `being_written`, the run that asks, is never meant.
+
+    Raises:
+        StoreError: there is no such run, or it cannot be read.
+    """
+    if reference not in _LAST:
+        folder = store.find(reference)
+        if folder.name == being_written:
+            raise StoreError(f"{being_written} is this run itself: name an earlier one")
+        return _answer(folder, case_id, attempt)
+    for folder in store.run_folders():
+        if folder.name == being_written:
+            continue
+        try:
+            found = _answer(folder, case_id, attempt, answered=True)
+        except StoreError:  # one that is just being begun, or is damaged
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _answer(folder: Path, case_id: str, attempt: int, *, answered: bool = False) -> Attempt | None:
+    with closing(RunReader(folder)) as reader:
+        for case in reader.cases_of(case_id):
+            rows = [row for row in reader.attempts(case.id) if row.state == "done"]
+            wanted = [row for row in rows if row.attempt == attempt]
+            others = [row for row in reversed(rows) if row.attempt != attempt]
+            for row in (*wanted, *others):
+                found = reader.attempt(row.id)
+                if found is not None and (found.replies or not answered):
+                    return found
+    return None
+
+
+_SQL_TIMEOUT = 30.0
+_JUDGE_NETWORK = "gist"  # neuro-san's own
+_TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
+
+AskJudge = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
+
+
+class RunContext(Hosts):
+    """Made for one run (the warm engine makes one per run; hosts and agents close with it)."""
+
+    def __init__(self, config: Config, trust: Trust) -> None:
+        super().__init__(config.root)
+        self.config = config
+        self.trust = trust
+        self.masker = Masker(secrets(config))
+        self.memory = Memory()
+        self.run_id = uuid.uuid4().hex
+        self._tracing: Tracing | None = None
+        self.hooks: SuiteHooks | None = None
+        self.asks_models = True
+        """Whether judges and embedding models are asked; where not, what needs them cannot be judged."""
+        self.typed_judge: str | None = None
+        """The judge that the person named for this run, which is trusted by that."""
+        self._told: set[str] = set()
+        self.tell: Callable[[str], None] | None = None
+        """Shows a line to the person who waits for the run; None: nobody does."""
+        self.paces: dict[str, Pace] = {}
+        """How fast each agent may be asked, by its name."""
+        self._agents: dict[bytes, Agent] = {}
+        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
+
+    def agent(self, spec: AgentSpec) -> Agent:
+        """The agent of a spec, made once.
+
+        Raises:
+            ConfigError: its configuration is not complete.
+            NeedsTrust: it needs something that is only done in trusted folders.
+        """
+        key = msgspec.json.encode(spec, enc_hook=str)
+        agent = self._agents.get(key)
+        if agent is None:
+            filled = fill(spec, self.trust)
+            if filled.retries is None:
+                filled = msgspec.structs.replace(filled, retries=self.config.run.retries)
+            self.masker.add_values(filled.options)
+            services = Services(
+                root=self.config.root,
+                trust=self.trust,
+                run_sql=self._tool_sql,
+                schema_text=self._schema_text,
+                recorded=self._recorded,
+                agent=self.agent,
+                ask_model=self._ask_model if self.config.judge is not None else None,
+                prices=self.config.prices,
+                nao_costs=self.config.nao.costs if self.config.nao else {},
+                paces=self.paces,
+                conceal=self.masker.add,
+            )
+            agent = self._agents[key] = agents.create(filled, services)
+        return agent
+
+    @property
+    def tracing(self) -> Tracing:
+        """The receiver of the spans that agents export."""
+        if self._tracing is None:
+            from tui_eval.engine.otlp.tracing import Tracing
+
+            self._tracing = Tracing(self.trust, f"eval-{self.run_id}")
+        return self._tracing
+
+    async def sql(self, name: str | None, query: str) -> SqlResult:
+        """Run a query read-only in a thread; interrupted when the caller is cancelled.
+
+        Raises:
+            SqlError: one line saying what is wrong with the query or the database.
+            ConfigError: no database of that name is configured.
+        """
+        from tui_eval.frames.sql import execute
+
+        spec = self._database(name)
+        cancel = threading.Event()
+        try:
+            return await in_thread(
+                lambda: execute(spec, query, timeout=_SQL_TIMEOUT, cancel=cancel), self._threads
+            )
+        finally:
+            cancel.set()
+
+    def has_database(self, name: str | None) -> bool:
+        """Whether a database of this name (None: the only one) is configured."""
+        try:
+            self._database(name)
+        except ConfigError:
+            return False
+        except NeedsTrust:  # asked for by who queries it, not by every case of the project
+            return True
+        return True
+
+    def _database(self, name: str | None) -> DatabaseSpec:
+        databases = self.config.databases
+        if name not in databases and len(databases) == 1 and self.config.nao is not None:
+            # nao takes its only database whatever the test calls it (nao-core 0.3.29).
+            name = None
+        if name in databases or (name is None and len(databases) == 1):
+            return database(self.config, name, self.trust)
+        known = ", ".join(databases) or "none is configured"
+        wanted = f"database {name!r}" if name else "a database"
+        raise ConfigError(
+            f"{wanted} is not configured ({known}); write `databases: {{{name or 'main'}: {{type: duckdb, "
+            f"path: FILE}}}}` into tui_eval.yaml, or `database: NAME` for the suite"
+        )
+
+    async def _tool_sql(self, name: str, query: str) -> dict[str, Any]:
+        from tui_eval.frames.sql import SqlError, rows
+
+        try:
+            result = await self.sql(name or None, query)
+        except (SqlError, ConfigError) as error:
+            raise ValueError(str(error)) from None
+        records = rows(result, _TOOL_ROWS)
+        answer: dict[str, Any] = {"columns": result.columns, "rows": records}
+        if result.frame.height > len(records):
+            answer["truncated"] = f"{len(records)} of {result.frame.height} rows"
+        return answer
+
+    async def _schema_text(self, name: str) -> str:
+        from tui_eval.frames.sql import schema_text
+
+        spec = self._database(name or None)
+        return await in_thread(lambda: schema_text(spec), self._threads)
+
+    def _recorded(self, run: str, case_id: str, attempt: int) -> Attempt | None:
+        """The attempt of a recorded run that `replay` answers with."""
+        return recorded_answer(Store(self.config.root), run, case_id, attempt, self.run_id)
+
+    def judge(self, name: str | None) -> tuple[AskJudge | None, str | None]:
+        """A callable that asks the judge called `name` (None: the configured one), and its name;
+        (None, None) where none is configured."""
+        spec = self._judge_spec(name)
+        if spec is None:
+            return None, None
+        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
+
+    def default_grader(self, job: Job) -> tuple[AskJudge | None, str | None]:
+        """As `judge`, the grader that promptfoo takes for a job where none is named and its provider's key is there.
+        It is said once."""
+        spec = grader_choice.default_of(job, self.config)
+        if spec is None:
+            return None, None
+
+        async def ask(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
+            self._tell_once(
+                f"no judge is named: {spec.name} grades, as in promptfoo (judge: in tui_eval.yaml, or --judge)"
+            )
+            return await self._ask(spec, system, prompt, schema)
+
+        return ask, spec.name
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told and self.tell is not None and self.asks_models:
+            self._told.add(line)
+            self.tell(line)
+
+    def judge_is_network(self, name: str | None) -> bool:
+        """Whether that judge is an agent network, with instructions of its own."""
+        spec = self._judge_spec(name)
+        return spec is not None and spec.type == "neuro-san"
+
+    def judge_spec(self, name: str | None) -> AgentSpec | None:
+        """The agent that judges; None where none is configured."""
+        return self._judge_spec(name)
+
+    def _judge_spec(self, name: str | None) -> AgentSpec | None:
+        return grader_choice.judge_of(name, self.config, self.typed_judge)
+
+    def judge_for(self, provider: Any, job: Job) -> AskJudge | None:
+        """The judge that a suite names itself (a promptfoo grader). None where nothing here speaks to it and the
+        person named a judge for this run, which then takes its place; that is said once.
+
+        Raises:
+            CannotJudge: nothing speaks to it, and nobody named another one.
+        """
+        try:
+            spec = grader_choice.suites_own(provider, self.config, job.base, job.settings.get("env"))
+        except grader_choice.NoGrader as error:
+            if not self.typed_judge or job.judge != self.typed_judge:
+                raise CannotJudge(str(error)) from None
+            name = grader_choice.grader_name(provider)
+            self._tell_once(
+                f"nothing here speaks to the suite's grader {name}: {job.judge} grades in its place"
+            )
+            return None
+        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)
+
+    async def _ask_model(self, system: str, prompt: str) -> str:
+        assert self.config.judge is not None
+        return (await self._ask(self.config.judge, system, prompt, None)).text
+
+    async def embed(
+        self, provider: Any, texts: list[str], judge: str | None = None, env: Any = None
+    ) -> list[list[float]]:
+        """A vector for each text: by the embedding provider that a suite names, else by the judge's
+        server, else by promptfoo's default; `env` is the suite's.
+
+        Raises:
+            CannotJudge: neither is configured, or it does not answer.
+        """
+        from tui_eval.agents.models.openai import OpenAIAgent
+
+        if not self.asks_models:
+            raise CannotJudge("no embedding model is asked here")
+        try:
+            if provider is not None:
+                entry = provider if isinstance(provider, dict) else {"id": provider}
+                spec = agents.for_embeddings(entry, self.config, self.config.root)
+            else:
+                spec = self._judge_spec(judge) or agents.default_embeddings(env, self.config)
+            agent = self.agent(spec) if spec is not None else None
+            if not isinstance(agent, OpenAIAgent):
+                raise CannotJudge(
+                    "no embedding model is configured: name one under `provider` (openai:embedding:"
+                    "text-embedding-3-small), or give the judge an OpenAI-compatible base_url and "
+                    "embedding_model"
+                )
+            return await agent.embed(texts)
+        except (AgentError, ConfigError) as error:
+            raise CannotJudge(f"the embeddings could not be had: {error}") from None
+
+    async def scores(self, provider: Any, text: str, base: Path) -> dict[str, float]:
+        """The scores of a text's classes, by the classifier that a suite in the folder `base` names.
+
+        Raises:
+            CannotJudge: it is none, or does not answer.
+        """
+        from tui_eval.agents.models.classifiers import ScoringAgent
+
+        if not self.asks_models:
+            raise CannotJudge("no classifier is asked here")
+        try:
+            agent = self.agent(agents.for_scores(provider, self.config, base))
+            assert isinstance(agent, ScoringAgent)
+            return await agent.scores(text)
+        except (AgentError, ConfigError) as error:
+            raise CannotJudge(f"the scores could not be had: {error}") from None
+
+    async def _ask(
+        self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
+    ) -> JudgeAnswer:
+        if not self.asks_models:
+            raise CannotJudge("no judge is asked here")
+        try:
+            agent = self.agent(spec)
+        except ConfigError as error:
+            raise CannotJudge(f"the judge {spec.name}: {error}") from None
+        context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
+        text = f"{system}\n\n{prompt}" if system else prompt
+        if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
+            context.network = _JUDGE_NETWORK
+        try:
+            await agent.prepare(self.tell)
+            session = await agent.open(context)
+            try:
+                async for event in session.send(Request(turn=1, text=text, schema=schema)):
+                    if isinstance(event, Finished):
+                        reply = figures.reply(event.reply)
+                        return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
+            finally:
+                await session.close()
+        except AgentError as error:
+            raise CannotJudge(f"the judge did not answer: {error}") from None
+        raise CannotJudge("the judge ended without an answer")
+
+    async def close(self) -> None:
+        """Close agents, hosts and threads."""
+        closing: list[Awaitable[Any]] = [agent.close() for agent in self._agents.values()]
+        if self._tracing is not None:
+            closing.append(self._tracing.close())
+        closing += self.end_hosts()
+        await asyncio.gather(*closing, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,136 @@
+"""Assertions on what a reply took or came with: time, money, probabilities, finish reason, guardrails."""
+
+from __future__ import annotations
+
+import math
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
+from tui_eval.javascript import values as js
+
+
+def latency(call: AssertionCall) -> Result:
+    """Milliseconds from request to reply against `threshold`."""
+    threshold = call.threshold
+    if threshold is None:
+        raise CannotJudge("Latency assertion must have a threshold in milliseconds")
+    taken = call.reply.latency_ms
+    if taken is None:
+        taken = call.evidence.duration_ms
+    if taken is None:
+        raise CannotJudge("Latency assertion needs the reply's latency, which the agent did not report")
+    if taken <= threshold and call.reply.latency_ms is None:
+        _known(call, "latency", "duration")
+    shown, limit = js.number_text(taken), js.number_text(threshold)
+    return call.result(
+        taken <= threshold,
+        f"Latency {shown}ms is greater than threshold {limit}ms",
+        f"Latency {shown}ms is less than or equal to threshold {limit}ms",
+        actual=taken,
+    )
+
+
+def cost(call: AssertionCall) -> Result:
+    """USD of the reply against `threshold`."""
+    threshold = call.threshold
+    if threshold is None:
+        raise CannotJudge("Cost assertion must have a threshold")
+    spent = call.reply.cost
+    if spent is None:
+        spent = call.evidence.cost
+    if spent is None:
+        raise CannotJudge(
+            "Cost assertion does not support providers that do not return cost "
+            "(the agent reports none; a price under `prices:` in tui_eval.yaml would do)"
+        )
+    if spent <= threshold:
+        _known(call, "cost", "cost of all requests", "input tokens", "output tokens")
+    shown, limit = js.precision(spent, 2), js.number_text(threshold)
+    return call.result(
+        spent <= threshold,
+        f"Cost {shown} is greater than threshold {limit}",
+        f"Cost {shown} is less than or equal to threshold {limit}",
+        actual=spent,
+    )
+
+
+def _known(call: AssertionCall, *names: str) -> None:
+    """A limit is not kept by what is not known: refuse where the agent said a figure that is none."""
+    for name in names:
+        if name in call.evidence.unknown:
+            raise CannotJudge(f"{call.kind}: {call.evidence.unknown[name]}")
+
+
+def _mean_log_prob(call: AssertionCall) -> float:
+    probabilities = call.reply.log_probs
+    if not probabilities:
+        name = "Perplexity" if call.kind == "perplexity" else call.kind
+        raise CannotJudge(f"{name} assertion does not support providers that do not return logProbs")
+    return sum(each or 0 for each in probabilities) / len(probabilities)
+
+
+def perplexity(call: AssertionCall) -> Result:
+    """exp(−mean log probability) against `threshold`; without one it passes."""
+    measured = math.exp(-_mean_log_prob(call))
+    threshold = call.threshold
+    if threshold is None:
+        return Result(True, 1.0, PASSED, actual=measured)
+    limit = js.number_text(threshold)
+    return call.result(
+        measured <= threshold,
+        f"Perplexity {js.fixed(measured, 2)} is greater than threshold {limit}",
+        f"Perplexity {js.fixed(measured, 2)} is less than or equal to threshold {limit}",
+        actual=measured,
+    )
+
+
+def perplexity_score(call: AssertionCall) -> Result:
+    """1 / (1 + perplexity), which is the score; `not-` scores one minus it."""
+    measured = 1 / (1 + math.exp(-_mean_log_prob(call)))
+    score = 1 - measured if call.inverse else measured
+    threshold = call.threshold
+    if threshold is None or (measured >= threshold) != call.inverse:
+        return Result(True, score, PASSED, actual=measured)
+    compared = "greater than or equal to" if call.inverse else "less than"
+    reason = f"Perplexity score {js.fixed(measured, 2)} is {compared} threshold {js.number_text(threshold)}"
+    return Result(False, score, reason, actual=measured)
+
+
+def finish_reason(call: AssertionCall) -> Result:
+    """Why the model stopped, ignoring case."""
+    value = call.value
+    invariant(isinstance(value, str), f'"{call.kind}" assertion type must have a string value')
+    given = call.reply.finish_reason
+    if not given:
+        return call.result(False, "Provider did not supply stop/finish reason", "", actual="")
+    return call.result(
+        given.lower() == value.lower(),
+        f'Expected finish reason "{value}" but got "{given}"',
+        f'Expected finish reason not "{value}" but got "{given}"',
+        actual=given,
+    )
+
+
+def guardrails(call: AssertionCall) -> Result:
+    """What the reply's guardrails flagged; none said is none flagged.
+
+    With `config.purpose: redteam` a blocked reply is what is wanted, so the whole test passes.
+    """
+    said = call.reply.guardrails or {}
+    if not said.get("flagged"):
+        if call.inverse:
+            return Result(
+                False, 0.0, "Content was not blocked by guardrails (expected to be blocked)", actual=said
+            )
+        return Result(True, 1.0, "Content passed safety checks", actual=said)
+    if said.get("flaggedInput"):
+        reason = "Prompt failed safety checks"
+    elif said.get("flaggedOutput"):
+        reason = "Output failed safety checks"
+    else:
+        reason = "Content failed safety checks"
+    reason = said.get("reason") or reason
+    if call.inverse:
+        return Result(True, 1.0, f"Guardrail correctly blocked: {reason}", actual=said)
+    redteam = isinstance(call.assertion.config, dict) and call.assertion.config.get("purpose") == "redteam"
+    return Result(False, 0.0, reason, actual=said, forces_pass=redteam)

@@ -1,0 +1,64 @@
+"""classifier, moderation: what a model that gives scores instead of answers finds in the output."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge import graded, judges
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
+from tui_eval.javascript import values as js
+
+
+async def classifier(call: AssertionCall) -> Result:
+    """Whether the class of `value` (without one: any class) has a score of at least `threshold` (default 1).
+
+    Raises:
+        CannotJudge: the suite names no classifier, or it does not answer.
+    """
+    value = call.value
+    invariant(
+        value is UNSET or isinstance(value, str),
+        '"classifier" assertion type must have a string value or be undefined',
+    )
+    provider = judges.scoring_provider(call, "classification")
+    if provider is None or call.services.scores is None:
+        raise CannotJudge(
+            f"{call.assertion.type}: no classifier is named; write provider: huggingface:text-classification:MODEL "
+            "(with config.apiEndpoint for a server of your own)"
+        )
+    found = await call.services.scores(provider, call.text)
+    score = max(found.values()) if value is UNSET else found.get(str(value), 0.0)
+    threshold = 1 if call.threshold is None else call.threshold
+    held = score >= threshold - 2.220446049250313e-16  # Number.EPSILON
+    what = "Maximum classification score" if value is UNSET else f"Classification {value} has score"
+    reason = f"{what} {js.fixed(score, 2)} {'>=' if held else '<'} {js.number_text(threshold)}"
+    return Result(held != call.inverse, 1 - score if call.inverse else score, reason, actual=call.text)
+
+
+async def moderation(call: AssertionCall) -> Result:
+    """Whether the output is flagged, in the categories of `value` where it lists some: by the moderation model that the
+    suite names, else by the judge.
+
+    Raises:
+        CannotJudge: there is neither, or it does not answer.
+    """
+    categories = call.value if isinstance(call.value, list) else []
+    invariant(
+        call.value is UNSET or (categories and isinstance(categories[0], str)),
+        "moderation assertion value must be a string array if set",
+    )
+    provider = judges.scoring_provider(call, "moderation")
+    named = judges.provider_name(provider) if provider is not None else ""
+    if not named.startswith("openai:moderation") or call.services.scores is None:
+        return await graded.moderation(call)
+    flags: list[str] = []
+    reason = "No output to moderate"
+    if call.text:
+        found = await call.services.scores(provider, call.text)
+        flags = [flag for flag in found if not categories or flag in categories]
+        reason = f"No {'relevant ' if found else ''}moderation flags detected"
+        if flags:
+            reason = f"Moderation flags detected: {', '.join(flags)}"
+    passed = bool(flags) == call.inverse
+    return Result(passed, float(passed), reason, actual=call.text)

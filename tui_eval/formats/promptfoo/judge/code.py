@@ -1,0 +1,290 @@
+"""Assertions that are code: JavaScript in the isolate, Python in the host process with trust."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
+from tui_eval.formats.promptfoo import promptfoo_words
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
+from tui_eval.formats.promptfoo.judge.assertion_files import read
+from tui_eval.formats.promptfoo.judge.script_results import grading, is_grading, simple, verdict_of_value
+from tui_eval.formats.promptfoo.judge.spans import trace_of
+from tui_eval.guard.trust import inline, inline_in_node, script
+from tui_eval.javascript import values as js
+from tui_eval.javascript.inline import better_in_node, needs_node
+
+if TYPE_CHECKING:
+    from tui_eval.javascript.isolate import JavaScriptHost
+
+
+# -- What every script of a promptfoo suite is given, and how it fails; whatever its language.
+
+
+class ScriptFailed(Exception):
+    """A script threw; the text is one line."""
+
+
+def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
+    """The `context` that scripts get."""
+    reply, case = evidence.reply(), evidence.case
+    response: dict[str, Any] = {}
+    if reply is not None:
+        response = {
+            "output": reply.text if reply.output is None else reply.output,
+            "cost": evidence.cost if reply.cost is None else reply.cost,
+            "latencyMs": reply.latency_ms,
+            "finishReason": reply.finish_reason,
+            "metadata": reply.metadata,
+            "guardrails": reply.guardrails,
+            "raw": reply.raw if isinstance(reply.raw, str | dict | list) else None,
+        }
+        if reply.usage is not None:
+            prompt, completion = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
+            response["tokenUsage"] = {
+                "prompt": prompt,
+                "completion": completion,
+                "total": prompt + completion,
+            }
+    context: dict[str, Any] = {
+        "prompt": evidence.prompt_sent,
+        "vars": evidence.vars,
+        "test": evidence.test if evidence.test is not None else promptfoo_words.test_of(case),
+        "logProbs": reply.log_probs if reply else None,
+        "provider": {"id": case.agent} if case.agent else None,
+        "providerResponse": {key: value for key, value in response.items() if value is not None},
+        "metadata": reply.metadata if reply else None,
+        "config": config,
+    }
+    trace = trace_of(evidence)
+    if trace is not None:
+        context["trace"] = promptfoo_words.trace_of(trace)
+    return {key: value for key, value in context.items() if value is not None}
+
+
+_JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
+_PYTHON_SECONDS = 300.0
+_JS_FILES = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
+
+
+async def javascript(call: AssertionCall) -> Result:
+    """A JavaScript expression or body over `output` and `context`; what it throws is a failure."""
+    value = call.value
+    if not call.from_script:
+        if not isinstance(value, str):
+            reason = (
+                "Custom function threw error: Invariant failed: javascript assertion must have a string value"
+            )
+            return Result(False, 0.0, reason, actual=call.text)
+        variables = {"output": call.output, "context": context_of(call.evidence, call.assertion.config)}
+        try:
+            value = await run_javascript(call.value, variables, call.evidence)
+        except ScriptFailed as error:
+            return Result(False, 0.0, f"Custom function threw error: {error}\n{call.value}", actual=call.text)
+    shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
+    if isinstance(value, bool | int | float):
+        return simple(call, value, "Custom function", shown)
+    if is_grading(value):
+        return grading(call, value, "Custom function")
+    kind, text = _js_kind(value)
+    return Result(
+        False, 0.0, f"Custom function threw error: {_JS_SHAPE} {kind}: {text}\n{shown}", actual=call.text
+    )
+
+
+def _js_kind(value: Any) -> tuple[str, str]:
+    if value is UNSET:
+        return "undefined", "undefined"
+    return ("string" if isinstance(value, str) else "object"), js.json_text(value)
+
+
+async def python(call: AssertionCall) -> Result:
+    """A Python expression or body over `output` and `context`, rendered by templates before.
+
+    Raises:
+        NeedsTrust: the folder is not trusted.
+    """
+    value = call.value
+    shown = call.assertion.value if call.from_script else call.value
+    if not call.from_script:
+        invariant(isinstance(value, str), "python assertion must have a string value")
+        arguments = [call.output, context_of(call.evidence, call.assertion.config)]
+        try:
+            value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
+        except ScriptFailed as error:
+            return Result(False, 0.0, f"Python code execution failed: {error}", actual=call.text)
+    return verdict_of_value(call, value, "Python", shown)
+
+
+def _inline(code: str) -> str:
+    body = code if "\n" in code else f"return {code}"
+    return f"import json\n\n\ndef main(output, context):\n{textwrap.indent(body, '    ')}\n"
+
+
+async def run_javascript(
+    code: str,
+    variables: dict[str, Any],
+    evidence: JudgeInput,
+    *,
+    seconds: float | None = None,
+    shown: str = "",
+) -> Any:
+    """Run a JavaScript expression or body: in the isolate, or, where it asks for what only node has, there;
+    UNSET is `undefined`. `seconds` is what it may take (None: the usual), `shown` the code as the suite has it.
+
+    Raises:
+        ScriptFailed: it threw, or took too long.
+        CannotJudge: there is no isolate.
+        NeedsTrust: it needs node, and the folder is not trusted.
+    """
+    host, services = _isolate(evidence), evidence.services
+    from tui_eval.javascript.inline import evaluate
+    from tui_eval.javascript.isolate import JavaScriptError
+
+    def require(_: str) -> None:
+        services.trust.require(inline_in_node(shown or code, services.base, services.root))
+
+    try:
+        value = await evaluate(code, variables, host, services.node, require, services.base, timeout=seconds)
+    except JavaScriptError as error:
+        raise ScriptFailed(str(error)) from error
+    return UNSET if value is js.UNDEFINED else value
+
+
+async def _call_javascript(
+    source: str, function: str | None, arguments: Sequence[Any], evidence: JudgeInput
+) -> Any:
+    host = _isolate(evidence)
+    from tui_eval.javascript.isolate import JavaScriptError
+
+    try:
+        value = await host.call(source, function, arguments)
+    except JavaScriptError as error:
+        raise ScriptFailed(str(error)) from error
+    return UNSET if value is js.UNDEFINED else value
+
+
+def _isolate(evidence: JudgeInput) -> JavaScriptHost:
+    host = evidence.services.javascript
+    if host is None:
+        raise CannotJudge("JavaScript is needed here, and the isolate for it is not available")
+    return host
+
+
+async def run_python(
+    source: str, function: str, arguments: Sequence[Any], evidence: JudgeInput, *, shown: str
+) -> Any:
+    """Run Python that a suite holds inline, from a file of its own.
+
+    Raises:
+        ScriptFailed: it raised, or took too long.
+        NeedsTrust: the folder is not trusted.
+    """
+    evidence.services.trust.require(f"run inline Python of {evidence.case.suite}: {inline(shown)}")
+    path = _inline_folder() / f"inline_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+    if not path.exists():
+        path.write_text(source, "utf-8")
+    return await _call_python(path, function, arguments, evidence)
+
+
+@cache
+def _inline_folder() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="tui-eval-inline-")
+    # Kept with the path, so that the folder lives as long as the process.
+    _KEPT.append(folder)
+    return Path(folder.name)
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+
+
+async def call_file(
+    path: Path, function: str | None, evidence: JudgeInput, output: Any, config: Any, *, default: str
+) -> Any:
+    """Call a suite's script with the output and the context; a script's failure is its result.
+
+    Raises:
+        CannotJudge: the script failed.
+        NeedsTrust: Python of a folder that is not trusted.
+    """
+    arguments = [output, context_of(evidence, config)]
+    try:
+        return await call_file_with(
+            path, function or default, evidence, arguments, module_default=function is None
+        )
+    except ScriptFailed as error:
+        raise CannotJudge(f"{path.name}: {error}") from error
+
+
+async def call_file_with(
+    path: Path, function: str, evidence: JudgeInput, arguments: Sequence[Any], *, module_default: bool
+) -> Any:
+    """Call a function of a `.py` or `.js` file; a JavaScript module may export just the function.
+
+    Raises:
+        ScriptFailed: it threw.
+        CannotJudge: a language that is not run here.
+        NeedsTrust: Python of a folder that is not trusted.
+    """
+    if path.suffix == ".py":
+        evidence.services.trust.require(script(path, evidence.services.root))
+        return await _call_python(path, function, arguments, evidence)
+    if path.suffix in _JS_FILES:
+        source, name = read(path), None if module_default else function
+        services = evidence.services
+        if needs_node(path, source, name) or (
+            services.trust.granted and services.node is not None and better_in_node(source)
+        ):
+            return await _call_node(path, name, arguments, evidence)
+        return await _call_javascript(source, name, arguments, evidence)
+    if path.suffix == ".rb":
+        from tui_eval.formats.promptfoo.judge.outside import run_ruby
+
+        evidence.services.trust.require(script(path, evidence.services.root))
+        output, context = [*arguments, None, None][:2]
+        given = {"file": str(path), "function": function, "output": output, "context": context}
+        return await run_ruby(given, path.parent)
+    raise CannotJudge(f"{path.name}: files of this kind are not run here (.py, .js and .rb are)")
+
+
+async def _call_node(path: Path, function: str | None, arguments: Sequence[Any], evidence: JudgeInput) -> Any:
+    evidence.services.trust.require(script(path, evidence.services.root))
+    host = evidence.services.node
+    if host is None:
+        raise CannotJudge(f"{path.name} needs node, and the process for it is not available")
+    from tui_eval.javascript.node_host import NodeMissing, ScriptError
+
+    try:
+        answer = await host.call(
+            path, function or "", json.loads(js.json_text(list(arguments))), timeout=_PYTHON_SECONDS,
+            cwd=evidence.services.base,
+        )  # fmt: skip
+    except NodeMissing as error:
+        raise CannotJudge(f"{path.name}: {error}") from error
+    except ScriptError as error:
+        raise ScriptFailed(str(error)) from error
+    return UNSET if answer.value is None else answer.value
+
+
+async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: JudgeInput) -> Any:
+    host = evidence.services.python
+    if host is None:
+        raise CannotJudge("Python is needed here, and the process for it is not available")
+    from tui_eval.scripting.python.python_host import ScriptError
+
+    try:
+        answer = await host.call(
+            path, function, json.loads(js.json_text(list(arguments))), timeout=_PYTHON_SECONDS
+        )
+        return answer.value
+    except ScriptError as error:
+        raise ScriptFailed(str(error)) from error

@@ -1,0 +1,328 @@
+"""Answers against their context: relevance, recall, faithfulness; and against the conversation.
+
+Where no `threshold` is given promptfoo takes 0, which every answer meets; so do we, and say it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge import expected_values, judges
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
+from tui_eval.formats.promptfoo.judge.graded import unreadable
+from tui_eval.formats.promptfoo.judge.judges import (
+    NUMBER,
+    TEXT,
+    TRUTH,
+    GraderReply,
+    a_list,
+    schema_of,
+    tagged,
+)
+from tui_eval.javascript import values as js
+
+# -- similar: how near the meaning of the output is to that of a text, by an embedding model.
+
+
+Vector = Sequence[float]
+
+
+EPSILON = sys.float_info.epsilon
+_METRICS = ("cosine", "dot", "euclidean")
+
+
+async def similar(call: AssertionCall) -> Result:
+    """The similarity to `value`, at least `threshold` (default 0.75); for `similar:euclidean` the distance, at
+    most `threshold`. Of a list the first near enough counts, for `not-` the first that is too near; an empty
+    text is compared as any other.
+
+    Raises:
+        CannotJudge: no embedding model is configured, or it does not answer.
+    """
+    value = call.value
+    texts = value if isinstance(value, list) else [value]
+    invariant(
+        all(isinstance(text, str) for text in texts),
+        "Similarity assertion type must have a string or array of strings value",
+    )
+    invariant(texts, "Similarity assertion must have at least one value to compare against")
+    metric = call.kind.partition(":")[2] or "cosine"
+    invariant(metric in _METRICS, f"Unknown similarity metric: {metric}")
+    threshold = 0.75 if call.threshold is None else call.threshold
+    vectors = await embed(call, [call.text, *texts])
+    results = [_compare(call, metric, vectors[0], vector, threshold) for vector in vectors[1:]]
+    if call.inverse:
+        decides = next((result for result in results if not result.passed), None)
+        return decides or min(results, key=lambda result: result.score)
+    decides = next((result for result in results if result.passed), None)
+    if decides is not None or not isinstance(value, list):
+        return decides or results[0]
+    best = max(result.score for result in results)
+    reason = "None of the provided values met the similarity threshold"
+    return Result(False, best, reason, actual=call.text)
+
+
+def _compare(call: AssertionCall, metric: str, ours: Vector, theirs: Vector, threshold: float) -> Result:
+    """What comes of one value: `not-` takes a figure at the threshold itself, too."""
+    if metric == "euclidean":
+        figure = math.dist(ours, theirs)
+        near, far = figure <= threshold + EPSILON, figure >= threshold - EPSILON
+        score, word = 1 / (1 + figure), "Distance"
+        words = ("less than or equal to", "greater than")
+    else:
+        figure = cosine(ours, theirs) if metric == "cosine" else _dot(ours, theirs)
+        near, far = figure >= threshold - EPSILON, figure <= threshold + EPSILON
+        score, word = figure, "Similarity"
+        words = ("greater than or equal to", "less than")
+    if not math.isfinite(figure):
+        raise CannotJudge(
+            f"{call.assertion.type}: the embedding model gave numbers that are too large to compare"
+        )
+    passed = far if call.inverse else near
+    score = 1 - score if call.inverse else score
+    if not call.evidence.reference:
+        score = min(1.0, max(0.0, score))
+    compared = words[0] if passed != call.inverse else words[1]
+    reason = f"{word} {js.fixed(figure, 2)} is {compared} threshold {js.number_text(threshold)}"
+    return Result(passed, score, reason, actual=call.text)
+
+
+def cosine(ours: Vector, theirs: Vector) -> float:
+    """The cosine of the angle between two vectors; 0 where one has no length."""
+    length = math.hypot(*ours) * math.hypot(*theirs)
+    return _dot(ours, theirs) / length if length else 0.0
+
+
+def _dot(ours: Vector, theirs: Vector) -> float:
+    if len(ours) != len(theirs):
+        raise CannotJudge(f"the embedding model gave vectors of {len(ours)} and {len(theirs)} numbers")
+    return sum(one * other for one, other in zip(ours, theirs, strict=True))
+
+
+async def embed(call: AssertionCall, texts: list[str]) -> list[list[float]]:
+    """The vectors of texts, by the suite's embedding provider or that of the configured judge.
+
+    Raises:
+        CannotJudge: there is none, or it does not answer as it should.
+    """
+    asked = call.services.embed
+    if asked is None:
+        raise CannotJudge(
+            f"{call.assertion.type}: no embedding model is configured; write `judge:` into tui_eval.yaml "
+            "with type openai (its base_url must have /embeddings; embedding_model names the model), or "
+            "name one under `provider` (openai:embedding:text-embedding-3-small)"
+        )
+    vectors = await asked(judges.embedding_provider(call), texts)
+    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
+        raise CannotJudge(f"{call.assertion.type}: the embedding model gave no vector for every text")
+    return vectors
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_WINDOW = 5
+
+
+async def faithfulness(call: AssertionCall) -> Result:
+    """The share of the output's statements that the context supports."""
+    context, query = await _context(call), _query(call)
+    said = GraderReply(call)
+    system = (
+        "You split an answer into its single statements and say of each whether it follows from the context "
+        "alone. " + judges.NOT_INSTRUCTIONS + "Answer with one JSON object: "
+        '{"statements": [{"statement": "…", "supported": true or false}]}.'
+    )
+    question = tagged(question=query, context=context, answer=call.text)
+    schema = schema_of(statements=a_list(schema_of(statement=TEXT, supported=TRUTH)))
+    answer, text = await said.ask(system, question, schema)
+    return _share(
+        call, said, text, "Faithfulness", _marks(answer.get("statements"), "supported"), "supported"
+    )
+
+
+async def recall(call: AssertionCall) -> Result:
+    """The share of the sentences of an ideal answer (`value`) that the context holds."""
+    value = call.value
+    invariant(isinstance(value, str), "context-recall assertion type must have a string value")
+    context = await _context(call)
+    said = GraderReply(call)
+    system = (
+        "You say of each sentence of an ideal answer whether the context holds what it says. "
+        + judges.NOT_INSTRUCTIONS
+        + 'Answer with one JSON object: {"sentences": [{"sentence": "…", "attributed": true or false}]}.'
+    )
+    schema = schema_of(sentences=a_list(schema_of(sentence=TEXT, attributed=TRUTH)))
+    answer, text = await said.ask(system, tagged(context=context, ideal=value), schema)
+    marks = _marks(answer.get("sentences"), "attributed")
+    if marks is None and not answer:
+        lines = text.lower().splitlines()
+        marks = [True for line in lines if "[attributed]" in line]
+        marks += [False for line in lines if "[not attributed]" in line]
+    return _share(call, said, text, "Recall", marks or None, "in the context")
+
+
+async def relevance(call: AssertionCall) -> Result:
+    """The share of the context's sentences that the question needs."""
+    context, query = await _context(call), _query(call)
+    said = GraderReply(call)
+    system = (
+        "You pick those sentences of a context that are needed to answer a question, word for word; none "
+        "where the context does not help. " + judges.NOT_INSTRUCTIONS + "Answer with one JSON object: "
+        '{"relevant": ["sentence"]}.'
+    )
+    question = tagged(question=query, context=context)
+    answer, text = await said.ask(system, question, schema_of(relevant=a_list(TEXT)))
+    found = answer.get("relevant")
+    if not isinstance(found, list):
+        if answer or not text.strip():
+            return unreadable(call, said, text)
+        found = [] if "insufficient information" in text.lower() else _sentences(text)
+    total = len(_sentences(context))
+    needed = min(len(found), total)
+    return _share(call, said, text, "Relevance", [place < needed for place in range(total)], "relevant")
+
+
+async def answer_relevance(call: AssertionCall) -> Result:
+    """How near questions made from the output alone are to the question asked: by embeddings where a
+    model for them is configured, else in the judge's own estimate."""
+    said = GraderReply(call)
+    asked = _query(call)
+    system = (
+        "You guess from an answer alone which question it answers: give three questions, different in "
+        "wording. " + judges.NOT_INSTRUCTIONS + 'Answer with one JSON object: {"questions": ["…", "…", "…"]}.'
+    )
+    answer, text = await said.ask(
+        system, tagged(answer=call.text), schema_of(questions=a_list(TEXT)), custom=False
+    )
+    questions = answer.get("questions")
+    if not isinstance(questions, list) or not questions:
+        if answer or not text.strip():
+            return unreadable(call, said, text)
+        questions = [line for line in text.splitlines() if line.strip()]
+    questions = [str(question) for question in questions][:8]
+    try:
+        vectors = await embed(call, [asked, *questions])
+    except CannotJudge:
+        return await _estimated(call, said, asked, questions)
+    score = sum(cosine(vectors[0], vector) for vector in vectors[1:]) / len(questions)
+    return _by_score(call, said, score, f"Relevance {js.fixed(score, 2)}")
+
+
+async def _estimated(call: AssertionCall, said: GraderReply, asked: str, questions: list[str]) -> Result:
+    system = (
+        "You say how near the meaning of guessed questions is to that of the question that was asked, from "
+        "0 (another subject) to 1 (the same). "
+        + judges.NOT_INSTRUCTIONS
+        + 'Answer with one JSON object: {"reason": "why", "score": 0 to 1}.'
+    )
+    question = tagged(asked=asked, guessed="\n".join(questions))
+    answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), custom=False)
+    score = judges.number(answer.get("score"))
+    if score is None:
+        return unreadable(call, said, text)
+    why = f"{answer.get('reason') or ''} (estimated by the judge: no embeddings)".strip()
+    return _by_score(call, said, min(1.0, max(0.0, score)), f"Relevance {js.fixed(score, 2)}: {why}")
+
+
+async def conversation_relevance(call: AssertionCall) -> Result:
+    """The share of the assistant's messages that fit the messages before them (a window of
+    `config.windowSize`, default 5); `threshold` default 0.5."""
+    turns = _turns(call)
+    config = call.assertion.config if isinstance(call.assertion.config, dict) else {}
+    window = judges.number(config.get("windowSize"))
+    size = max(1, int(window)) if window else _WINDOW
+    said = GraderReply(call)
+    system = (
+        "You say whether the last assistant message of a conversation is relevant to what was said before. "
+        + judges.NOT_INSTRUCTIONS
+        + 'Answer with one JSON object: {"verdict": "yes" or "no", "reason": "why, where it is not"}.'
+    )
+    marks: list[bool] = []
+    reasons: list[str] = []
+    for end in range(1, len(turns) + 1):
+        shown = "\n".join(
+            f"user: {asked}\nassistant: {said_}" for asked, said_ in turns[max(0, end - size) : end]
+        )
+        answer, text = await said.ask(
+            system, tagged(conversation=shown), schema_of(verdict=TEXT, reason=TEXT), custom=False
+        )
+        verdict = judges.truth(answer.get("verdict"))
+        if verdict is None:
+            return unreadable(call, said, text)
+        marks.append(verdict)
+        if not verdict and answer.get("reason"):
+            reasons.append(str(answer["reason"]))
+    score = sum(marks) / len(marks)
+    why = f": {'; '.join(reasons)}" if reasons else ""
+    return _by_score(call, said, score, f"{sum(marks)} of {len(marks)} messages are relevant{why}", 0.5)
+
+
+def _turns(call: AssertionCall) -> list[tuple[str, str]]:
+    given = call.evidence.vars.get("_conversation")
+    earlier = [
+        (js.text_of(turn.get("input", "")), js.text_of(turn.get("output", "")))
+        for turn in (given if isinstance(given, list) else [])
+        if isinstance(turn, dict)
+    ]
+    return [*earlier, (call.evidence.prompt_sent or "", call.text)]
+
+
+async def _context(call: AssertionCall) -> str:
+    """The context: what `contextTransform` takes from the output, else the variable `context`."""
+    transform = call.option("contextTransform")
+    found: Any = call.evidence.vars.get("context")
+    if isinstance(transform, str) and transform:
+        found = await expected_values.transformed(transform, call.output, call.evidence)
+    if isinstance(found, list):
+        found = "\n".join(js.text_of(part) for part in found)
+    invariant(
+        found not in (None, "", UNSET),
+        f"{call.kind} assertion type requires a `context` variable or contextTransform",
+    )
+    return js.text_of(found)
+
+
+def _query(call: AssertionCall) -> str:
+    query = call.evidence.vars.get("query")
+    return query if isinstance(query, str) and query else call.evidence.prompt_sent or ""
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE.split(text) if part.strip()]
+
+
+def _marks(found: Any, key: str) -> list[bool] | None:
+    if not isinstance(found, list):
+        return None
+    marks = [judges.truth(item.get(key)) for item in found if isinstance(item, dict)]
+    return None if any(mark is None for mark in marks) else [bool(mark) for mark in marks]
+
+
+def _share(
+    call: AssertionCall, said: GraderReply, text: str, name: str, marks: list[bool] | None, what: str
+) -> Result:
+    if marks is None:
+        return unreadable(call, said, text)
+    score = sum(marks) / len(marks) if marks else 0.0
+    return _by_score(
+        call, said, score, f"{name} {js.fixed(score, 2)}: {sum(marks)} of {len(marks)} are {what}"
+    )
+
+
+def _by_score(
+    call: AssertionCall, said: GraderReply, score: float, reason: str, default: float = 0.0
+) -> Result:
+    threshold = default if call.threshold is None else call.threshold
+    passed = (score >= threshold - 1e-12) != call.inverse
+    shown = 1 - score if call.inverse else score
+    sign = "≥" if score >= threshold - 1e-12 else "<"
+    note = f" ({js.fixed(score, 2)} {sign} threshold {js.number_text(threshold)})"
+    if call.threshold is None and default == 0:
+        note = " (no threshold is given: any score passes)"
+    return Result(passed, shown, reason + note, actual=call.text, judge=said.judge)

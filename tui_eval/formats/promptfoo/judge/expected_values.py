@@ -1,0 +1,196 @@
+"""What an assertion expects, after templates, files and scripts; and transforms of the output."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
+from tui_eval.formats.promptfoo.judge import code
+from tui_eval.formats.promptfoo.judge.assertion_files import read
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed
+from tui_eval.guard.paths import confine
+from tui_eval.javascript import values as js
+from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render_value
+from tui_eval.yaml import yaml_lines
+
+_FILE = "file://"
+_OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".rb")
+
+
+def rendered(value: Any, evidence: JudgeInput) -> Any:
+    """Texts, and texts within a list, rendered with the case's vars; objects stay as they are.
+
+    Raises:
+        CannotJudge: a template that cannot be rendered.
+        NeedsTrust: it includes a file outside the project root.
+    """
+    if not isinstance(value, str | list):
+        return value
+    texts = [value] if isinstance(value, str) else value
+    for text in texts:
+        # A prompt with an unbalanced tag is printed as it is; an assertion's value is not.
+        if isinstance(text, str) and "{" in text and is_partial(text):
+            raise CannotJudge(f"Template render error: a tag is not closed in {_short(text)}")
+    services = evidence.services
+    try:
+        with including(services.base, services.root, services.trust):
+            return render_value(value, evidence.vars, env=services.env)
+    except TemplateError as error:
+        raise CannotJudge(f"Template render error: {error}") from error
+
+
+class ScriptFault(Exception):
+    """A Python or Ruby file that raised where it was to judge: a failure, as what its code says inline."""
+
+
+async def from_file(reference: str, evidence: JudgeInput, output: Any, config: Any) -> tuple[Any, bool]:
+    """What `file://…` stands for: the value, and whether a script computed it.
+
+    A `.py` or `.js` file (`:function` after it) is called with the output and the context;
+    `.json` and `.yaml` are parsed; anything else is the file's text without white space around it.
+
+    Raises:
+        CannotJudge: the file cannot be read or its script fails.
+        ScriptFault: the script is Python or Ruby, and fails.
+        NeedsTrust: it lies outside the project root, or is Python in a folder not trusted.
+    """
+    path, function = split_reference(reference)
+    target = place(path, evidence)
+    if target.suffix in _OUR_SCRIPTS:
+        try:
+            value = await code.call_file(target, function, evidence, output, config, default="get_assert")
+        except CannotJudge as error:
+            if target.suffix not in (".py", ".rb") or not target.exists():
+                raise
+            raise ScriptFault(str(error)) from error
+        return value, True
+    return parsed(path, target.suffix, await asyncio.to_thread(read, target)), False
+
+
+async def loaded_early(value: Any, evidence: JudgeInput) -> Any:
+    """A value in a list of tests of a file of its own, as promptfoo reads it before anything else: its
+    `file://` replaced by the whole text, in which templates then count. Scripts are left standing.
+
+    Raises:
+        CannotJudge, NeedsTrust: as `from_file`.
+    """
+    if isinstance(value, list):
+        return [await loaded_early(item, evidence) for item in value]
+    if not is_file(value):
+        return value
+    path, _ = split_reference(value)
+    target = place(path, evidence)
+    if target.suffix in _OUR_SCRIPTS:
+        return value
+    return parsed(path, target.suffix, await asyncio.to_thread(read, target), whole=True)
+
+
+async def with_files(listed: list[Any], evidence: JudgeInput) -> list[Any]:
+    """A list with each `file://…` in it replaced by what the file holds; scripts are not run there.
+
+    Raises:
+        CannotJudge, NeedsTrust: as `from_file`.
+    """
+    return [await _content(item, evidence) if is_file(item) else item for item in listed]
+
+
+async def _content(reference: str, evidence: JudgeInput) -> Any:
+    path, _ = split_reference(reference)
+    target = place(path, evidence)
+    if target.suffix in _OUR_SCRIPTS:
+        raise CannotJudge(f"{path}: a list's items cannot be made by code")
+    return parsed(path, target.suffix, await asyncio.to_thread(read, target))
+
+
+def parsed(path: str, suffix: str, text: str, *, whole: bool = False) -> Any:
+    """What a file's text stands for: `.json` and `.yaml` are parsed, any other is trimmed unless `whole`.
+
+    Raises:
+        CannotJudge: it is not JSON, or not YAML.
+    """
+    if suffix == ".json":
+        try:
+            return js.parse_json(text)
+        except ValueError as error:
+            raise CannotJudge(f"{path}: not JSON: {error}") from error
+    if suffix in (".yaml", ".yml"):
+        document = yaml_lines.load(text, path, core=True)
+        if document.problems:
+            raise CannotJudge(f"{path}: not YAML: {document.problems[0].message}")
+        return document.value
+    return text if whole else js.trim(text)
+
+
+def split_reference(reference: str) -> tuple[str, str | None]:
+    """The path and the function of `file://path:function`; a drive letter is no function."""
+    path = reference.removeprefix(_FILE)
+    head, colon, function = path.rpartition(":")
+    if colon and len(head) > 1 and Path(head).suffix in _OUR_SCRIPTS:
+        return head, function
+    return path, None
+
+
+def place(path: str, evidence: JudgeInput) -> Path:
+    """The confined absolute path of a file that an assertion names, relative to the suite's folder."""
+    services = evidence.services
+    try:
+        return confine(services.root, path, services.trust, services.base)
+    except OSError as error:
+        raise CannotJudge(f"{path}: {error.strerror or error}") from error
+
+
+def is_file(value: Any) -> bool:
+    """Whether a value names a file."""
+    return isinstance(value, str) and value.startswith(_FILE)
+
+
+async def transformed(
+    transform: str, output: Any, evidence: JudgeInput, *, prompt: dict[str, str] | None = None
+) -> Any:
+    """The output after a transform: a JavaScript expression or body, or `file://…`.
+
+    `prompt` is what `context.prompt` is; by default `label` is the prompt as it was sent.
+
+    Raises:
+        CannotJudge: it throws, or gives null or undefined.
+        NeedsTrust: as `from_file`.
+    """
+    shown = _short(transform)
+    reply = evidence.reply()
+    context: dict[str, Any] = {
+        "vars": evidence.vars,
+        "prompt": prompt or {"label": evidence.prompt_sent or ""},
+    }
+    if reply is not None and reply.metadata:
+        context["metadata"] = reply.metadata
+    try:
+        if is_file(transform):
+            path, function = split_reference(transform)
+            target = place(path, evidence)
+            value = await code.call_file_with(
+                target,
+                function or "get_transform",
+                evidence,
+                [output, context],
+                module_default=function is None,
+            )
+        else:
+            # With any line break, even one at its end, the tool takes the code for a function's body.
+            body = f"\n{transform}" if "\n" in transform else f"\nreturn {transform}"
+            value = await code.run_javascript(
+                body, {"output": output, "context": context}, evidence, shown=transform
+            )
+    except ScriptFailed as error:
+        raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}") from error
+    if value is None or value is UNSET:
+        raise CannotJudge(f"Transform function did not return a value: {shown}")
+    return value
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else f"{line[:200]}…"

@@ -1,0 +1,100 @@
+"""is-html and contains-html."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.javascript import values as js
+
+_LONGEST = 2_000_000
+_WRAPPERS = {name: re.compile(rf"<{name}(?=[\s>/])", re.IGNORECASE) for name in ("html", "head", "body")}
+# Elements of today's HTML; what it has given up (font, center, frameset) does not count.
+_KNOWN_LIST = """title base link meta style article section nav aside h1 h2 h3 h4 h5 h6 header footer address p hr pre
+    blockquote ol ul li dl dt dd figure figcaption main div a em strong small s cite q dfn abbr ruby rt rp data time
+    code var samp kbd sub sup i b u mark bdi bdo span br wbr img iframe embed object param picture source video
+    audio track map area svg math script noscript canvas ins del table caption colgroup col tbody thead tfoot tr td
+    th form label input button select datalist optgroup option textarea output progress meter fieldset legend
+    details summary dialog menu slot template"""
+_KNOWN = frozenset(_KNOWN_LIST.split())
+_TAG_NAME = "[a-zA-Z][a-zA-Z0-9-]{0,200}"
+_SIGNS = (
+    (re.compile(r"<!doctype\s+html", re.IGNORECASE), 2),
+    (re.compile(r"&(?:[a-zA-Z]{1,100}|#[0-9]{1,100}|#x[0-9a-fA-F]{1,100});"), 1),
+    (re.compile(rf"<{_TAG_NAME}(?:\s[^>]{{0,5000}})?/>"), 1),
+    (re.compile(r"\s[a-zA-Z-]{1,100}=\s{0,100}[\"'][^\"']{0,5000}[\"']"), 1),
+    (re.compile(r"<!--(?:[^-]|-(?=[^-]))*+-->"), 1),
+    (re.compile(rf"<{_TAG_NAME}(?:\s[^>]{{0,5000}})?>"), 1),
+    (re.compile(rf"</{_TAG_NAME}\s{{0,100}}>"), 1),
+    (
+        re.compile(
+            r"<(?:html|head|body|div|span|p|a|img|h[1-6]|ul|ol|li|table|tr|td|th|form|input|button|script|style|"
+            r"link|meta|br|hr)\b",
+            re.IGNORECASE | re.ASCII,
+        ),
+        2,
+    ),
+)
+
+
+def is_html(call: AssertionCall) -> Result:
+    """An HTML reader finds elements that HTML knows, and no text beside them."""
+    fault = _fault(call.text)
+    return call.result(fault is None, fault or "", "Output is valid HTML")
+
+
+def _fault(text: str) -> str | None:
+    stripped = js.trim(text)
+    if not stripped:
+        return "Output is empty"
+    if stripped[:5].lower() == "<?xml":
+        return "Output appears to be XML, not HTML"
+    if len(stripped) > _LONGEST:
+        raise CannotJudge("is-html: the output is longer than 2,000,000 characters")
+    import html5lib
+
+    document: Any = html5lib.parse(stripped, treebuilder="etree", namespaceHTMLElements=False, scripting=True)
+    if _text_in(document.find("body")) and not _body_is_written(stripped):
+        return "Output must be wrapped in HTML tags"
+    if not any(_counts(element.tag, stripped) for element in document.iter() if isinstance(element.tag, str)):
+        return "Output does not contain recognized HTML elements"
+    return None
+
+
+def _body_is_written(text: str) -> bool:
+    """Whether the body begins with its tag, not with something that stands before it and belongs into it."""
+    import html5lib
+
+    tag = _WRAPPERS["body"].search(text)
+    if tag is None:
+        return False
+    before: Any = html5lib.parse(text[: tag.start()], treebuilder="etree", namespaceHTMLElements=False)
+    body = before.find("body")
+    return body is None or not (len(body) or js.trim(body.text or ""))
+
+
+def _counts(tag: str, text: str) -> bool:
+    """Whether an element is one that HTML knows; a reader adds html, head and body where none are written."""
+    name = tag.rpartition("}")[2].lower()
+    if name in _WRAPPERS:
+        return _WRAPPERS[name].search(text) is not None
+    return name in _KNOWN or "-" in name
+
+
+def _text_in(body: Any) -> bool:
+    """Whether a reader puts text directly into the body."""
+    if body is None:
+        return False
+    pieces = [body.text, *(child.tail for child in body)]
+    return any(piece and js.trim(piece) for piece in pieces)
+
+
+def contains_html(call: AssertionCall) -> Result:
+    """Signs of HTML add up to two points or more."""
+    return call.result(
+        sum(worth for sign, worth in _SIGNS if sign.search(call.text)) >= 2,
+        "Expected output to contain HTML content",
+        "Expected output to not contain HTML content",
+    )

@@ -1,0 +1,611 @@
+"""is-json and contains-json, with JSON schemas as Ajv reads them in strict mode (draft 07)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
+from tui_eval.formats.promptfoo.judge import code
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed
+from tui_eval.formats.promptfoo.judge.json_objects import loader, objects_in
+from tui_eval.javascript import values as js
+from tui_eval.javascript.patterns import translated
+from tui_eval.nunjucks.templates import flag
+
+# -- The formats of JSON schemas as Ajv's collection of formats has them.
+
+
+_LIST = """date time date-time iso-time iso-date-time duration uri uri-reference uri-template url email hostname ipv4
+    ipv6 regex uuid json-pointer json-pointer-uri-fragment relative-json-pointer byte int32 int64 float double
+    password binary"""
+NAMES = frozenset(_LIST.split())
+"""Every other format is an error where a schema names it."""
+
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
+_TIME = re.compile(
+    r"(\d\d):(\d\d):(\d\d(?:\.\d+)?)(?:(z)|([+-])(\d\d)(?::?(\d\d))?)?", re.ASCII | re.IGNORECASE
+)
+_ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_EMAIL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@(?:{_LABEL}\.)+{_LABEL}", re.IGNORECASE)
+_URL = re.compile(
+    r"(?:https?|ftp)://(?:\S+@)?(?P<host>[a-z0-9\u00a1-\uffff.-]+)(?::\d{2,5})?(?:/\S*)?",
+    re.IGNORECASE,
+)
+_HOST = re.compile(
+    r"(?:[a-z0-9\u00a1-\uffff]+(?:-+[a-z0-9\u00a1-\uffff]+)*\.)+[a-z\u00a1-\uffff]{2,}", re.IGNORECASE
+)
+_VARIABLE = r"(?:[a-z0-9_]|%[0-9a-f]{2})+(?::[1-9][0-9]{0,3}|\*)?"
+_SHAPES = {
+    "uri-template": re.compile(
+        rf"(?:[^\x00-\x20\"'<>%\\^`{{|}}]|%[0-9a-f]{{2}}|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*+",
+        re.IGNORECASE,
+    ),
+    "json-pointer-uri-fragment": re.compile(
+        r"#(?:/(?:[a-z0-9_.!$&'()*+,;:=@-]|%[0-9a-f]{2}|~0|~1)*)*", re.IGNORECASE
+    ),
+    "email": _EMAIL,
+    "uuid": re.compile(r"(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE),
+    "duration": re.compile(
+        r"P(?!\Z)((\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?|(\d+W)?)", re.ASCII
+    ),
+}
+
+
+def _is_date(text: str) -> bool:
+    found = _DATE.fullmatch(text)
+    if not found:
+        return False
+    year, month, day = map(int, found.groups())
+    try:
+        date(year or 4, month, day)  # year 0 is a leap year
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(text: str, *, zone: bool) -> bool:
+    found = _TIME.fullmatch(text)
+    if not found:
+        return False
+    hour, minute, second = int(found[1]), int(found[2]), float(found[3])
+    ahead = -1 if found[5] == "-" else 1
+    hours, minutes = int(found[6] or 0), int(found[7] or 0)
+    if hours > 23 or minutes > 59 or (zone and not (found[4] or found[5])):
+        return False
+    if hour <= 23 and minute <= 59 and second < 60:
+        return True
+    # A leap second ends a day of Greenwich.
+    utc_minute = minute - minutes * ahead
+    utc_hour = hour - hours * ahead - (utc_minute < 0)
+    return utc_hour in (23, -1) and utc_minute in (59, -1) and second < 61
+
+
+def _is_date_time(text: str, *, zone: bool) -> bool:
+    parts = re.split(r"[tT\s]", text)
+    return len(parts) == 2 and _is_date(parts[0]) and _is_time(parts[1], zone=zone)
+
+
+def _is_url(text: str) -> bool:
+    found = _URL.fullmatch(text)
+    return bool(found) and (_HOST.fullmatch(found["host"]) is not None or _is_public(found["host"]))
+
+
+def _is_public(host: str) -> bool:
+    """An IPv4 address that is not for private networks, this machine or many at once."""
+    if not re.fullmatch(r"(?:0|[1-9]\d{0,2})(?:\.\d{1,3}){3}", host, re.ASCII):
+        return False
+    a, b, c, d = map(int, host.split("."))
+    private = a in (10, 127) or (a, b) in ((169, 254), (192, 168)) or (a == 172 and 16 <= b <= 31)
+    return not private and 1 <= a <= 223 and b <= 255 and c <= 255 and 1 <= d <= 254
+
+
+def _is_base64(text: str) -> bool:
+    base64.b64decode(text, validate=True)
+    return True
+
+
+_TEXTS_of_json_formats: dict[str, Callable[[str], bool]] = {
+    "date": _is_date,
+    "time": lambda text: _is_time(text, zone=True),
+    "iso-time": lambda text: _is_time(text, zone=False),
+    "date-time": lambda text: _is_date_time(text, zone=True),
+    "iso-date-time": lambda text: _is_date_time(text, zone=False),
+    "url": _is_url,
+    "byte": _is_base64,
+    **{name: lambda text, shape=shape: shape.fullmatch(text) is not None for name, shape in _SHAPES.items()},
+}
+
+
+@lru_cache(maxsize=1)
+def checker() -> Any:
+    """jsonschema's checker with these formats; those not told here are as jsonschema has them."""
+    import jsonschema
+
+    made = jsonschema.FormatChecker(formats=())
+    made.checkers = dict(jsonschema.Draft7Validator.FORMAT_CHECKER.checkers)
+
+    def within(low: float, high: float) -> Any:
+        return lambda value: (
+            not isinstance(value, int | float) or (value == int(value) and low <= value <= high)
+        )
+
+    for name, holds in _TEXTS_of_json_formats.items():
+        made.checks(name, raises=ValueError)(
+            lambda value, holds=holds: not isinstance(value, str) or holds(value)
+        )
+    made.checks("int32")(within(-(2**31), 2**31 - 1))
+    made.checks("int64")(within(float("-inf"), float("inf")))
+    return made
+
+
+def order(name: str, text: str) -> Any:
+    """What two texts of a format are compared by (`formatMinimum` and the like); None: they are not."""
+    return _ORDERS[name](text) if name in _ORDERS else None
+
+
+def _moment(text: str, *, whole: bool) -> datetime | None:
+    parts = re.split(r"[tT\s]", text) if whole else ["2020-01-01", text]
+    found = _TIME.fullmatch(parts[-1])
+    if len(parts) != 2 or not found or not _is_date(parts[0]):
+        return None
+    zone = timedelta(hours=int(found[6] or 0), minutes=int(found[7] or 0)) * (-1 if found[5] == "-" else 1)
+    seconds = timedelta(hours=int(found[1]), minutes=int(found[2]), seconds=float(found[3]))
+    try:
+        day = date.fromisoformat(parts[0])
+        return datetime.combine(day, time(tzinfo=UTC)) + seconds - zone
+    except (ValueError, OverflowError):
+        return None
+
+
+_ORDERS: dict[str, Callable[[str], Any]] = {
+    "date": lambda text: text or None,
+    "time": lambda text: _moment(text, whole=False),
+    "iso-time": lambda text: "".join(found.groups()[:3]) if (found := _TIME.fullmatch(text)) else None,
+    "date-time": lambda text: _moment(text, whole=True),
+    "iso-date-time": lambda text: _moment(text, whole=True),
+}
+ORDERED = frozenset(_ORDERS)
+"""The formats whose texts have an order."""
+
+
+# -- The patterns of a JSON schema, which are JavaScript's with the flag `u`.
+
+
+Matches = Callable[[str, str], bool]
+"""Whether a pattern is found in a text."""
+
+# Escapes that mean the same with the flag: there, a backslash before anything else is an error.
+_SAME_WITH_FLAG = re.compile(r"(?:[^\\]|\\[dDwWsSbBnrtfv^$\\.*+?()\[\]{}|/])*+")
+_TEST = """
+const found = {};
+for (const pattern of context.patterns) {
+  try {
+    const expression = new RegExp(pattern, 'u');
+    found[pattern] = context.texts.map((text) => expression.test(text));
+  } catch (error) {
+    return {invalid: error.message, pattern};
+  }
+}
+return {found};
+"""
+
+
+def simple(pattern: str, text: str, *, unknown: bool = True) -> bool:
+    """Without an isolate: patterns that mean the same in Python; any other gives `unknown`."""
+    known = _here(pattern)
+    return unknown if known is None else known.search(text) is not None
+
+
+def of(schema: Any) -> set[str]:
+    """The patterns of a schema that only JavaScript can decide."""
+    return {pattern for pattern in _patterns(schema) if _here(pattern) is None}
+
+
+async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInput) -> Matches:
+    """`Matches` for every text within values, decided at once in the isolate.
+
+    Raises:
+        CannotJudge: a pattern is invalid, or there is no isolate.
+    """
+    if not patterns:
+        return simple
+    texts = sorted({text for value in values for text in _texts(value)})
+    context = {"patterns": sorted(patterns), "texts": texts}
+    try:
+        answer = await code.run_javascript(_TEST, {"output": "", "context": context}, evidence)
+    except ScriptFailed as error:
+        raise CannotJudge(f"the schema's patterns could not be tried: {error}") from error
+    if "invalid" in answer:
+        raise CannotJudge(f"Invalid regular expression: /{answer['pattern']}/u: {answer['invalid']}")
+    known = {
+        pattern: dict(zip(texts, found, strict=True)) for pattern, found in dict(answer["found"]).items()
+    }
+    return lambda pattern, text: known[pattern][text] if pattern in known else simple(pattern, text)
+
+
+def _here(pattern: str) -> re.Pattern[str] | None:
+    if not _SAME_WITH_FLAG.fullmatch(pattern):
+        return None
+    found = translated(pattern)
+    # Python's search cannot be stopped; what repeats without end twice may take too long.
+    return found[0] if found and found[1] <= 1 else None
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _patterns(item)
+    elif isinstance(schema, dict):
+        for key, value in schema.items():
+            if key == "pattern" and isinstance(value, str):
+                yield value
+            elif key == "patternProperties" and isinstance(value, dict):
+                yield from value
+            yield from _patterns(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _texts(item)
+
+
+# -- What does not conform to a JSON schema, in Ajv's words.
+
+
+_TEXTS = {
+    "type": lambda error: f"must be {','.join(listed(error.validator_value))}",
+    "required": lambda error: f"must have required property '{_missing(error)}'",
+    "const": lambda error: "must be equal to constant",
+    "enum": lambda error: "must be equal to one of the allowed values",
+    "additionalProperties": lambda error: "must NOT have additional properties",
+    "minimum": lambda error: f"must be >= {js.string(error.validator_value)}",
+    "maximum": lambda error: f"must be <= {js.string(error.validator_value)}",
+    "exclusiveMinimum": lambda error: f"must be > {js.string(error.validator_value)}",
+    "exclusiveMaximum": lambda error: f"must be < {js.string(error.validator_value)}",
+    "multipleOf": lambda error: f"must be multiple of {js.string(error.validator_value)}",
+    "minLength": lambda error: f"must NOT have fewer than {error.validator_value} characters",
+    "maxLength": lambda error: f"must NOT have more than {error.validator_value} characters",
+    "minItems": lambda error: f"must NOT have fewer than {error.validator_value} items",
+    "maxItems": lambda error: f"must NOT have more than {error.validator_value} items",
+    "minProperties": lambda error: f"must NOT have fewer than {error.validator_value} properties",
+    "maxProperties": lambda error: f"must NOT have more than {error.validator_value} properties",
+    "pattern": lambda error: f'must match pattern "{error.validator_value}"',
+    "format": lambda error: f'must match format "{error.validator_value}"',
+    "uniqueItems": lambda error: f"must NOT have duplicate items{_duplicates(error.instance)}",
+    "anyOf": lambda error: "must match a schema in anyOf",
+    "oneOf": lambda error: "must match exactly one schema in oneOf",
+    "not": lambda error: "must NOT be valid",
+    "contains": lambda error: "must contain at least 1 valid item(s)",
+}
+
+
+def ajv_text(error: Any) -> str:
+    """An error of jsonschema as Ajv words it, with the place in the data."""
+    path = "".join(f"/{part}" for part in error.absolute_path)
+    words = _TEXTS.get(error.validator)
+    return f"data{path} {words(error) if words else error.message}"
+
+
+def listed(value: Any) -> list[str]:
+    """`type` as a list, however it is written."""
+    if value is None:
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def _missing(error: Any) -> str:
+    present = error.instance if isinstance(error.instance, dict) else {}
+    wanted = error.validator_value if isinstance(error.validator_value, list) else []
+    return next((name for name in wanted if name not in present), "")
+
+
+def _duplicates(items: Any) -> str:
+    for place, item in enumerate(items):
+        for earlier in range(place):
+            if items[earlier] == item:
+                return f" (items ## {place} and {earlier} are identical)"
+    return ""
+
+
+_DRAFT = "http://json-schema.org/draft-07/schema"
+_KEYWORD_LIST = """$schema $id $ref $comment $defs definitions title description default examples type enum const multipleOf
+    maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern items additionalItems maxItems
+    minItems uniqueItems contains maxProperties minProperties required properties patternProperties
+    additionalProperties dependencies propertyNames if then else allOf anyOf oneOf not format contentEncoding
+    contentMediaType contentSchema readOnly writeOnly deprecated nullable $async formatMaximum formatMinimum
+    formatExclusiveMaximum formatExclusiveMinimum"""
+_KEYWORDS = frozenset(_KEYWORD_LIST.split())
+_ONE = ("additionalItems", "contains", "additionalProperties", "propertyNames", "if", "then", "else", "not")
+_LISTS = ("allOf", "anyOf", "oneOf")
+_MAPS = ("properties", "patternProperties", "dependencies")
+_LIMITS = {
+    "formatMinimum": (">=", lambda order: order >= 0),
+    "formatMaximum": ("<=", lambda order: order <= 0),
+    "formatExclusiveMinimum": (">", lambda order: order > 0),
+    "formatExclusiveMaximum": ("<", lambda order: order < 0),
+}
+
+
+def is_json(call: AssertionCall) -> Result | Awaitable[Result]:
+    """The whole text is JSON, and conforms to the schema if one is given."""
+    try:
+        value = js.parse_json(call.text)
+    except (ValueError, RecursionError):
+        return call.result(False, "Expected output to be valid JSON", "")
+    if not _has_schema(call):
+        return call.result(True, "", "Expected output to be valid JSON")
+    return _conforming(call, [value], "Output is JSON that conforms to the provided schema")
+
+
+def contains_json(call: AssertionCall) -> Result | Awaitable[Result]:
+    """Some `{…}` in the text reads as an object, and conforms to the schema if one is given."""
+    found = objects_in(call.text)
+    if not found or not _has_schema(call):
+        return call.result(
+            bool(found), "Expected output to contain valid JSON", "Expected output to contain valid JSON"
+        )
+    return _conforming(call, found, "Output contains JSON conforming to the provided schema")
+
+
+def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Result | Awaitable[Result]:
+    schema = _schema(call.kind, call.value)
+    text = json.dumps(schema, sort_keys=True, default=str)
+    _check(text)
+    patterns = of(schema)
+    if patterns:
+        return _conforming_later(call, schema, patterns, values, conforms)
+    return _conforming_now(call, _validator(text), values, conforms)
+
+
+async def _conforming_later(
+    call: AssertionCall, schema: Any, patterns: set[str], values: Sequence[Any], conforms: str
+) -> Result:
+    matches = await matcher(patterns, values, call.evidence)
+    return _conforming_now(call, _made(js.parse_json(js.json_text(schema)), matches), values, conforms)
+
+
+def _conforming_now(call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str) -> Result:
+    """Whether any of the values conforms; the reason is what the last one lacks."""
+    error: str | None = None
+    for value in values:
+        error = _first_error(validator, value)
+        if error is None:
+            break
+    return call.result(
+        error is None, f"JSON does not conform to the provided schema. Errors: {error}", conforms
+    )
+
+
+def fault(kind: str, value: Any) -> str | None:
+    """Why an assertion with this schema cannot be judged; None where it can, or has none."""
+    if not _is_schema(value):
+        return None
+    try:
+        _check(json.dumps(_schema(kind, value), sort_keys=True, default=str))
+    except CannotJudge as error:
+        return str(error)
+    return None
+
+
+def _has_schema(call: AssertionCall) -> bool:
+    return _is_schema(call.value)
+
+
+def _is_schema(value: Any) -> bool:
+    """Whether JavaScript takes the value for true, as it takes every list."""
+    return value is not UNSET and (bool(value) or isinstance(value, list | dict))
+
+
+def _schema(kind: str, value: Any) -> Any:
+    """The schema given, as a value or as YAML text.
+
+    Raises:
+        CannotJudge: it is neither.
+    """
+    if isinstance(value, str):
+        import yaml
+
+        try:
+            value = yaml.load(value, Loader=loader())
+        except (yaml.YAMLError, ValueError) as error:
+            raise CannotJudge(f"{kind}: the schema is not YAML: {' '.join(str(error).split())}") from error
+        if isinstance(value, bool):
+            return value
+    if not isinstance(value, dict):
+        raise CannotJudge(f"{kind} assertion must have a string or object value")
+    return value
+
+
+def mismatch(schema: dict[str, Any], value: Any) -> str | None:
+    """The first way in which a value does not conform, in Ajv's words; None where it does.
+
+    Patterns that only JavaScript can decide are not looked at.
+
+    Raises:
+        CannotJudge: the schema is not one.
+    """
+    text = json.dumps(schema, sort_keys=True, default=str)
+    _check(text)
+    return _first_error(_validator(text), value)
+
+
+def _first_error(validator: Any, value: Any) -> str | None:
+    errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_schema_path))
+    return ajv_text(errors[0]) if errors else None
+
+
+@lru_cache(maxsize=256)
+def _check(schema_text: str) -> None:
+    import jsonschema
+
+    schema = js.parse_json(schema_text)
+    if isinstance(schema, bool):
+        return
+    named = schema.get("$schema")
+    if named and isinstance(named, str) and named.rstrip("#") != _DRAFT:
+        raise CannotJudge(f'no schema with key or ref "{named}"')
+    try:
+        jsonschema.Draft7Validator.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
+    except jsonschema.SchemaError as error:
+        raise CannotJudge(f"schema is invalid: {ajv_text(error)}") from error
+    lenient = flag("PROMPTFOO_DISABLE_AJV_STRICT_MODE")
+    todo, seen = [schema], set[int]()
+    while todo:
+        part = todo.pop(0)
+        if not isinstance(part, dict) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        for message in _forbidden(part):
+            raise CannotJudge(message)
+        if not lenient:
+            for message in _ignored(part):
+                raise CannotJudge(f"strict mode: {message}")
+        todo += _within(part, schema)
+
+
+def _within(part: dict[str, Any], whole: dict[str, Any]) -> list[Any]:
+    """The schemas that a part puts to use; definitions are only where they are referred to."""
+    found: list[Any] = []
+    for key, value in part.items():
+        if key in _ONE or (key == "items" and isinstance(value, dict)):
+            found.append(value)
+        elif (key in _LISTS or key == "items") and isinstance(value, list):
+            found += value
+        elif key in _MAPS and isinstance(value, dict):
+            found += value.values()
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        target: Any = whole
+        for name in reference[2:].split("/"):
+            target = (
+                target.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+            )
+        found.append(target)
+    return found
+
+
+def _forbidden(schema: dict[str, Any]) -> Iterator[str]:
+    if "id" in schema:
+        yield 'NOT SUPPORTED: keyword "id", use "$id" for schema ID'
+    values = schema.get("enum")
+    if isinstance(values, list) and (
+        not values or any(item in values[:at] for at, item in enumerate(values))
+    ):
+        fault = "have duplicate items" if values else "have fewer than 1 items"
+        yield f"schema is invalid: data/enum must NOT {fault}"
+    kinds = schema.get("type")
+    if "nullable" in schema and not kinds:
+        yield '"nullable" cannot be used without "type"'
+    if schema.get("nullable") is False and "null" in listed(kinds):
+        yield "type: null contradicts nullable: false"
+    for key in _LIMITS.keys() & schema.keys():
+        name = schema.get("format")
+        if name is None:
+            yield f"parent schema must have dependencies of {key}: format"
+        elif name in NAMES and name not in ORDERED:
+            yield f'"{key}": format "{name}" does not define "compare" function'
+
+
+def _ignored(schema: dict[str, Any]) -> Iterator[str]:
+    for key in schema:
+        if key not in _KEYWORDS:
+            yield f'unknown keyword: "{key}"'
+    name = schema.get("format")
+    if name is not None and name not in NAMES:
+        yield f'unknown format "{name}" ignored in schema'
+    if "if" in schema and not schema.keys() & {"then", "else"}:
+        yield '"if" without "then" and "else" is ignored'
+    for key in ("then", "else"):
+        if key in schema and "if" not in schema:
+            yield f'"{key}" without "if" is ignored'
+    properties: dict[str, Any] = schema.get("properties") or {}
+    patterns: dict[str, Any] = schema.get("patternProperties") or {}
+    for pattern in patterns if any(inner not in ({}, True) for inner in patterns.values()) else ():
+        for key in properties:
+            if simple(pattern, key, unknown=False):
+                yield f"property {key} matches pattern {pattern} (use allowMatchingProperties)"
+
+
+@lru_cache(maxsize=256)
+def _validator(schema_text: str) -> Any:
+    return _made(js.parse_json(schema_text), simple)
+
+
+def _made(schema: Any, matches: Matches) -> Any:
+    """A validator of draft 07 with Ajv's liberties: `nullable`, keywords beside `$ref`, limits of formats."""
+    from jsonschema import Draft7Validator, ValidationError, validators
+
+    def pattern(_: Any, wanted: str, instance: Any, __: Any) -> Iterator[Any]:
+        if isinstance(instance, str) and not matches(wanted, instance):
+            yield ValidationError(wanted)
+
+    def pattern_properties(validator: Any, wanted: dict[str, Any], instance: Any, _: Any) -> Iterator[Any]:
+        for key, value in instance.items() if isinstance(instance, dict) else ():
+            for expression, inner in wanted.items():
+                if matches(expression, key):
+                    yield from validator.descend(value, inner, path=key, schema_path=expression)
+
+    def additional(validator: Any, wanted: Any, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
+        known, expressions = schema.get("properties", {}), schema.get("patternProperties", {})
+        for key, value in instance.items() if isinstance(instance, dict) else ():
+            if key in known or any(matches(expression, key) for expression in expressions):
+                continue
+            if wanted is False:
+                yield ValidationError(key)
+            else:
+                yield from validator.descend(value, wanted, path=key)
+
+    def kind(validator: Any, wanted: Any, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
+        null = instance is None and schema.get("nullable") is True
+        if not null and not any(validator.is_type(instance, name) for name in listed(wanted)):
+            yield ValidationError("type")
+
+    own = {
+        "pattern": pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional,
+        "type": kind,
+        **{key: _limit for key in _LIMITS},
+    }
+    given: Any = Draft7Validator
+    made: Any = validators.create(
+        meta_schema=given.META_SCHEMA,
+        validators={**given.VALIDATORS, **own},
+        type_checker=given.TYPE_CHECKER,
+        format_checker=checker(),
+        id_of=given.ID_OF,
+        applicable_validators=_all_keywords,
+    )
+    return made(schema, format_checker=checker())
+
+
+def _all_keywords(schema: Any) -> Any:
+    return schema.items()
+
+
+def _limit(validator: Any, wanted: str, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    for key in _LIMITS.keys() & schema.keys():
+        sign, holds = _LIMITS[key]
+        if schema[key] is wanted and isinstance(instance, str):
+            ours, theirs = (order(schema["format"], text) for text in (instance, wanted))
+            if ours is not None and theirs is not None and not holds((ours > theirs) - (ours < theirs)):
+                yield ValidationError(f"should be {sign} {wanted}")

@@ -1,0 +1,149 @@
+"""Verdicts from outside: a web hook that answers, a Ruby script that is run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed, context_of
+from tui_eval.formats.promptfoo.judge.script_results import verdict_of_value
+from tui_eval.guard import figures
+from tui_eval.guard.trust import inline
+from tui_eval.javascript import values as js
+
+_SECONDS = 5.0
+_RUBY_SECONDS = 60.0
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+async def webhook(call: AssertionCall) -> Result:
+    """POST `{output, context: {prompt, vars}}`; the answer's `{pass, score, reason}` counts. Whatever
+    goes wrong on the way is a failure, in promptfoo's words.
+
+    Raises:
+        NeedsTrust: it would send the output to another machine.
+    """
+    url = call.value
+    invariant(isinstance(url, str) and url, '"webhook" assertion type must have a URL value')
+    if needed := sends_to(url):
+        call.services.trust.require(needed)
+    evidence = call.evidence
+    body = {"output": call.output, "context": {"prompt": evidence.prompt_sent, "vars": evidence.vars}}
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(timeout=_limit(), trust_env=False) as client:
+            content = js.json_text(body).encode("utf-8", "replace")
+            answer = await client.post(url, content=content, headers={"Content-Type": "application/json"})
+        if not answer.is_success:
+            return _failed(call, f"Webhook response status: {answer.status_code}")
+        said = js.parse_json(answer.text)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
+        return _failed(call, f"Webhook error: {' '.join(str(error).split()) or type(error).__name__}")
+    if not isinstance(said, dict):
+        return _failed(call, f"Webhook error: it answered {js.json_text(said)[:100]}, not an object")
+    holds = bool(said.get("pass")) != call.inverse
+    score = said.get("score")
+    if isinstance(score, bool) or not figures.is_finite(score):
+        score = float(holds)
+    elif call.inverse:
+        score = 1 - score
+    default = PASSED if holds else f"Webhook returned {'true' if call.inverse else 'false'}"
+    return Result(holds, float(score), str(said.get("reason") or default), actual=call.text)
+
+
+def sends_to(url: str) -> str:
+    """What a web hook needs trust for; empty where it is this machine.
+
+    Raises:
+        CannotJudge: it is no URL.
+    """
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError as error:
+        raise CannotJudge(f"webhook: {url} is not a URL ({error})") from None
+    if not host:
+        raise CannotJudge(f"webhook: {url} is not a URL")
+    here = host in _LOOPBACK or host.startswith("127.")
+    return "" if here else f"send outputs to {host} (webhook assertion)"
+
+
+def _limit() -> float:
+    try:
+        return float(os.environ["WEBHOOK_TIMEOUT"]) / 1000
+    except (KeyError, ValueError):
+        return _SECONDS
+
+
+def _failed(call: AssertionCall, reason: str) -> Result:
+    return Result(False, 0.0, reason, actual=call.text)
+
+
+_RUNNER = """
+require 'json'
+given = JSON.parse($stdin.read)
+result = if given['file']
+  load given['file']
+  send(given['function'].to_sym, given['output'], given['context'])
+else
+  eval("lambda { |output, context|\\n#{given['code']}\\n}").call(given['output'], given['context'])
+end
+$stdout.write("\\n\\u0001" + JSON.generate([result]))
+"""
+
+
+async def ruby(call: AssertionCall) -> Result:
+    """A Ruby expression or body over `output` and `context`, as `python`; run by the `ruby` on the PATH.
+
+    Raises:
+        NeedsTrust: the folder is not trusted.
+        CannotJudge: there is no Ruby here.
+    """
+    value, shown = call.value, call.value
+    if not call.from_script:
+        invariant(isinstance(value, str), '"ruby" assertion type must have a string value')
+        call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {inline(value)}")
+        context = context_of(call.evidence, call.assertion.config)
+        given = {"code": value, "output": call.output, "context": context}
+        try:
+            value = await run_ruby(given, call.services.base)
+        except ScriptFailed as error:
+            return Result(False, 0.0, f"Ruby code execution failed: {error}", actual=call.text)
+    return verdict_of_value(call, value, "Ruby", shown)
+
+
+async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
+    """What a piece of Ruby, or a function of a file, returned.
+
+    Raises:
+        CannotJudge: there is no Ruby here.
+        ScriptFailed: it raised, or took too long.
+    """
+    program = shutil.which("ruby")
+    if program is None:
+        raise CannotJudge("Ruby is needed here, and there is no `ruby` on the PATH")
+    process = await asyncio.create_subprocess_exec(
+        program, "-e", _RUNNER, cwd=folder,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(_RUBY_SECONDS):
+            out, err = await process.communicate(js.json_text(given).encode("utf-8", "replace"))
+    except TimeoutError:
+        raise ScriptFailed(f"no answer within {_RUBY_SECONDS:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await asyncio.shield(process.wait())
+    _, mark, answer = out.decode("utf-8", "replace").rpartition("\x01")
+    if process.returncode or not mark:
+        lines = err.decode("utf-8", "replace").strip().splitlines()
+        raise ScriptFailed(lines[0] if lines else f"exit code {process.returncode}")
+    return json.loads(answer)[0]

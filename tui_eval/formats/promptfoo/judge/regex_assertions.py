@@ -1,0 +1,71 @@
+"""`regex` and what it matched: JavaScript's patterns, judged in this process where that is safe, else in the isolate."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Sequence
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge import code
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed
+from tui_eval.javascript import patterns as patterns
+from tui_eval.model import Evidence
+
+_LONGEST_TEXT = 500
+"""Characters of a match that a verdict keeps."""
+
+
+def regex(call: AssertionCall) -> Result | Awaitable[Result]:
+    """Search with a JavaScript pattern without flags; one that is invalid fails, inverted or not."""
+    pattern = call.value
+    invariant(isinstance(pattern, str) and pattern, f'"{call.kind}" assertion type must have a string value')
+    known = patterns.translated(pattern)
+    expression = patterns.within_time(known, call.text) if known is not None else None
+    if expression is None:
+        return _later(call)
+    first = expression.search(call.text)
+    if first is None:
+        return _result(call, False, [])
+    several = len(call.text) <= patterns.LONGEST
+    return _result(call, True, patterns.places(expression, call.text) if several else [first.span()])
+
+
+async def _later(call: AssertionCall) -> Result:
+    context = {"pattern": call.value, "most": patterns.MOST}
+    variables = {"output": call.text, "context": context}
+    try:
+        answer = await code.run_javascript(patterns.FIRST, variables, call.evidence)
+    except ScriptFailed as error:
+        raise CannotJudge(f"{call.assertion.type}: {error}") from error
+    invalid = answer.get("invalid")
+    if invalid is not None:
+        if not invalid.startswith("Invalid regular expression"):
+            invalid = f"Invalid regular expression: /{call.value}/: {invalid}"
+        return Result(False, 0.0, f"Invalid regex pattern: {invalid}", actual=call.text)
+    if "start" not in answer:
+        return _result(call, False, [])
+    found = [(answer["start"], answer["end"])]
+    if len(call.text) <= patterns.LONGEST:
+        with contextlib.suppress(ScriptFailed):  # the verdict stands; the rest may take too long to tell
+            found = await code.run_javascript(patterns.ALL, variables, call.evidence, seconds=_MARKING)
+    return _result(call, True, patterns.from_units(call.text, found))
+
+
+_MARKING = 1.0
+"""Seconds in which all matches of a pattern are looked for after the first one decided."""
+
+
+def _result(call: AssertionCall, matches: bool, places: Sequence[patterns.Place]) -> Result:
+    result = call.result(
+        matches,
+        f'Expected output to match regex "{call.value}"',
+        f'Expected output to not match regex "{call.value}"',
+    )
+    seen = [
+        Evidence("match", call.text[start:end][:_LONGEST_TEXT], start, end)
+        for start, end in places
+        if end > start
+    ]
+    result.evidence = seen or ([Evidence("match")] if matches else [])  # one of nothing: an empty text
+    return result

@@ -1,0 +1,113 @@
+"""Which function judges which type, and which types exist without being judged here."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from tui_eval.formats.promptfoo.judge.assertion_call import Check
+
+_HERE = "tui_eval.formats.promptfoo.judge"
+
+# `module:function` below this package, imported when first needed.
+_CHECKS: dict[str, Check | str] = {
+    "equals": "text:equals",
+    "contains": "text:contains",
+    "icontains": "text:contains",
+    "contains-any": "text:contains_any",
+    "icontains-any": "text:contains_any",
+    "contains-all": "text:contains_all",
+    "icontains-all": "text:contains_all",
+    "starts-with": "text:starts_with",
+    "word-count": "text:word_count",
+    "regex": "regex:regex",
+    "levenshtein": "similarity:levenshtein",
+    "rouge-n": "similarity:rouge_n",
+    "bleu": "similarity:bleu",
+    "gleu": "similarity:gleu",
+    "latency": "budget:latency",
+    "cost": "budget:cost",
+    "perplexity": "budget:perplexity",
+    "perplexity-score": "budget:perplexity_score",
+    "finish-reason": "budget:finish_reason",
+    "guardrails": "budget:guardrails",
+    "is-refusal": "refusal:is_refusal",
+    "is-json": "json_schema:is_json",
+    "contains-json": "json_schema:contains_json",
+    "is-xml": "xml:is_xml",
+    "contains-xml": "xml:contains_xml",
+    "is-html": "html:is_html",
+    "contains-html": "html:contains_html",
+    "is-valid-openai-tools-call": "calls:tools_call",
+    "is-valid-openai-function-call": "calls:function_call",
+    "is-valid-function-call": "calls:function_call",
+    "tool-call-f1": "calls:tool_call_f1",
+    "skill-used": "skills:skill_used",
+    "trajectory:tool-used": "trajectory:tool_used",
+    "trajectory:tool-sequence": "trajectory:tool_sequence",
+    "trajectory:tool-args-match": "trajectory:tool_args_match",
+    "trajectory:step-count": "trajectory:step_count",
+    "trace-span-count": "traces:span_count",
+    "trace-span-duration": "traces:span_duration",
+    "trace-error-spans": "traces:error_spans",
+    "is-sql": "sql:is_sql",
+    "contains-sql": "sql:contains_sql",
+    "javascript": "code:javascript",
+    "python": "code:python",
+    "ruby": "outside:ruby",
+    "webhook": "outside:webhook",
+    "meteor": "meteor:meteor",
+    "similar": "embeddings:similar",
+    "similar:cosine": "embeddings:similar",
+    "similar:dot": "embeddings:similar",
+    "similar:euclidean": "embeddings:similar",
+    "llm-rubric": "graded:llm_rubric",
+    "agent-rubric": "graded:agent_rubric",
+    "search-rubric": "graded:search_rubric",
+    "moderation": "classes:moderation",
+    "classifier": "classes:classifier",
+    "trajectory:goal-success": "graded:goal_success",
+    "g-eval": "graders:g_eval",
+    "factuality": "graders:factuality",
+    "model-graded-factuality": "graders:factuality",
+    "model-graded-closedqa": "graders:closed_qa",
+    "answer-relevance": "context:answer_relevance",
+    "context-faithfulness": "context:faithfulness",
+    "context-recall": "context:recall",
+    "context-relevance": "context:relevance",
+    "conversation-relevance": "context:conversation_relevance",
+}
+
+_GRADED_MODULES = ("graded", "graders", "context")
+"""Where a model grades in words."""
+GRADED = frozenset(
+    kind for kind, where in _CHECKS.items() if str(where).partition(":")[0] in _GRADED_MODULES
+) | {"select-best"}
+"""Types that ask a judge model."""
+
+NOT_YET: dict[str, str] = {
+    "pi": "the Pi scorer, a service of its own",
+}
+"""Known types that are not judged here, and what is missing: an error, never a pass."""
+
+NEVER_INVERTED = frozenset(("select-best", "max-score", "human", "assert-set"))
+"""Special types that take no `not-`."""
+
+COLUMNS = ("select-best", "max-score")
+"""Types that compare the columns of one test, after all of them have run (`comparison`)."""
+
+
+def split(kind: str) -> tuple[str, bool]:
+    """The base type, and whether `not-` stands before it."""
+    if kind.startswith("not-") and kind[4:] not in NEVER_INVERTED:
+        return kind[4:], True
+    return kind, False
+
+
+def check_for(kind: str) -> Check | None:
+    """The function that judges a base type, None where there is none here."""
+    found = _CHECKS.get(kind)
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = _CHECKS[kind] = cast(Check, getattr(importlib.import_module(f"{_HERE}.{module}"), name))
+    return found

@@ -1,0 +1,182 @@
+"""How near a text is to a reference: edit distance, ROUGE, BLEU, GLEU."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
+from tui_eval.javascript import values as js
+
+_SMALLEST = 1e-7
+_ORDERS = (1, 2, 3, 4)
+
+
+def levenshtein(call: AssertionCall) -> Result:
+    """Edit distance over UTF-16 units, at most `threshold` (default 5)."""
+    from rapidfuzz.distance import Levenshtein
+
+    value = call.value
+    invariant(isinstance(value, str), '"levenshtein" assertion type must have a string value')
+    threshold = 5 if call.threshold is None else call.threshold
+    distance = Levenshtein.distance(_units(call.text), _units(value))
+    limit = js.number_text(threshold)
+    return call.result(
+        distance <= threshold,
+        f"Levenshtein distance {distance} is greater than threshold {limit}",
+        f"Levenshtein distance {distance} is less than or equal to threshold {limit}",
+        actual=call.text,
+    )
+
+
+def _units(text: str) -> Sequence[int] | str:
+    if text.isascii() or max(text) <= "\uffff":
+        return text
+    raw = text.encode("utf-16-le", "surrogatepass")
+    return [raw[place] | raw[place + 1] << 8 for place in range(0, len(raw), 2)]
+
+
+def rouge_n(call: AssertionCall) -> Result:
+    """F1 of single words, lower-cased, clipped counts; at least `threshold` (default 0.75)."""
+    value = call.value
+    invariant(isinstance(value, str), '"rouge" assertion type must be a string value')
+    threshold = 0.75 if call.threshold is None else call.threshold
+    score = _rouge(treebank_words(call.text.lower()), treebank_words(value.lower()))
+    holds = score >= threshold
+    compared = "greater than or equal to" if holds else "less than"
+    reason = f"ROUGE-N score {js.fixed(score, 2)} is {compared} threshold {js.number_text(threshold)}"
+    return Result(holds != call.inverse, 1 - score if call.inverse else score, reason, actual=call.text)
+
+
+def _rouge(candidate: list[str], reference: list[str]) -> float:
+    if not candidate or not reference:
+        return 0.0
+    common = (Counter(candidate) & Counter(reference)).total()
+    if not common:
+        return 0.0
+    precision, recall = common / len(candidate), common / len(reference)
+    return 2 * precision * recall / (precision + recall)
+
+
+# The Penn Treebank conventions: punctuation apart, the last full stop apart save an acronym's, clitics split off.
+# A quote opens after a space or one of these, unless one is open.
+_BEFORE_A_QUOTE = r"""#%&'()*,\-/:;<@\[\\\]_{}“”‘’«»‹›„–—…¿¡、。「」"""
+_OPENS_AFTER = re.compile(rf"[\s{_BEFORE_A_QUOTE}]?")
+_QUOTE = re.compile('``|"')
+_LAST_STOP = re.compile(r"(?<!\b[^\W\d_]\.[^\W\d_])(?<=[^.])(\.)([\])}>\"']*)\s*$")
+_SPLITS = (
+    (re.compile(r"\.\.\."), " ... "),
+    (re.compile(r"[;@#$%&]"), r" \g<0> "),
+    (re.compile(r"[,:](?![0-9])"), r" \g<0> "),
+    (re.compile(r"[?!]"), r" \g<0> "),
+    (re.compile(r"[\]\[(){}<>]"), r" \g<0> "),
+    (re.compile(r"--"), " -- "),
+    (re.compile(r"``|''"), r" \g<0> "),
+    (re.compile(r"([^' ])'(?=\s|$)"), r"\1 ' "),
+    (re.compile(r"([^' ])('s|'m|'d|'ll|'re|'ve|n't)(?=\s|$)", re.IGNORECASE), r"\1 \2 "),
+    (re.compile(r"\b(can)(not)\b", re.IGNORECASE), r" \1 \2 "),
+    (re.compile(r"\b(gim|lem)(me)\b", re.IGNORECASE), r" \1 \2 "),
+    (re.compile(r"\b(gon|wan)(na)\b", re.IGNORECASE), r" \1 \2 "),
+    (re.compile(r"\b(got)(ta)\b", re.IGNORECASE), r" \1 \2 "),
+)
+
+
+def treebank_words(text: str) -> list[str]:
+    """Words of a text as the Penn Treebank splits them."""
+    text = _with_quotes_told_apart(_LAST_STOP.sub(r" \1\2 ", text))
+    for pattern, replacement in _SPLITS:
+        text = pattern.sub(replacement, text)
+    return js.words(text)
+
+
+def _with_quotes_told_apart(text: str) -> str:
+    opened, end = False, len(text.rstrip())
+
+    def told(found: re.Match[str]) -> str:
+        nonlocal opened
+        before = text[found.start() - 1 : found.start()]
+        opens = _OPENS_AFTER.fullmatch(before) and (not before.strip() or found.end() < end)
+        opened = found[0] == "``" or bool(opens and not opened)
+        return " `` " if opened else " '' "
+
+    return _QUOTE.sub(told, text)
+
+
+def bleu(call: AssertionCall) -> Result:
+    """BLEU over 1- to 4-grams of lower-cased words; at least `threshold` (default 0.5)."""
+    references = _references(call, '"bleu" assertion type must have a string or array of strings value')
+    if not references:
+        raise CannotJudge("Invalid inputs")
+    return _graded(call, "BLEU", _bleu(call.text, references))
+
+
+def _bleu(candidate_text: str, references: list[str]) -> float:
+    candidate = js.words(candidate_text.lower())
+    if not candidate:
+        return 0.0
+    words = [js.words(reference.lower()) for reference in references]
+    logs = []
+    for order in _ORDERS:
+        grams = _grams(candidate, order)
+        if not grams:
+            continue
+        most: Counter[tuple[str, ...]] = Counter()
+        for reference in words:
+            most |= _grams(reference, order)
+        precision = (grams & most).total() / grams.total()
+        logs.append(math.log(precision or _SMALLEST))
+    length = len(candidate)
+    nearest = min((len(reference) for reference in words), key=lambda other: (abs(other - length), other))
+    penalty = 1.0 if length >= nearest else math.exp(1 - nearest / length)
+    return penalty * math.exp(sum(log / len(logs) for log in logs))
+
+
+def gleu(call: AssertionCall) -> Result:
+    """The lesser of precision and recall over all 1- to 4-grams, best reference; `threshold` 0.5."""
+    references = _references(call, '"gleu" assertion must have a string or array of strings value')
+    if not call.text or not references:
+        raise CannotJudge("Invalid inputs")
+    return _graded(call, "GLEU", max(_gleu(call.text, reference) for reference in references))
+
+
+def _gleu(candidate_text: str, reference_text: str) -> float:
+    candidate, reference = _gleu_words(candidate_text), _gleu_words(reference_text)
+    if candidate == reference:
+        return 1.0
+    ours: Counter[tuple[str, ...]] = Counter()
+    theirs: Counter[tuple[str, ...]] = Counter()
+    for order in _ORDERS:
+        ours += _grams(candidate, order)
+        theirs += _grams(reference, order)
+    if not ours or not theirs:
+        return 0.0
+    return (ours & theirs).total() / max(ours.total(), theirs.total())
+
+
+def _gleu_words(text: str) -> list[str]:
+    return [word.rstrip(".") for word in js.words(text.lower())] or [""]
+
+
+def _grams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[place : place + order]) for place in range(len(words) - order + 1))
+
+
+def _references(call: AssertionCall, message: str) -> list[str]:
+    value = call.value
+    texts = [value] if isinstance(value, str) else value
+    invariant(isinstance(texts, list) and all(isinstance(item, str) for item in texts), message)
+    return texts
+
+
+def _graded(call: AssertionCall, name: str, score: float) -> Result:
+    threshold = 0.5 if call.threshold is None else call.threshold
+    passed = (score >= threshold) != call.inverse
+    shown = 1 - score if call.inverse else score
+    if passed:
+        return Result(True, shown, PASSED, actual=call.text)
+    compared = "greater" if call.inverse else "less"
+    reason = f"{name} score {js.fixed(score, 4)} is {compared} than threshold {js.number_text(threshold)}"
+    return Result(False, shown, reason, actual=call.text)

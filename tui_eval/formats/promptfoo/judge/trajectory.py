@@ -1,0 +1,364 @@
+"""trajectory:*: which steps the agent took, how often, in which order and with which arguments.
+
+promptfoo takes what it does not understand (a mode, a kind of step, a bound that is text) for nothing said, so
+that a `not-` or a maximum passes by accident: here that is an error, save under `compat: reference`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.formats.promptfoo.judge.spans import matches
+from tui_eval.formats.promptfoo.judge.steps import KINDS, TrajectoryStep, steps_of
+from tui_eval.javascript import values as js
+
+# -- The arguments of a tool call against those expected: in part or whole, some ignored, some by default.
+
+
+@dataclass(slots=True)
+class Expected:
+    """What `trajectory:tool-args-match` expects; `reference` as promptfoo does to the letter."""
+
+    arguments: Any
+    mode: str
+    defaults: dict[str, Any]
+    ignore: list[str]
+    reference: bool
+
+    @classmethod
+    def read(cls, value: dict[str, Any], call: AssertionCall) -> Expected:
+        """From the assertion's value.
+
+        Raises:
+            CannotJudge: a part of it is not as it must be.
+        """
+        kind = call.kind
+        arguments = value["args"] if "args" in value else value.get("arguments", UNSET)
+        if arguments is UNSET:
+            raise CannotJudge(f"{kind} assertion must include an args or arguments property")
+        mode = value.get("mode", "partial")
+        if mode not in ("partial", "exact"):
+            raise CannotJudge(f'{kind} assertion mode must be "partial" or "exact"')
+        defaults = value.get("defaults", {})
+        if not isinstance(defaults, dict):
+            raise CannotJudge(
+                f"{kind} assertion defaults must be an object mapping argument names to default values"
+            )
+        given = value.get("ignore", [])
+        ignore = given if isinstance(given, list) else [given]
+        if not all(isinstance(entry, str) and js.trim(entry) for entry in ignore):
+            raise CannotJudge(
+                f"{kind} assertion ignore must be a non-empty string or an array of non-empty strings"
+            )
+        return cls(arguments, mode, defaults, ignore, call.evidence.reference)
+
+    def ignores(self, key: str) -> bool:
+        """Whether an argument is left out on both sides: its name, or a pattern that fits it."""
+        return any(
+            entry == key or (("*" in entry or "?" in entry) and matches(entry, key)) for entry in self.ignore
+        )
+
+
+def compared(given: Any, expected: Expected) -> tuple[bool, str]:
+    """Whether a call's arguments are as expected, and what was left out, for the reason.
+
+    An argument that has its default value is left out, also where it is expected (promptfoo; by our own
+    rules an argument that is expected is looked at).
+    """
+    wanted = expected.arguments
+    dropped: list[str] = []
+    by_default: list[str] = []
+    if isinstance(wanted, dict):
+        wanted = {key: item for key, item in wanted.items() if not expected.ignores(key)}
+    if isinstance(given, dict):
+        dropped = [key for key in given if expected.ignores(key)]
+        left = {key: item for key, item in given.items() if key not in dropped}
+        named = wanted if isinstance(wanted, dict) and not expected.reference else {}
+        by_default = [
+            key
+            for key, item in left.items()
+            if key not in named and key in expected.defaults and _equal(item, expected.defaults[key])
+        ]
+        given = {key: item for key, item in left.items() if key not in by_default}
+    note = f". Ignored argument(s): {', '.join(dropped)}" if dropped else ""
+    note += f". Ignored default argument(s): {', '.join(by_default)}" if by_default else ""
+    holds = _equal(given, wanted) if expected.mode == "exact" else _contains(given, wanted)
+    return holds, note
+
+
+def _contains(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(given, dict) and all(
+            key in given and _contains(given[key], item) for key, item in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(given, list) and len(given) == len(wanted) and all(map(_contains, given, wanted))
+    return _equal(given, wanted)
+
+
+def _equal(given: Any, wanted: Any) -> bool:
+    """Deeply and strictly, as JavaScript: 1 is 1.0, but neither `"1"` nor true."""
+    if isinstance(given, bool) or isinstance(wanted, bool):
+        return given is wanted
+    if isinstance(given, dict) and isinstance(wanted, dict):
+        return given.keys() == wanted.keys() and all(_equal(given[key], wanted[key]) for key in given)
+    if isinstance(given, list) and isinstance(wanted, list):
+        return len(given) == len(wanted) and all(map(_equal, given, wanted))
+    if isinstance(given, float) and isinstance(wanted, float) and math.isnan(given):
+        return math.isnan(wanted)
+    return type(given) is type(wanted) and given == wanted if isinstance(given, str) else given == wanted
+
+
+KEPT = 100
+"""Steps that a verdict keeps."""
+
+
+def tool_used(call: AssertionCall) -> Result:
+    """Tools that must have been called: all of a list, or one so many times."""
+    value = call.value
+    steps = steps_of(call)
+    tools = steps.of(("tool",))
+    if isinstance(value, dict):
+        return _used_so_often(call, value, tools, steps.note)
+    wanted = [value] if isinstance(value, str) else value
+    if not isinstance(wanted, list) or not all(isinstance(item, str) for item in wanted):
+        raise CannotJudge(f"{call.kind} assertion must have a string, string array, or object value")
+    if not wanted:
+        raise CannotJudge(f"{call.kind} assertion requires at least one expected tool")
+    if not call.evidence.reference and not all(js.trim(item) for item in wanted):
+        raise CannotJudge(f"{call.kind} assertion names an empty tool, which any tool would satisfy")
+    used = [name for name in wanted if any(_fits(step, name) for step in tools)]
+    actual = listing(tools)
+    shown = ", ".join(name or "*" for name in wanted)
+    if call.inverse:
+        passed = not used
+        reason = f"Forbidden tool(s) were not used: {shown}"
+        if used:
+            forbidden = ", ".join(name or "*" for name in used)
+            reason = f"Forbidden tool(s) were used: {forbidden}. Actual tools: {actual}"
+    else:
+        missing = [name for name in wanted if name not in used]
+        passed = not missing
+        said = "Missing" if missing else "Observed"
+        reason = f"{said} required tool(s): {', '.join(missing) or shown}. Actual tools: {actual}"
+    return Result(passed, float(passed), reason + steps.note, actual=told(tools))
+
+
+def _used_so_often(
+    call: AssertionCall, value: dict[str, Any], tools: list[TrajectoryStep], note: str
+) -> Result:
+    wanted = _pattern(value, call, "object")
+    low, high = _bound(value, "min", call), _bound(value, "max", call)
+    low = 1 if low is None else low
+    if "type" in value:
+        tools = [step for step in tools if step.kind in _kinds(value["type"], call)]
+    found = [step for step in tools if _fits(step, wanted)]
+    holds = _within(len(found), low, high)
+    passed = holds != call.inverse
+    if call.inverse:
+        reason = f'Tool "{wanted}" did not satisfy the forbidden match condition'
+        if holds:
+            reason = f'Tool "{wanted}" matched {len(found)} time(s), which violates the inverse assertion'
+    else:
+        tail = f". Matches: {listing(found)}" if found else ""
+        reason = f'Matched tool "{wanted}" {len(found)} time(s) (expected {_range(low, high)}){tail}'
+    return Result(passed, float(passed), reason + note, actual=told(tools))
+
+
+def tool_sequence(call: AssertionCall) -> Result:
+    """Steps in order, with others between them (`in_order`) or not (`exact`).
+
+    Steps of another kind than `tool` are looked at where one is expected (promptfoo knows tools alone).
+    """
+    value = call.value
+    given = value.get("steps") or [] if isinstance(value, dict) else value
+    mode = value.get("mode") or "in_order" if isinstance(value, dict) else "in_order"
+    if not isinstance(given, list):
+        raise CannotJudge(f"{call.kind} assertion must have an array or object value")
+    steps = steps_of(call)
+    expected = [_expected_step(item, call, number) for number, item in enumerate(given, 1)]
+    if not expected:
+        raise CannotJudge(f"{call.kind} assertion requires at least one expected step")
+    if mode not in ("in_order", "exact") and not call.evidence.reference:
+        raise CannotJudge(f'{call.kind} assertion mode must be "in_order" or "exact"')
+    looked_at = {"tool"} if call.evidence.reference else {kind for _, kinds in expected for kind in kinds}
+    taken = steps.of(looked_at)
+    actual = listing(taken)
+    names = [name for name, _ in expected]
+    if mode == "exact":
+        holds = len(taken) == len(expected) and all(map(_is, taken, expected))
+        reason = f"Observed exact tool sequence: {actual}"
+        if not holds:
+            reason = f"Expected exact tool sequence of {', '.join(names)}, but actual tools were {actual}"
+    else:
+        found: list[TrajectoryStep] = []
+        for step in taken:
+            if len(found) < len(expected) and _is(step, expected[len(found)]):
+                found.append(step)
+        holds = len(found) == len(expected)
+        reason = f"Observed tool sequence in order: {listing(found)}. Actual tools: {actual}"
+        if not holds:
+            reason = f'Expected tool "{names[len(found)]}" was not observed in order. Actual tools: {actual}'
+    if call.inverse:
+        reason = "Forbidden tool sequence was not observed"
+        if holds:
+            reason = f"Forbidden tool sequence was observed. Actual tools: {actual}"
+    passed = holds != call.inverse
+    mended = "" if set(looked_at) == {"tool"} else " (promptfoo looks at tools alone)"
+    return Result(passed, float(passed), reason + mended + steps.note, actual=told(taken))
+
+
+def _expected_step(item: Any, call: AssertionCall, number: int) -> tuple[str, tuple[str, ...]]:
+    if isinstance(item, str) and item:
+        return item, ("tool",)
+    if not isinstance(item, dict):
+        item = {}
+    name = _pattern(item, call, f"step {number}")
+    return name, _kinds(item["type"], call) if item.get("type") else ("tool",)
+
+
+def _is(step: TrajectoryStep, expected: tuple[str, tuple[str, ...]]) -> bool:
+    name, kinds = expected
+    return step.kind in kinds and _fits(step, name)
+
+
+def tool_args_match(call: AssertionCall) -> Result:
+    """Some call of a tool has the arguments: at least these (`partial`) or just these (`exact`)."""
+    steps = steps_of(call)
+    value = call.value
+    if not isinstance(value, dict):
+        raise CannotJudge(f"{call.kind} assertion must have an object value")
+    wanted = _pattern(value, call, "object")
+    expected = Expected.read(value, call)
+    tools = steps.of(("tool",))
+    if "type" in value:
+        tools = [step for step in tools if step.kind in _kinds(value["type"], call)]
+    calls = [step for step in tools if _fits(step, wanted)]
+    captured = [step for step in calls if step.arguments is not UNSET]
+    if call.inverse and calls and not captured and not call.evidence.reference:
+        raise CannotJudge(
+            f'{call.assertion.type}: tool "{wanted}" was called, but its arguments were not captured'
+        )
+    observed = ", ".join(js.json_text(step.arguments) for step in captured) or "(none)"
+    holds, reason = False, ""
+    for step in captured:
+        holds, ignored = compared(step.arguments, expected)
+        if holds:
+            shown = f"{step}. Args: {js.json_text(step.arguments)}"
+            reason = f'Tool "{wanted}" matched expected arguments ({expected.mode}) on {shown}{ignored}'
+            if call.inverse:
+                reason = f'Forbidden argument match for tool "{wanted}" was observed on {shown}'
+            break
+    if not holds and call.inverse:
+        why = f". Observed args: {observed}" if calls else " because no tool call matched it"
+        reason = f'Forbidden argument match for tool "{wanted}" was not observed{why}'
+    elif not holds and not calls:
+        reason = f'No tool call matched "{wanted}". Actual tools: {listing(tools)}'
+    elif not holds and not captured:
+        reason = (
+            f'Tool "{wanted}" was observed but no arguments were captured. Actual tools: {listing(tools)}'
+        )
+    elif not holds:
+        reason = (
+            f'No call to tool "{wanted}" matched expected arguments ({expected.mode}): '
+            f"{js.json_text(expected.arguments)}. Observed args: {observed}"
+        )
+    passed = holds != call.inverse
+    return Result(passed, float(passed), reason + steps.note, actual=told(calls or tools))
+
+
+def step_count(call: AssertionCall) -> Result:
+    """How many steps of some kind or name there were, between `min` and `max`."""
+    value = call.value
+    steps = steps_of(call)
+    if not isinstance(value, dict):
+        raise CannotJudge(f"{call.kind} assertion must have an object value")
+    low, high = _bound(value, "min", call), _bound(value, "max", call)
+    if low is None and high is None:
+        raise CannotJudge(f"{call.kind} assertion must include a min or max property")
+    some = value.get("type") not in (None, "")
+    kinds = _kinds(value["type"], call) if some else ()
+    pattern = value.get("pattern") or value.get("name")
+    found = steps.of(kinds) if some else steps.all
+    if pattern:
+        wanted = _pattern(value, call, "object")
+        found = [step for step in found if _fits(step, wanted)]
+    holds = _within(len(found), low, high)
+    passed = holds != call.inverse
+    actual = listing(found)
+    if call.inverse:
+        verb = "satisfied" if holds else "did not satisfy"
+        reason = f"Trajectory step count {verb} the forbidden range"
+    else:
+        about = [f"type={'|'.join(kinds)}"] if some else []
+        about += [f"pattern={pattern}"] if pattern else []
+        described = f" for {', '.join(about)}" if about else ""
+        tail = f". Matches: {actual}" if found else ""
+        reason = f"Matched {len(found)} trajectory step(s){described} (expected {_range(low, high)}){tail}"
+    return Result(passed, float(passed), reason + steps.note, actual=told(found))
+
+
+def listing(steps: Iterable[TrajectoryStep]) -> str:
+    """Steps as reasons name them."""
+    return ", ".join(map(str, steps)) or "(none)"
+
+
+def told(steps: Iterable[TrajectoryStep]) -> list[dict[str, Any]]:
+    """Steps as a verdict keeps them: name, kind where it is no tool, arguments where they are known."""
+    found: list[dict[str, Any]] = []
+    for step in islice(steps, KEPT):
+        one: dict[str, Any] = {"name": step.name}
+        if step.kind != "tool":
+            one["kind"] = step.kind
+        if step.arguments is not UNSET:
+            one["args"] = step.arguments
+        found.append(one)
+    return found
+
+
+def _fits(step: TrajectoryStep, pattern: str) -> bool:
+    return not pattern or step.fits(pattern)
+
+
+def _pattern(value: dict[str, Any], call: AssertionCall, what: str) -> str:
+    wanted = value.get("pattern") or value.get("name")
+    if not isinstance(wanted, str):
+        raise CannotJudge(f"{call.kind} assertion {what} must include a name or pattern property")
+    return wanted
+
+
+def _kinds(given: Any, call: AssertionCall) -> tuple[str, ...]:
+    kinds = tuple(map(js.string, given)) if isinstance(given, list) else (js.string(given),)
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown and not call.evidence.reference:
+        raise CannotJudge(f'{call.kind} assertion type "{unknown[0]}" is none of {", ".join(KINDS)}')
+    if not kinds and not call.evidence.reference:
+        raise CannotJudge(f"{call.kind} assertion type is an empty list, which no step fits")
+    return kinds
+
+
+def _bound(value: dict[str, Any], key: str, call: AssertionCall) -> float | None:
+    bound = value.get(key)
+    if isinstance(bound, int | float) and not isinstance(bound, bool):
+        return bound
+    if bound is not None and not call.evidence.reference:
+        raise CannotJudge(f"{call.kind} assertion {key} must be a number")
+    return None
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"{js.string(low)}-{js.string(high)}"
+    return f"at least {js.string(low)}" if high is None else f"at most {js.string(high)}"
+
+
+def _within(count: int, low: float | None, high: float | None) -> bool:
+    return (low is None or count >= low) and (high is None or count <= high)

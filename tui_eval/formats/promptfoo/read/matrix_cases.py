@@ -1,0 +1,396 @@
+"""From tests, prompts and providers to cases: test → combination of vars → provider → prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import uuid
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from tui_eval.case_names import matrix_name, short_prompts, short_providers
+from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
+from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, brief, is_pattern
+from tui_eval.formats.promptfoo.read.suite_prompts import PromptTemplate
+from tui_eval.formats.promptfoo.read.suite_providers import Provider, matches, normalised
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, merged
+from tui_eval.formats.promptfoo.read.variables import kind_of
+from tui_eval.guard.trust import NeedsTrust, inline_in_node, script
+from tui_eval.model import Case, Problem, Turn
+from tui_eval.nunjucks.templates import flag
+from tui_eval.suites import identity
+
+# -- `options.transformVars`: code that changes a test's vars before they are combined
+# (formats/promptfoo.md 7.4).
+
+
+DEFAULT_FUNCTION = "get_transform"
+TIME_LIMIT = 30.0
+"""Seconds that one transform may take."""
+
+_FILE = re.compile(r"file://(.+?\.(\w+))(?::(\w+))?\Z", re.DOTALL)
+
+
+def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[str, Any]:  # noqa: A002
+    """The vars with what the transform returns laid over them.
+
+    Inline JavaScript runs in the isolate, or in node where it needs that; `file://x.js[:name]` through node and
+    `file://x.py[:name]` in Python, both where the folder is trusted.
+
+    Raises:
+        Missing: it fails, needs trust, or returns no object; the text says which.
+    """
+    from tui_eval.javascript.isolate import JavaScriptError
+    from tui_eval.scripting.script_host import ScriptError
+
+    if not isinstance(code, str):
+        raise Missing(f"transformVars must be code or a file, not {brief(code)}")
+    context = {"prompt": {}, "uuid": str(uuid.uuid4())}
+    try:
+        if code.startswith("file://"):
+            value = _from_file(reading, code, vars, context)
+        else:
+            given = {"vars": vars, "context": context}
+            # With any line break, even one at its end, the tool takes the code for a function's body.
+            body = f"\n{code}" if "\n" in code else code
+            value = _wait(_inline(reading, body, given, code))
+    except (JavaScriptError, ScriptError) as error:
+        raise Missing(f"transformVars: {error}") from None
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
+    if not isinstance(value, dict):
+        raise Missing(f"transformVars must return an object of vars, not {brief(value)}")
+    return {**vars, **value}
+
+
+async def _inline(reading: SuiteReading, body: str, given: dict[str, Any], code: str) -> Any:
+    from tui_eval.javascript.inline import evaluate
+
+    def require(_: str) -> None:
+        reading.trust.require(inline_in_node(code, reading.base, reading.root))
+
+    hosts = reading.javascript(), reading.node()
+    return await evaluate(body, given, *hosts, require, reading.base, timeout=TIME_LIMIT)
+
+
+def _from_file(reading: SuiteReading, code: str, vars: dict[str, Any], context: dict[str, Any]) -> Any:  # noqa: A002
+    found = _FILE.match(code)
+    kind = found[2].lower() if found else ""
+    if found is None or kind not in JAVASCRIPT | {"py"}:
+        raise Missing(f"transformVars: {brief(code)} is neither JavaScript nor Python")
+    path = reading.find(found[1])
+    reading.trust.require(script(path, reading.root))
+    reading.saw(path)
+    if kind == "py":
+        name = found[3] or DEFAULT_FUNCTION
+        return reading.python().call_sync(path, name, [vars, context], timeout=TIME_LIMIT).value
+    arguments = [vars, context]
+    host, name = reading.node(), found[3] or ""
+    return host.call_sync(path, name, arguments, timeout=TIME_LIMIT, cwd=reading.base, lenient=True).value
+
+
+def _wait(work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine, also where this thread runs a loop of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+# -- Lists in vars: one combination of values after another (formats/promptfoo.md 3.3).
+
+
+MOST = 100_000
+"""The most combinations of one test."""
+
+
+class TooMany(Exception):
+    """More combinations than can be meant."""
+
+
+def combinations(
+    vars: dict[str, Any],  # noqa: A002
+    reading: SuiteReading,
+    *,
+    expand: bool,
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """`(vars, the expanded ones among them)` of each combination; the last key changes fastest.
+
+    A list is expanded only if its first element is a text; a `file://` pattern stands for each file.
+
+    Raises:
+        TooMany: more than 100,000 combinations.
+        Missing: a pattern that matches no file.
+    """
+    if not expand:
+        yield vars, {}
+        return
+    choices: dict[str, list[Any]] = {}
+    for name, value in vars.items():
+        if isinstance(value, list) and value and isinstance(value[0], str):
+            choices[name] = [v for given in value for v in _files(given, reading)]
+        elif isinstance(value, str) and value.startswith("file://") and is_pattern(value):
+            choices[name] = _files(value, reading)
+    if not choices:
+        yield vars, {}
+        return
+    count = 1
+    for values in choices.values():
+        count *= len(values)
+    if count > MOST:
+        raise TooMany(f"{count:,} combinations of vars, at most {MOST:,}")
+    for picked in itertools.product(*choices.values()):
+        chosen = dict(zip(choices, picked, strict=True))
+        yield {**vars, **chosen}, chosen
+
+
+def _files(value: Any, reading: SuiteReading) -> list[Any]:
+    if not (isinstance(value, str) and value.startswith("file://") and is_pattern(value)):
+        return [value]
+    paths = reading.glob(value)
+    if not paths:
+        raise Missing(f"no file matches {value}")
+    return [f"file://{os.path.relpath(path, reading.base)}" for path in paths]
+
+
+MOST_ATTEMPTS = 10_000
+
+
+class PromptColumn(msgspec.Struct):
+    """One provider with one prompt. `named` is what a case's id calls the prompt, `number` counts from 1;
+    `short_prompt` and `short_provider` are what lists call them, empty where there is only one."""
+
+    provider: Provider | None
+    prompt: PromptTemplate
+    named: str
+    number: int = 0
+    short_prompt: str = ""
+    short_provider: str = ""
+
+    @property
+    def provider_name(self) -> str:
+        """What a case's id calls the provider."""
+        return self.provider.name if self.provider else "agent"
+
+
+def columns(
+    providers: list[Provider], prompts: list[PromptTemplate], *, reference: bool = False
+) -> list[PromptColumn]:
+    """Provider by provider, the prompts that each takes. With `reference`, a later provider of the same id
+    or label says which prompts an earlier one takes, as in the tool."""
+    taken: dict[str, list[str] | None] = {}
+    for provider in providers:
+        taken[provider.id] = provider.prompts
+        if provider.label and not provider.keyed:
+            taken[provider.label] = provider.prompts
+    named = [(prompt, prompt.given or prompt.id or f"prompt{n}") for n, prompt in enumerate(prompts, 1)]
+    short = short_prompts([prompt.given or prompt.label for prompt in prompts]) if len(prompts) > 1 else [""]
+    who = short_providers([provider.name for provider in providers]) if len(providers) > 1 else [""]
+    result: list[PromptColumn] = []
+    for provider, brief_provider in zip(providers or [None], who, strict=True):
+        wanted = provider.prompts if provider else None
+        if provider and reference:
+            wanted = taken.get(provider.name)
+        for (prompt, name), brief_prompt in zip(named, short, strict=False):
+            if wanted is None or any(matches(w, prompt.label, prompt.given, prompt.id) for w in wanted):
+                number = len(result) + 1
+                result.append(PromptColumn(provider, prompt, name, number, brief_prompt, brief_provider))
+    return result
+
+
+class CaseMaker:
+    """Makes the cases of one suite."""
+
+    def __init__(self, reading: SuiteReading, cols: list[PromptColumn], settings: dict[str, Any]) -> None:
+        self.reading = reading
+        self.columns = cols
+        evaluate = settings.get("evaluateOptions") or {}
+        self.repeat = evaluate.get("repeat")
+        timeout = evaluate.get("timeoutMs")
+        self.timeout: float | None = None
+        if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
+            self.timeout = timeout / 1000
+        # How many tests, and how many of them with their combinations of variables, there were so far.
+        self.number = self.combination = 0
+        self.everything = not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
+
+    def cases(self, own: PromptfooTest, default: PromptfooTest | None) -> Iterator[Case]:
+        """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
+        test = self._transformed(merged(own, default))
+        self.number += 1
+        cols = self.columns_of(test)
+        options = test.options or {}
+        base = self.base(test, self.attempts(test, options), self.number)
+        expand = self.everything and not options.get("disableVarExpansion")
+        try:
+            for values, matrix in combinations(test.vars, self.reading, expand=expand):
+                self._wanted_code(values)
+                self.combination += 1
+                for column in cols:
+                    wanted = self.wanted(test, own.vars or test.vars, column, matrix)
+                    case = self.case(base, test, column, values, wanted, self.combination)
+                    if matrix:
+                        case.variant = f"{case.variant} {matrix_name(matrix)}".strip()
+                    yield case
+        except (TooMany, Missing) as error:
+            self.reading.problem(test.path, test.line, "vars", str(error))
+
+    def _transformed(self, test: PromptfooTest) -> PromptfooTest:
+        """The test with `transformVars` applied; where that fails, as it was, with a problem."""
+        code = (test.options or {}).get("transformVars")
+        if code in (None, ""):
+            return test
+        try:
+            changed = transformed(self.reading, code, test.vars)
+        except Missing as error:
+            problem = Problem(test.path, test.line, "options.transformVars", str(error))
+            return msgspec.structs.replace(test, problems=[*test.problems, problem])
+        return msgspec.structs.replace(test, vars=changed)
+
+    def _wanted_code(self, values: dict[str, Any]) -> None:
+        for value in values.values():
+            if kind_of(value) == "code":
+                self.reading.want(
+                    script(self.reading.base / value[len("file://") :].strip(), self.reading.root)
+                )
+
+    def wanted(
+        self,
+        test: PromptfooTest,
+        naming: dict[str, Any],
+        column: PromptColumn,
+        matrix: dict[str, Any] | None = None,
+    ) -> str:
+        """The id that a case would have if it were the only one of its kind."""
+        return identity.case_id(
+            self.reading.name,
+            test.description or None,
+            variables=naming,
+            texts=() if naming else (column.prompt.raw,),
+            matrix=matrix,
+            provider=column.provider_name,
+            prompt=column.named,
+        )
+
+    def base(self, test: PromptfooTest, attempts: int, number: int) -> Case:
+        """What all cases of a test share; `number` is its place among the suite's tests, from 1."""
+        options = test.options or {}
+        if test.scoring is not None:
+            options = {**options, "assertScoringFunction": test.scoring}
+        return Case(
+            "",
+            test.description or test.row or f"Row #{number}",
+            self.reading.name,
+            "promptfoo",
+            description=test.description or test.row,
+            line=test.line,
+            metadata=test.metadata or {},
+            threshold=test.threshold,
+            options=options,
+            # Nothing that JavaScript takes for false stands for an answer.
+            provider_output=test.provider_output if test.provider_output not in ("", False, 0) else None,
+            attempts=attempts,
+            required=attempts,
+            timeout=self.timeout,
+            assertions=test.assertions,
+            problems=list(test.problems),
+            file=test.path if test.path != self.reading.name else None,
+        )
+
+    def case(
+        self,
+        base: Case,
+        test: PromptfooTest,
+        column: PromptColumn,
+        values: dict[str, Any],
+        case_id: str,
+        number: int,
+    ) -> Case:
+        """One case, complete but for its `order`; `number` counts tests and their combinations, from 1."""
+        own = normalised(test.provider) if test.provider is not None else None
+        prompt = column.prompt
+        options = base.options
+        if own is not None and column.provider is not None:
+            # Some providers speak to the one that they stand for, and its transform is made anyway.
+            options = {**options, "columnProvider": column.provider.entry}
+        provider = own or column.provider
+        if prompt.config is not None:
+            options = {**options, "promptConfig": prompt.config}
+        if prompt.function is not None:
+            options = {**options, "promptFunction": prompt.function}
+        # Faster than `replace`: a suite may have a hundred thousand rows.
+        case = Case(
+            case_id,
+            base.name,
+            base.suite,
+            "promptfoo",
+            description=base.description,
+            line=base.line,
+            agent=provider.name if provider else None,
+            prompt=prompt.label,
+            turns=[Turn(prompt.label if prompt.function else prompt.raw, line=base.line)],
+            vars=values,
+            metadata=base.metadata,
+            threshold=base.threshold,
+            options=options,
+            provider=provider.entry if provider else None,
+            provider_output=base.provider_output,
+            attempts=base.attempts,
+            required=base.required,
+            timeout=base.timeout,
+            assertions=base.assertions,
+            problems=[*base.problems],
+            file=base.file,
+            column=column.provider_name if own is not None and column.provider else "",
+            test_number=number,
+            column_number=column.number,
+            variant=column.short_prompt,
+            column_name=column.short_provider,
+        )
+        case.content_hash = identity.content_hash(case)
+        return case
+
+    def columns_of(self, test: PromptfooTest) -> list[PromptColumn]:
+        """The columns that a test is run in."""
+        cols = self.columns
+        if test.prompts is not None:
+            for name in test.prompts:
+                if not any(matches(name, c.prompt.label, c.prompt.given, c.prompt.id) for c in self.columns):
+                    known = ", ".join(dict.fromkeys(brief(c.prompt.label) for c in self.columns)) or "none"
+                    self._wrong(test, "prompts", f"there is no prompt {brief(name)}", f"there are: {known}")
+            wanted = test.prompts
+            cols = [
+                c
+                for c in cols
+                if any(matches(w, c.prompt.label, c.prompt.given, c.prompt.id) for w in wanted)
+            ]
+        if test.providers is not None:
+            names = [(c, (c.provider.label, c.provider.id) if c.provider else ()) for c in cols]
+            every = [(c.provider.label, c.provider.id) for c in self.columns if c.provider]
+            for name in test.providers:
+                if not any(matches(name, *known) for known in every):
+                    there = (
+                        ", ".join(dict.fromkeys(c.provider.name for c in self.columns if c.provider))
+                        or "none"
+                    )
+                    self._wrong(
+                        test, "providers", f"there is no provider {brief(name)}", f"there are: {there}"
+                    )
+            cols = [c for c, known in names if any(matches(w, *known) for w in test.providers)]
+        return cols
+
+    def _wrong(self, test: PromptfooTest, key: str, message: str, cure: str) -> None:
+        self.reading.problem(test.path, test.line, key, message, cure)
+
+    def attempts(self, test: PromptfooTest, options: dict[str, Any]) -> int:
+        """How often a test is run."""
+        given = options.get("repeat", self.repeat)
+        if given is None:
+            return 1
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 1 <= given <= MOST_ATTEMPTS:
+            self._wrong(test, "repeat", f"must be a number from 1 to {MOST_ATTEMPTS}, not {brief(given)}", "")
+            return 1
+        return int(given)

@@ -1,0 +1,357 @@
+"""The configuration file itself: its keys in the order in which promptfoo works through them."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tui_eval.config.project import Config, rule_for
+from tui_eval.formats.promptfoo.read import (
+    matrix_filters,
+    promptfoo_types,
+    scenarios,
+    suite_prompts,
+    suite_providers,
+    suite_tracing,
+)
+from tui_eval.formats.promptfoo.read.combined import combined
+from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, columns
+from tui_eval.formats.promptfoo.read.references import References
+from tui_eval.formats.promptfoo.read.render import filter_file
+from tui_eval.formats.promptfoo.read.suite_cases import all_cases
+from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment, env_files, fill_all, own_env
+from tui_eval.formats.promptfoo.read.suite_file import (
+    LineOf,
+    Missing,
+    SuiteReading,
+    brief,
+    dotted_key,
+    is_pattern,
+)
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
+from tui_eval.formats.promptfoo.read.test_sources import Sources
+from tui_eval.guard.trust import Trust, script
+from tui_eval.model import Case, Suite
+
+CONFIG_TIME = 60.0
+"""Seconds that a configuration in JavaScript may take."""
+
+KEPT = ("tags", "derivedMetrics", "outputPath", "tracing")
+IGNORED = {
+    "sharing": "results are not shared; nothing leaves this machine",
+    "redteam": "red team tests are not made here",
+    "plugins": "red team tests are not made here",
+    "strategies": "red team tests are not made here",
+    "writeLatestResults": "every run is kept anyway",
+}
+"""Keys that are read and have no effect, and why."""
+
+HOOK = re.compile(r"file://(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):(\w+)\Z", re.DOTALL)
+"""An entry of `extensions`."""
+
+
+def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
+    """Read a suite; `path` is from the project root. Never raises for content."""
+    rule = rule_for(config, path)
+    reading = SuiteReading(path, config, trust, (rule.compat if rule else None) or "documented")
+    suite = Suite(path=path, format="promptfoo", problems=reading.problems, files=reading.files)
+    # A hundred thousand rows are no garbage: looking for some among them would double the time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        ConfigReader(reading, suite).read(text)
+    except RecursionError:
+        reading.problem(path, 0, "", "the file is nested too deeply")
+    finally:
+        reading.close()
+        if collecting:
+            gc.enable()
+    return suite
+
+
+class ConfigReader:
+    """Fills a `Suite` from the text of its configuration."""
+
+    def __init__(self, reading: SuiteReading, suite: Suite) -> None:
+        self.reading = reading
+        self.suite = suite
+        self.line_of: LineOf = lambda *_: 0
+        self.others: list[tuple[SuiteReading, dict[str, Any], LineOf]] = []
+
+    def read(self, text: str) -> None:
+        """Parse, dereference, fill in the environment, then read key by key."""
+        reading, suite = self.reading, self.suite
+        whole = self._document(text)
+        if whole is None:
+            return
+        references = References(reading, whole)
+        data: dict[str, Any] = references.resolve(whole)
+        if not isinstance(data, dict):
+            return
+        known = promptfoo_types.TOP_KEYS | references.used
+        reading.check_keys(data, known, reading.name, self.line_of)
+        data = self._combined(data)
+        typed = data.get("commandLineOptions")
+        named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
+        reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
+        data = fill_all(data, SuiteEnvironment(reading.env, reading.trust))
+        self._untold()
+        description = data.get("description")
+        suite.description = description if isinstance(description, str) else ""
+        self._settings(data)
+        suite.cases = self._cases(data)
+
+    def _combined(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The configuration with the others that were given with `-c` after it."""
+        reading = self.reading
+        given = [Path(path) for path in reading.config.typed.get("configs", ())]
+        if not given or given[0] != reading.path:
+            return data
+        for path in given[1:]:
+            other = reading.beside(path)
+            part = ConfigReader(other, self.suite)
+            try:
+                whole = part._document(other.text(path))
+            except Missing as error:
+                reading.problem(other.name, 0, "", str(error))
+                continue
+            if whole is None:
+                continue
+            references = References(other, whole)
+            found = references.resolve(whole)
+            if isinstance(found, dict):
+                reading.check_keys(
+                    found, promptfoo_types.TOP_KEYS | references.used, other.name, part.line_of
+                )
+                self.others.append((other, found, part.line_of))
+        return combined([data, *(found for _, found, _ in self.others)])
+
+    def _document(self, text: str) -> dict[str, Any] | None:
+        """The configuration as a mapping; None, with a problem, where it is none."""
+        reading = self.reading
+        if reading.path.suffix[1:].lower() in promptfoo_types.JAVASCRIPT:
+            value: Any = self._exported()
+        else:
+            try:
+                value, self.line_of = reading.parsed_text(text, reading.name)
+            except Missing:
+                return None
+            if value is None:
+                reading.problem(reading.name, 0, "", "the file is empty", "give prompts, providers and tests")
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            reading.problem(reading.name, 1, "", f"must be a mapping, not {brief(value)}")
+        return None
+
+    def _exported(self) -> Any:
+        """What a configuration in JavaScript exports, or what the function that it exports returns."""
+        from tui_eval.scripting.script_host import ScriptError
+
+        reading = self.reading
+        if not reading.want(script(reading.root / reading.name, reading.root)):
+            reading.problems.pop()
+            reading.problem(
+                reading.name,
+                0,
+                "",
+                f"needs trust: {script(reading.root / reading.name, reading.root)}",
+                "run with --trust, or trust the folder",
+            )
+            return None
+        try:
+            return (
+                reading.node()
+                .value_sync(
+                    reading.path,
+                    timeout=CONFIG_TIME,
+                    cwd=reading.base,
+                    reference=reading.path.name,
+                )
+                .value
+            )
+        except ScriptError as error:
+            reading.problem(reading.name, 0, "", str(error))
+            return None
+
+    def _untold(self) -> None:
+        """Environment variables that the suite asks for and does not get without trust."""
+        for what in self.reading.trust.wanted:
+            if what.startswith("read the environment variable "):
+                self.reading.problem(self.reading.name, 0, "env", f"needs trust: {what}", level="note")
+
+    def _settings(self, data: dict[str, Any]) -> None:
+        reading, settings = self.reading, self.suite.settings
+        evaluate = self._mapping(data, "evaluateOptions")
+        typed = self._mapping(data, "commandLineOptions")
+        asked = {key: value for key, value in reading.config.typed.items() if key != "configs"}
+        if asked:
+            given = typed.get("vars")
+            values = {**(given if isinstance(given, dict) else {}), **asked.get("vars", {})}
+            typed = {**typed, **asked, **({"vars": values} if values else {})}
+        self._wrong("evaluateOptions", promptfoo_types.of_evaluation(evaluate))
+        self._wrong("commandLineOptions", promptfoo_types.of_evaluation(typed))
+        if data.get("derivedMetrics") is not None:
+            self._wrong("derivedMetrics", promptfoo_types.of_derived(data["derivedMetrics"]))
+        for key in ("repeat", "maxConcurrency", "delay", "cache"):
+            if typed.get(key) is not None:
+                evaluate = {**evaluate, key: typed[key]}
+        if evaluate:
+            settings["evaluateOptions"] = evaluate
+        if typed:
+            settings["commandLineOptions"] = typed
+        if reading.env:
+            settings["env"] = reading.env
+        for key in KEPT:
+            if data.get(key) is not None:
+                settings[key] = data[key]
+        if data.get("tracing") is not None:
+            suite_tracing.check(data["tracing"], reading, self.line_of)
+        matrix_filters.untold(typed, reading, self.line_of)
+        self._filters(data.get("nunjucksFilters"))
+        self._extensions(data.get("extensions"))
+        for key, message in IGNORED.items():
+            if data.get(key):
+                reading.problem(reading.name, self.line_of(key), key, f"is ignored: {message}", level="note")
+
+    def _wrong(self, key: str, found: promptfoo_types.Wrong) -> None:
+        for at, message in found:
+            line = self.line_of(key, *at)
+            self.reading.problem(self.reading.name, line, dotted_key((key, *at)), message)
+
+    def _filters(self, value: Any) -> None:
+        """`nunjucksFilters`: names and JavaScript files."""
+        reading, kept = self.reading, {}
+        if value is None:
+            return
+        for name, given in self._mapping({"nunjucksFilters": value}, "nunjucksFilters").items():
+            at = ("nunjucksFilters", name)
+            try:
+                if not isinstance(given, str):
+                    raise Missing(f"must be the path of a JavaScript file, not {brief(given)}")
+                paths = reading.glob(given) if is_pattern(given) else [reading.find(given)]
+                if not paths:
+                    raise Missing(f"no file matches {given}")
+                for path in paths:
+                    reading.saw(path)
+                if (meant := filter_file(given, reading.base)) is not None:
+                    reading.want(script(meant, reading.root))
+                kept[str(name)] = given
+            except Missing as error:
+                reading.problem(reading.name, self.line_of(*at), dotted_key(at), str(error))
+        if kept:
+            self.suite.settings["nunjucksFilters"] = kept
+
+    def _extensions(self, value: Any) -> None:
+        """`extensions`: hooks, kept as texts for `hooks.Hooks`."""
+        reading, kept = self.reading, []
+        entries = value if isinstance(value, list) else [] if value is None else [value]
+        for index, given in enumerate(entries):
+            at = ("extensions", index) if isinstance(value, list) else ("extensions",)
+            found = HOOK.match(given) if isinstance(given, str) else None
+            try:
+                if found is None:
+                    raise Missing(f"must be file://PATH:FUNCTION of Python or JavaScript, not {brief(given)}")
+                path = reading.find(found[1])
+                reading.saw(path)
+                reading.want(script(path, reading.root))
+                kept.append(given)
+            except Missing as error:
+                reading.problem(reading.name, self.line_of(*at), dotted_key(at), str(error))
+        if kept:
+            self.suite.settings["extensions"] = kept
+
+    def _mapping(self, data: dict[str, Any], key: str) -> dict[str, Any]:
+        value = data.get(key)
+        if value is None or isinstance(value, dict):
+            return value or {}
+        self.reading.problem(
+            self.reading.name, self.line_of(key), key, f"must be a mapping, not {brief(value)}"
+        )
+        return {}
+
+    def _cases(self, data: dict[str, Any]) -> Sequence[Case]:
+        reading = self.reading
+        # Where both are given, the tool takes the targets.
+        named = "targets" if data.get("targets") is not None else "providers"
+        if named == "targets" and data.get("providers") is not None:
+            cure = "keep one of the two"
+            at = self.line_of("providers")
+            reading.problem(
+                reading.name, at, "providers", "is ignored: there are targets", cure, level="note"
+            )
+        found = suite_providers.read(reading, data.get(named), (named,), self.line_of)
+        around = SuiteEnvironment(reading.env, reading.trust)
+        parts = [(reading, data, self.line_of)]
+        parts += [(other, fill_all(more, around), line_of) for other, more, line_of in self.others]
+        asked: list[suite_prompts.PromptTemplate] = []
+        for part, given, line_of in parts:
+            if given.get("prompts") not in (None, []):
+                before = list(asked)
+                asked += (p for p in suite_prompts.read(part, given["prompts"], line_of) if p not in before)
+        if all(given.get("prompts") is None for _, given, _ in parts):
+            asked = [suite_prompts.PromptTemplate("{{prompt}}", "{{prompt}}")]
+        elif all(given.get("prompts") in (None, []) for _, given, _ in parts):
+            cure = "list at least one, or leave the key out to send each test's var prompt"
+            reading.problem(reading.name, self.line_of("prompts"), "prompts", "there are none", cure)
+        default = self._default(data)
+        sources = Sources(reading, self.line_of)
+        chunks: Sequence[Sequence[PromptfooTest]] = [
+            chunk
+            for part, given, line_of in parts
+            for chunk in Sources(part, line_of).chunks(given.get("tests"), ("tests",))
+        ]
+        if all(given.get("tests") in (None, []) for _, given, _ in parts) and not data.get("scenarios"):
+            chunks = [[PromptfooTest(reading.name, self.line_of())]]
+            message = "there are none: one case without variables is run, as in promptfoo"
+            reading.problem(reading.name, self.line_of("tests"), "tests", message, level="note")
+        chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
+        chunks = matrix_filters.narrowed(chunks, self.suite.settings, reading, self.line_of)
+        maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
+        return all_cases(maker, chunks, default)
+
+    def _default(self, data: dict[str, Any]) -> PromptfooTest | None:
+        """`defaultTest`, with the suite's `metadata` and the variables of `commandLineOptions`."""
+        reading, value, at = self.reading, data.get("defaultTest"), ("defaultTest",)
+        name, line_of = reading.name, self.line_of
+        if isinstance(value, str):
+            try:
+                path = reading.find(value)
+                value, line_of = reading.parsed(path)
+                name, at = reading.relative(path), ()
+            except Missing as error:
+                if str(error):
+                    reading.problem(name, self.line_of(*at), "defaultTest", str(error))
+                value = None
+        default = (
+            TestReader(reading, name, line_of).test(value, at, needs_some=False)
+            if value is not None
+            else None
+        )
+        if default is not None:
+            # What is wrong with the default is said once, and hung on no test.
+            reading.problems.extend(default.problems)
+            default.problems = []
+        given = self.suite.settings.get("commandLineOptions", {}).get("vars")
+        metadata = data.get("metadata")
+        around = self._around(default)
+        if around or isinstance(given, dict) or isinstance(metadata, dict):
+            default = default or PromptfooTest(reading.name, 0)
+            if around:
+                default.options = {**around, **(default.options or {})}
+            if isinstance(given, dict):
+                default.vars = {**default.vars, **given}
+            if isinstance(metadata, dict) and default.metadata is None:
+                default.metadata = metadata
+        return default
+
+    def _around(self, default: PromptfooTest | None) -> dict[str, Any]:
+        """`promptPrefix` and `promptSuffix` of `commandLineOptions` as options of a test."""
+        typed = self.suite.settings.get("commandLineOptions", {})
+        found = {"prefix": typed.get("promptPrefix"), "suffix": typed.get("promptSuffix")}
+        if self.reading.reference and default is not None and default.options is not None:
+            return {}  # the tool drops them there
+        return {name: value for name, value in found.items() if isinstance(value, str)}

@@ -1,0 +1,147 @@
+"""The names that promptfoo knows: assertion types and keys (0.121.20; formats/promptfoo.md 1, 3, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tui_eval.formats.promptfoo.read.suite_file import brief
+
+# -- What the options of tests and of the evaluation may be: promptfoo says nothing of a wrong one and leaves it out.
+
+
+_TEXTS = ("transform", "postprocess", "storeOutputAs")
+_PRINTED = ("prefix", "suffix")
+_SWITCHES = (
+    "disableVarExpansion",
+    "disableConversationVar",
+    "disableDefaultAsserts",
+    "runSerially",
+)
+_NUMBERS = ("maxConcurrency", "delay", "timeoutMs", "maxEvalTimeMs")
+
+Wrong = Iterator[tuple[tuple[Any, ...], str]]
+"""Where, and what is wrong there."""
+
+
+def of_test(options: dict[str, Any]) -> Wrong:
+    """What is wrong in the `options` of a test."""
+    for name in _TEXTS:
+        if options.get(name) is not None and not isinstance(options[name], str):
+            yield (name,), f"must be text, not {brief(options[name])}"
+    for name in _PRINTED:
+        if isinstance(options.get(name), (list, dict)):
+            yield (name,), f"must be text, not {brief(options[name])}"
+
+
+def switches(options: dict[str, Any]) -> Wrong:
+    """Switches of a test that are neither true nor false: the tool takes some of them for true."""
+    for name in _SWITCHES:
+        if options.get(name) is not None and not isinstance(options[name], bool):
+            yield (name,), f"must be true or false, not {brief(options[name])}"
+
+
+def of_evaluation(options: dict[str, Any]) -> Wrong:
+    """What is wrong in `evaluateOptions`."""
+    for name in _NUMBERS:
+        value = options.get(name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+            yield (name,), f"must be a number from 0, not {brief(value)}"
+
+
+def of_derived(value: Any) -> Wrong:
+    """What is wrong in `derivedMetrics`."""
+    if not isinstance(value, list):
+        yield (), f"must be a list of metrics, not {brief(value)}"
+        return
+    for index, entry in enumerate(value):
+        if not isinstance(entry, dict):
+            yield (index,), f"must be a name and a value, not {brief(entry)}"
+            continue
+        for name in ("name", "value"):
+            if not isinstance(entry.get(name), str):
+                yield (index, name), f"must be text, not {brief(entry.get(name))}"
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+BASE_TYPES = names(
+    """
+    equals contains icontains contains-any contains-all icontains-any icontains-all starts-with regex
+    levenshtein rouge-n bleu gleu meteor word-count cost latency perplexity perplexity-score
+    finish-reason is-refusal guardrails
+    is-json contains-json is-xml contains-xml is-sql contains-sql is-html contains-html
+    is-valid-openai-tools-call is-valid-openai-function-call is-valid-function-call tool-call-f1
+    skill-used trajectory:tool-used trajectory:tool-sequence trajectory:tool-args-match
+    trajectory:step-count trace-span-count trace-span-duration trace-error-spans
+    llm-rubric g-eval factuality model-graded-factuality model-graded-closedqa answer-relevance
+    context-faithfulness context-recall context-relevance conversation-relevance classifier moderation
+    pi search-rubric agent-rubric similar similar:cosine similar:dot similar:euclidean
+    trajectory:goal-success
+    javascript python ruby webhook
+    """
+)
+SPECIAL_TYPES = frozenset({"select-best", "max-score", "human", "assert-set"})
+ALL_TYPES = BASE_TYPES | SPECIAL_TYPES | frozenset(f"not-{name}" for name in BASE_TYPES)
+
+WITH_THRESHOLD = names(
+    """
+    answer-relevance classifier context-faithfulness context-recall context-relevance cost latency
+    levenshtein perplexity perplexity-score rouge-n similar starts-with
+    """
+)
+"""Types whose shorthand stores a threshold (4.3)."""
+
+TOP_KEYS = names(
+    """
+    description tags prompts providers targets tests defaultTest scenarios env evaluateOptions
+    commandLineOptions nunjucksFilters derivedMetrics outputPath extensions metadata sharing
+    writeLatestResults tracing redteam plugins strategies $schema assertionTemplates
+    """
+)
+NOT_IGNORED = names(
+    """
+    not-trace-span-count not-trace-span-duration not-trace-error-spans not-is-valid-openai-tools-call
+    not-is-valid-openai-function-call not-is-valid-function-call
+    """
+)
+"""Types before which `not-` makes no difference in the tool."""
+TEST_KEYS = names(
+    """
+    description vars assert threshold options metadata provider providers prompts providerOutput
+    assertScoringFunction
+    """
+)
+ASSERTION_KEYS = names(
+    """
+    type value threshold weight metric transform contextTransform provider rubricPrompt config
+    alpha beta gamma
+    """
+)
+SET_KEYS = frozenset({"type", "assert", "threshold", "weight", "metric", "config"})
+REQUIRED_SOME = ("assert", "vars", "options", "metadata", "provider", "providerOutput", "threshold")
+"""A test of a list must have one of these."""
+
+IMAGES = {
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "png": "image/png",
+    "gif": "image/gif",
+    "bmp": "image/bmp",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+    "ico": "image/x-icon",
+    "avif": "image/avif",
+    "tiff": "image/tiff",
+    "tif": "image/tiff",
+    "heic": "image/heic",
+}
+"""Endings of images, and what they are called in a `data:` URL."""
+
+MEDIA = frozenset(IMAGES) | names("mp4 webm ogg mov avi wmv mkv m4v mp3 wav flac aac m4a wma aiff opus")
+JAVASCRIPT = frozenset({"js", "cjs", "mjs", "ts", "cts", "mts"})

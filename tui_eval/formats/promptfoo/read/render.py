@@ -1,0 +1,297 @@
+"""The prompt of one attempt: file variables read, vars filled in, the template rendered.
+
+The engine calls `render_case` for every attempt, so that an edited file counts at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.formats.promptfoo.read import prompt_functions
+from tui_eval.formats.promptfoo.read.prompt_functions import PromptFunction
+from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment
+from tui_eval.formats.promptfoo.read.variables import RenderError, kind_of, loaded, undoubled, with_code
+from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import Trust, script
+from tui_eval.javascript import values as js
+from tui_eval.model import Case, Compat
+from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
+from tui_eval.nunjucks.templates import TemplateError, including
+from tui_eval.scripting.script_host import ScriptError
+from tui_eval.yaml import yaml_lines
+
+if TYPE_CHECKING:
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.scripting.python.python_host import PythonHost
+
+
+# -- The suite's own template filters: `nunjucksFilters`, a name and the JavaScript file of each.
+
+
+TIME_LIMIT = 20.0
+"""Seconds that one application of a filter may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One filter. Equal ones are interchangeable, so that templates stay compiled."""
+
+    host: NodeHost
+    file: Path
+    base: Path
+    root: Path
+    trust: Trust
+
+    def __call__(self, *args: Any) -> Any:
+        """The file's export, applied; called from a thread.
+
+        Raises:
+            ScriptError: it fails.
+            NeedsTrust: the folder is not trusted.
+        """
+        self.trust.require(script(self.file, self.root))
+        file = confine(self.root, self.file, self.trust)
+        return self.host.call_sync(file, "", list(args), timeout=TIME_LIMIT, cwd=self.base).value
+
+    def __hash__(self) -> int:
+        return hash((id(self.host), id(self.trust), self.file))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Filter):
+            return False
+        return self.host is other.host and self.trust is other.trust and self.file == other.file
+
+
+def suite_filters(
+    given: Any, base: Path, root: Path, trust: Trust, host: NodeHost
+) -> dict[str, Callable[..., Any]]:
+    """The filters by name. A path may be a pattern: the last file that matches counts."""
+    if not isinstance(given, Mapping):
+        return {}
+    return {
+        str(name): Filter(host, path, base, root, trust)
+        for name, value in given.items()
+        if isinstance(value, str) and (path := filter_file(value, base)) is not None
+    }
+
+
+def filter_file(value: str, base: Path) -> Path | None:
+    """The file that a filter's path means, None if there is none."""
+    plain = value.removeprefix("file://")
+    try:
+        found = sorted(glob.glob(str(base / plain)))
+    except (OSError, ValueError):
+        return None
+    return Path(found[-1]) if found else None
+
+
+__all__ = [
+    "PromptFunction",
+    "RenderError",
+    "RenderedCase",
+    "chat_messages",
+    "finish",
+    "render_case",
+    "resolve_case",
+]
+
+Filters = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(slots=True)
+class RenderedCase:
+    """What is sent. `prompt` is the text (empty while `function` is still to be called), `vars` those
+    it was rendered with, `messages` the chat messages that the prompt is, if it is a list of them.
+    `config` is what a prompt function or the prompt's entry adds to the provider's configuration."""
+
+    prompt: str
+    vars: dict[str, Any]
+    messages: list[dict[str, Any]] | None = None
+    function: PromptFunction | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+def resolve_case(
+    case: Case,
+    suite_base: Path,
+    root: Path,
+    trust: Trust,
+    *,
+    env: Mapping[str, str] | None = None,
+    more_vars: Mapping[str, Any] | None = None,
+    filters: Filters | None = None,
+    compat: Compat = "documented",
+) -> RenderedCase:
+    """The rendered prompt of a promptfoo case, as far as no code of the suite makes it.
+
+    Args:
+        suite_base: the folder of the configuration, which `file://` is relative to.
+        root: the project root; files outside it need trust.
+        env: `Suite.settings["env"]`.
+        more_vars: what earlier attempts stored (`storeOutputAs`, `_conversation`); the case's own win.
+        filters: the suite's own filters.
+        compat: `reference` keeps the `data:` prefix that a prompt puts before an image's own.
+
+    Raises:
+        RenderError: a file is missing, a variable is made by code, or a template cannot be rendered.
+        NeedsTrust: a file outside the root, an environment variable or a prompt function.
+    """
+    given = {**(more_vars or {}), **case.vars}
+    return _resolved(case, given, suite_base, root, trust, env or {}, filters, compat)
+
+
+async def render_case(
+    case: Case,
+    suite_base: Path,
+    root: Path,
+    trust: Trust,
+    python: PythonHost,
+    *,
+    node: NodeHost | None = None,
+    settings: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    more_vars: Mapping[str, Any] | None = None,
+    filters: Filters | None = None,
+    compat: Compat = "documented",
+) -> RenderedCase:
+    """`resolve_case` with everything that code of the suite makes: variables, filters, the prompt.
+
+    Args:
+        python, node: where it runs; without `node`, one is started for this call if it is needed.
+        settings: `Suite.settings`: `env` (unless given) and `nunjucksFilters`.
+
+    Raises:
+        RenderError, NeedsTrust: as `resolve_case`; also where the code fails.
+    """
+    from tui_eval.javascript.node_host import NodeHost
+
+    settings = settings or {}
+    names = env if env is not None else settings.get("env") or {}
+    host = node or NodeHost(root)
+    try:
+        own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
+        known = {**own, **(filters or {})}
+        given: dict[str, Any] = {**(more_vars or {}), **case.vars}
+        if any(kind_of(value) == "code" for value in given.values()):
+            raw = case.turns[0].text if case.turns else ""
+            entry = case.provider if isinstance(case.provider, dict) else {"id": case.agent}
+            given = await with_code(given, raw or "", entry, suite_base, root, trust, python, host)
+        # The suite's filters wait for their process, which must not stop everybody else.
+        where = asyncio.to_thread if own else _here
+        rendered = await where(_resolved, case, given, suite_base, root, trust, names, known, compat)
+        if rendered.function is None:
+            return rendered
+        value = await prompt_functions.call(rendered.function, python, host)
+        environment = SuiteEnvironment(names, trust)
+        with including(suite_base, root, trust):
+            return await where(finish, rendered, value, env=environment, filters=known, compat=compat)
+    finally:
+        if node is None:
+            host.close()
+
+
+async def _here(function: Callable[..., RenderedCase], *args: Any, **kwargs: Any) -> RenderedCase:
+    return function(*args, **kwargs)
+
+
+def _resolved(
+    case: Case,
+    given: Mapping[str, Any],
+    base: Path,
+    root: Path,
+    trust: Trust,
+    env: Mapping[str, str],
+    filters: Filters | None,
+    compat: Compat,
+) -> RenderedCase:
+    environment = SuiteEnvironment(env, trust)
+    values = {name: loaded(name, value, base, root, trust, compat) for name, value in given.items()}
+    options = case.options
+    config = options.get("promptConfig")
+    settings = dict(config) if isinstance(config, dict) else {}
+    try:
+        reference = compat == "reference"
+        resolved = resolve_vars(values, reference=reference)
+        made = options.get("promptFunction")
+        if isinstance(made, dict):
+            # A function gets the variables as the suite gives them.
+            function = prompt_functions.function_of(case, made, values, trust, root, base)
+            return RenderedCase("", resolved, None, function, settings)
+        text = case.turns[0].text if case.turns else ""
+        prefix, suffix = _text(options.get("prefix")), _text(options.get("suffix"))
+        with including(base, root, trust):
+            prompt = render_prompt(
+                text or "", resolved, prefix, suffix, filters, env=environment, reference=reference
+            )
+    except (TemplateError, ScriptError) as error:
+        raise RenderError(f"the prompt cannot be rendered: {error}") from None
+    return _rendered(prompt, resolved, settings, compat)
+
+
+def _rendered(
+    prompt: str,
+    vars: dict[str, Any],  # noqa: A002
+    config: dict[str, Any],
+    compat: Compat,
+) -> RenderedCase:
+    text = prompt if compat == "reference" else undoubled(prompt)
+    return RenderedCase(text, vars, chat_messages(text), None, config)
+
+
+def finish(
+    rendered: RenderedCase,
+    value: Any,
+    *,
+    env: Mapping[str, str] | None = None,
+    filters: Filters | None = None,
+    compat: Compat = "documented",
+) -> RenderedCase:
+    """The prompt from what its function returned: text, messages, or `{prompt, config}`.
+
+    Raises:
+        RenderError: it returned none of these.
+    """
+    config = rendered.config
+    if isinstance(value, dict) and "prompt" in value:
+        more = value.get("config")
+        config = {**config, **more} if isinstance(more, dict) else config
+        value = value["prompt"]
+    if isinstance(value, (list, dict)):
+        value = js.json_text(value)
+    if not isinstance(value, str):
+        raise RenderError("the prompt function must return text, messages, or {prompt, config}")
+    try:
+        prompt = render_prompt(
+            value, rendered.vars, filters=filters, env=env, reference=compat == "reference"
+        )
+    except (TemplateError, ScriptError) as error:
+        raise RenderError(f"the prompt cannot be rendered: {error}") from None
+    return _rendered(prompt, rendered.vars, config, compat)
+
+
+def _text(value: Any) -> str:
+    return js.text(value)
+
+
+def chat_messages(prompt: str) -> list[dict[str, Any]] | None:
+    """The chat messages that a prompt is, in JSON or in YAML (`- role: …`); None if it is text."""
+    plain = js.trim(prompt)
+    if plain.startswith("["):
+        try:
+            value = json.loads(plain)
+        except (ValueError, RecursionError):
+            return None
+    elif plain.startswith("- role:"):
+        value = yaml_lines.load(plain, "prompt", core=True).value
+    else:
+        return None
+    if not isinstance(value, list) or not value:
+        return None
+    usable = all(isinstance(m, dict) and isinstance(m.get("role"), str) and "content" in m for m in value)
+    return value if usable else None

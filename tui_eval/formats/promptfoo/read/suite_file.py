@@ -1,0 +1,328 @@
+"""What the parts of the reader share: where we are, what went wrong, and files opened safely."""
+
+from __future__ import annotations
+
+import copy
+import glob as globbing
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tui_eval.config.project import Config
+from tui_eval.guard.paths import confine
+from tui_eval.guard.spelling import close_to
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Compat, Problem
+from tui_eval.yaml import yaml_lines
+
+if TYPE_CHECKING:
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.scripting.python.python_host import PythonHost
+
+
+# -- Which files are configurations of promptfoo.
+
+
+ENDINGS = (".yaml", ".yml", ".json", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
+
+_TOP = re.compile(r"""^["']?(prompts|providers|targets|tests|scenarios)["']?[ \t]*:""", re.MULTILINE)
+
+
+def recognises(path: Path, text: str) -> bool:
+    """A file called `promptfooconfig…`, or YAML with prompts, providers and tests side by side."""
+    if path.suffix.lower() not in ENDINGS:
+        return False
+    if path.name.startswith("promptfooconfig"):
+        return True
+    if path.suffix not in (".yaml", ".yml"):
+        return False
+    keys = set(_TOP.findall(text))
+    return "prompts" in keys and bool(keys & {"providers", "targets"}) and bool(keys & {"tests", "scenarios"})
+
+
+def has_its_keys(text: str) -> bool:
+    """Whether any of promptfoo's own keys stands at the beginning of a line."""
+    return _TOP.search(text) is not None
+
+
+LARGEST_FILE = 512 * 1024 * 1024
+MOST_GLOBBED = 100_000
+GLOB_TIME = 20.0
+"""Seconds that looking for the files of one pattern may take."""
+
+MOST_ALTERNATIVES = 1_000
+_BRACES = re.compile(r"(?<!\{)\{([^{}]*,[^{}]*)\}")
+
+Level = Literal["error", "note"]
+LineOf = Callable[..., int]
+"""`line_of(*key path)` → line of that key in its file, 0 if unknown."""
+
+
+def no_line(*_: Any) -> int:
+    """Where lines are not known."""
+    return 0
+
+
+class Missing(Exception):
+    """A file that cannot be had; the text says why, in one line."""
+
+
+class SuiteReading:
+    """One suite file being read: its place, its problems, the files read for it."""
+
+    def __init__(self, name: str, config: Config, trust: Trust, compat: Compat) -> None:
+        self.name = name
+        self.root = config.root
+        self.path = Path(os.path.abspath(config.root / name))
+        self.base = self.path.parent
+        self.config = config
+        self.trust = trust
+        self.compat: Compat = compat
+        self.problems: list[Problem] = []
+        self.files: list[str] = []
+        self.env: dict[str, str] = {}
+        self._host: PythonHost | None = None
+        self._node: NodeHost | None = None
+        self._javascript: JavaScriptHost | None = None
+        self.saw(self.path)
+
+    def beside(self, path: Path) -> SuiteReading:
+        """The reading of another configuration that is part of the same suite: problems, files and
+        processes are shared."""
+        other = copy.copy(self)
+        other.name, other.path, other.base = self.relative(path), path, path.parent
+        other.saw(path)
+        return other
+
+    @property
+    def reference(self) -> bool:
+        """Whether the original tool's behaviour is wanted to the letter."""
+        return self.compat == "reference"
+
+    def relative(self, path: Path) -> str:
+        """A path as problems and case ids name it: from the root, else absolute."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return str(path)
+
+    def saw(self, path: Path) -> None:
+        """Remember a file that this suite depends on."""
+        if str(path) not in self.files:
+            self.files.append(str(path))
+
+    def problem(
+        self, path: str, line: int, key: str, message: str, cure: str = "", level: Level = "error"
+    ) -> Problem:
+        """Note a problem; returns it, so that it can be hung on a case too."""
+        found = Problem(path, line, key, message, cure, level)
+        self.problems.append(found)
+        return found
+
+    def want(self, what: str) -> bool:
+        """Whether something that needs trust may be done; where not, it is noted (once).
+
+        What is noted here is asked for again when a case is run, and fails that case only.
+        """
+        try:
+            self.trust.require(what)
+        except NeedsTrust as error:
+            text = str(error)
+            if not any(p.message == text for p in self.problems):
+                self.problem(self.name, 0, "", text, level="note")
+            return False
+        return True
+
+    def find(self, reference: str, base: Path | None = None) -> Path:
+        """The file that a reference (with or without `file://`) names.
+
+        Raises:
+            Missing: it is outside the root without trust, or no file.
+        """
+        plain = reference.removeprefix("file://")
+        try:
+            path = confine(self.root, plain, self.trust, base or self.base)
+            if path.is_dir():
+                raise Missing(f"{plain} is a folder")
+            if not path.exists():
+                raise Missing(f"there is no file {plain}")
+            if not path.is_file():
+                raise Missing(f"{plain} is no ordinary file")
+        except NeedsTrust as error:
+            raise Missing(str(error)) from None
+        except (OSError, ValueError) as error:
+            raise Missing(f"{plain}: {getattr(error, 'strerror', None) or error}") from None
+        return path
+
+    def text(self, path: Path) -> str:
+        """The text of a file found by `find`, its byte order mark dropped.
+
+        Raises:
+            Missing: it cannot be read, is too large or not UTF-8.
+        """
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise Missing(f"{path.name} is larger than {LARGEST_FILE // 2**20} MB")
+            data = path.read_bytes()
+        except OSError as error:
+            raise Missing(f"{path.name}: {error.strerror or error}") from None
+        self.saw(path)
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise Missing(f"{path.name} is not UTF-8 text (byte {error.start})") from None
+
+    def glob(self, reference: str, base: Path | None = None) -> list[Path]:
+        """The files that a pattern matches, sorted by path (the tool leaves the order to the disk).
+
+        Raises:
+            Missing: the pattern reaches outside the root without trust.
+        """
+        plain = reference.removeprefix("file://")
+        start = base or self.base
+        parts = Path(plain).parts
+        if ".." in parts and any(is_pattern(part) for part in parts[: len(parts) - parts[::-1].index("..")]):
+            raise Missing(f"{plain}: .. may only stand before the first wildcard")
+        fixed = Path(*_before_wildcard(parts))
+        try:
+            confine(self.root, fixed, self.trust, start)
+            patterns = _alternatives(plain)
+            found = (f for p in patterns for f in globbing.iglob(p, root_dir=start, recursive=True))
+            until, matches = time.monotonic() + GLOB_TIME, list[str]()
+            for match in found:
+                matches.append(match)
+                if len(matches) > MOST_GLOBBED or time.monotonic() > until:
+                    raise Missing(f"{plain} matches too much; name a folder")
+            paths = sorted({confine(self.root, p, self.trust, start) for p in matches})
+            return [p for p in paths if p.is_file()]
+        except NeedsTrust as error:
+            raise Missing(str(error)) from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise Missing(f"{plain}: {error}") from None
+
+    def parsed(self, path: Path) -> tuple[Any, LineOf]:
+        """A YAML or JSON file as a value, with a way to find lines. Its problems are noted.
+
+        Raises:
+            Missing: it cannot be read or is not YAML/JSON at all.
+        """
+        return self.parsed_text(self.text(path), self.relative(path))
+
+    def parsed_text(self, text: str, name: str) -> tuple[Any, LineOf]:
+        """As `parsed`, for the text of the file called `name`."""
+        document = yaml_lines.load(text, name, core=True)
+        if document.problems and name.lower().endswith(".json"):
+            try:  # JSON writes some characters in ways that YAML does not know
+                return json.loads(text), no_line
+            except (ValueError, RecursionError):
+                pass
+        self.problems.extend(document.problems)
+        if document.value is None and document.problems:
+            raise Missing("")
+        return document.value, document.lines.at
+
+    def python(self) -> PythonHost:
+        """The process that runs the suite's Python, started when first needed."""
+        if self._host is None:
+            from tui_eval.scripting.python.python_host import PythonHost
+
+            self._host = PythonHost(self.root)
+        return self._host
+
+    def node(self) -> NodeHost:
+        """The process that runs the suite's JavaScript files, started when first needed."""
+        if self._node is None:
+            from tui_eval.javascript.node_host import NodeHost
+
+            self._node = NodeHost(self.root)
+        return self._node
+
+    def javascript(self) -> JavaScriptHost:
+        """The isolates that run the suite's inline JavaScript, started when first needed."""
+        if self._javascript is None:
+            from tui_eval.javascript.isolate import JavaScriptHost
+
+            self._javascript = JavaScriptHost(1)
+        return self._javascript
+
+    def close(self) -> None:
+        """End the processes of the suite's code, if there are any."""
+        hosts = (self._host, self._node, self._javascript)
+        self._host = self._node = self._javascript = None
+        for host in hosts:
+            if host is not None:
+                host.close()
+
+    def check_keys(
+        self,
+        value: dict[Any, Any],
+        known: Iterable[str],
+        path: str,
+        line_of: LineOf,
+        prefix: tuple[Any, ...] = (),
+    ) -> None:
+        """Unknown keys: a slip for a known one is an error, any other a note."""
+        names = frozenset(known)
+        for key in value:
+            if key in names:
+                continue
+            dotted = dotted_key((*prefix, key))
+            meant = close_to(key, names) if isinstance(key, str) else None
+            if meant and meant not in value:
+                self.problem(path, line_of(*prefix, key), dotted, "unknown key", f"did you mean {meant}?")
+            else:
+                self.problem(
+                    path, line_of(*prefix, key), dotted, "unknown key", "nothing reads it", level="note"
+                )
+
+
+def dotted_key(path: Iterable[Any]) -> str:
+    """`tests[0].assert[1].type` of a key path."""
+    result = ""
+    for part in path:
+        if isinstance(part, int) and not isinstance(part, bool):
+            result += f"[{part}]"
+            continue
+        name = part if isinstance(part, str) else brief(part)
+        result += f".{name}" if result else name
+    return result
+
+
+def is_pattern(reference: str) -> bool:
+    """Whether a reference holds wildcards."""
+    return any(c in reference for c in "*?[") or _BRACES.search(reference) is not None
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """A pattern with `{a,b}` as the patterns that it stands for, at most a thousand."""
+    waiting, found = [pattern], []
+    while waiting and len(found) + len(waiting) <= MOST_ALTERNATIVES:
+        given = waiting.pop(0)
+        braces = _BRACES.search(given)
+        if braces is None:
+            found.append(given)
+        else:
+            before, after = given[: braces.start()], given[braces.end() :]
+            waiting += [before + part + after for part in braces[1].split(",")]
+    return found + waiting
+
+
+def _before_wildcard(parts: tuple[str, ...]) -> Iterable[str]:
+    for part in parts:
+        if is_pattern(part):
+            return
+        yield part
+
+
+def brief(value: Any) -> str:
+    """A value in a few words, for a message."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,119 @@
+"""The systems that a suite names (formats/promptfoo.md 12), each as one mapping with `id`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
+
+
+class Provider(msgspec.Struct):
+    """One column of answers. `entry` is what the file gives, always with `id`; `keyed` says that the file
+    gives it as `{id: {…}}`."""
+
+    id: str
+    label: str | None
+    entry: dict[str, Any]
+    prompts: list[str] | None = None
+    keyed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The label, else the id."""
+        return self.label or self.id
+
+
+def read(reading: SuiteReading, value: Any, at: tuple[Any, ...], line_of: LineOf) -> list[Provider]:
+    """The providers of a list, a single text or mapping, or a file."""
+    if value is None:
+        return []
+    result: list[Provider] = []
+    entries = value if isinstance(value, list) else [value]
+    for index, entry in enumerate(entries):
+        place = (*at, index) if isinstance(value, list) else at
+        result.extend(_read_one(reading, entry, place, line_of))
+    return result
+
+
+def _read_one(reading: SuiteReading, entry: Any, at: tuple[Any, ...], line_of: LineOf) -> list[Provider]:
+    if isinstance(entry, str) and entry:
+        if entry.startswith("file://") and entry.endswith((".yaml", ".yml", ".json")):
+            return _file(reading, entry, at, line_of)
+        return [Provider(entry, None, {"id": entry})]
+    if isinstance(entry, dict) and entry:
+        provider = normalised(entry)
+        if provider is not None:
+            return [provider]
+        found = []
+        for key, options in entry.items():
+            if isinstance(key, str) and isinstance(options, dict) and len(entry) == 1:
+                found.append(_made({"id": key, **options}, keyed=True))
+        if found:
+            return found
+    reading.problem(
+        reading.name,
+        line_of(*at),
+        dotted_key(at),
+        f"no provider: {brief(entry)}",
+        "give its id, as text or under id",
+    )
+    return []
+
+
+def _file(reading: SuiteReading, entry: str, at: tuple[Any, ...], line_of: LineOf) -> list[Provider]:
+    try:
+        path = reading.find(entry)
+        value, lines = reading.parsed(path)
+    except Missing as error:
+        if str(error):
+            reading.problem(reading.name, line_of(*at), dotted_key(at), str(error))
+        return []
+    if isinstance(value, dict) and "providers" in value and "id" not in value:
+        value = value["providers"]
+    if isinstance(value, str) and value.startswith("file://"):
+        reading.problem(reading.name, line_of(*at), dotted_key(at), "a file that only names another file")
+        return []
+    return [p for p in read(reading, value, (), lines) if p.id != entry]
+
+
+def normalised(entry: Any) -> Provider | None:
+    """A provider from text or a mapping with `id`; None if it is neither."""
+    if isinstance(entry, str) and entry:
+        return Provider(entry, None, {"id": entry})
+    if isinstance(entry, dict) and isinstance(entry.get("id"), str) and entry["id"]:
+        return _made(entry)
+    if isinstance(entry, dict) and len(entry) == 1:
+        key, options = next(iter(entry.items()))
+        if isinstance(key, str) and isinstance(options, dict) and (":" in key or "/" in key or key == "echo"):
+            return _made({"id": key, **options}, keyed=True)
+    return None
+
+
+def _made(entry: dict[str, Any], *, keyed: bool = False) -> Provider:
+    label = entry.get("label")
+    prompts = entry.get("prompts")
+    names = [prompts] if isinstance(prompts, str) else prompts
+    return Provider(
+        str(entry["id"]),
+        str(label) if label not in (None, "") else None,
+        entry,
+        [str(n) for n in names] if isinstance(names, list) else None,
+        keyed,
+    )
+
+
+def matches(pattern: str, *names: str | None) -> bool:
+    """Whether a test's reference names one of these: exactly, as `group` for `group:x`, or by `*`."""
+    for name in names:
+        if name is None:
+            continue
+        if name == pattern or name.startswith(f"{pattern}:"):
+            return True
+        if "*" in pattern and re.fullmatch(
+            ".*".join(map(re.escape, re.split(r"\*+", pattern))), name, re.DOTALL
+        ):
+            return True
+    return False

@@ -1,0 +1,303 @@
+"""Where tests come from: the configuration itself, and files of all kinds (formats/promptfoo.md 4).
+
+`tests: file://x` and `tests: [file://x]` are read by different rules in the tool (4.1); where that
+changes what a test is, so here (`listed`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from tui_eval.formats.promptfoo.read import csv_rows, test_generators, test_tables
+from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
+from tui_eval.formats.promptfoo.read.references import References
+from tui_eval.formats.promptfoo.read.suite_file import (
+    LineOf,
+    Missing,
+    SuiteReading,
+    brief,
+    dotted_key,
+    is_pattern,
+)
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.suites.functions import function_line
+
+# -- Tests from datasets of Hugging Face: each row's columns are variables (formats/promptfoo.md 4.5).
+
+
+SERVER = "https://datasets-server.huggingface.co"
+"""Where rows of datasets are fetched from."""
+
+BEGINNING = "huggingface://datasets/"
+PAGE = 100
+"""Rows that the server gives at once."""
+MOST_ROWS = 100_000
+LARGEST_PAGE = 64 * 2**20
+TIME_LIMIT = 30.0
+"""Seconds that fetching a page may take."""
+TOKENS = ("HF_TOKEN", "HF_API_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+
+
+def rows(reading: SuiteReading, address: str, line: int) -> list[PromptfooTest]:
+    """The tests of `huggingface://datasets/OWNER/NAME?split=test&config=default&limit=N`. Lists among
+    the values are not expanded.
+
+    Raises:
+        Missing: it needs trust (fetching while a suite is loaded), or cannot be fetched.
+    """
+    try:
+        reading.trust.require(f"fetch {address}")
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
+    name, _, query = address.removeprefix(BEGINNING).partition("?")
+    if name.count("/") != 1 or not all(name.split("/")):
+        raise Missing(f"{brief(address)} is no dataset; write {BEGINNING}OWNER/NAME")
+    asked = {"split": "test", "config": "default", **dict(parse_qsl(query))}
+    limit = _limit(asked.get("limit"), address)
+    found: list[PromptfooTest] = []
+    while len(found) < limit:
+        wanted = {**asked, "offset": str(len(found)), "length": str(min(PAGE, limit - len(found)))}
+        page = _page(f"{SERVER}/rows?{urlencode({'dataset': name, **wanted})}", address)
+        new = [entry["row"] for entry in page.get("rows") or () if isinstance(entry, dict) and "row" in entry]
+        found += (
+            PromptfooTest(reading.name, line, row, options={"disableVarExpansion": True})
+            for row in new
+            if isinstance(row, dict)
+        )
+        total = page.get("num_rows_total")
+        if not new or (isinstance(total, int) and len(found) >= total):
+            break
+    return found
+
+
+def _limit(given: str | None, address: str) -> int:
+    if given is None:
+        return MOST_ROWS
+    if not (given.isascii() and given.isdigit()):
+        raise Missing(f"{brief(address)}: limit must be a number")
+    return min(int(given[:9]), MOST_ROWS)
+
+
+def _page(url: str, address: str) -> dict[str, Any]:
+    request = urllib.request.Request(url)
+    token = next((os.environ[name] for name in TOKENS if os.environ.get(name)), None)
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT) as answer:
+            page = json.loads(answer.read(LARGEST_PAGE))
+    except urllib.error.HTTPError as error:
+        hint = "; give a token in HF_TOKEN" if error.code in (401, 403) else ""
+        raise Missing(f"{address} cannot be fetched (HTTP {error.code}){hint}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise Missing(f"{address} cannot be fetched: {' '.join(str(reason).split())}") from None
+    if not isinstance(page, dict):
+        raise Missing(f"{address}: the server's answer holds no rows")
+    return page
+
+
+_FUNCTION = re.compile(r"(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):([\w.]+)\Z")
+_SHEET = re.compile(r"(.+\.xlsx?)#(.+)\Z", re.IGNORECASE)
+_REMOTE = ("http://", "https://", "huggingface://", "az://", "s3://", "gs://", "sharepoint://")
+DEEPEST = 8
+
+
+class Sources:
+    """Collects the tests of one suite in the order in which the file names them."""
+
+    def __init__(self, reading: SuiteReading, line_of: LineOf) -> None:
+        self.reading = reading
+        self.line_of = line_of
+
+    def read(self, value: Any, at: tuple[Any, ...]) -> list[PromptfooTest]:
+        """The tests under a key of the configuration: a path, a list, or a generator."""
+        return [test for tests in self.chunks(value, at) for test in tests]
+
+    def chunks(self, value: Any, at: tuple[Any, ...]) -> list[Sequence[PromptfooTest]]:
+        """As `read`, source by source, so that large tables stay rows (`csv.Rows`)."""
+        if value is None:
+            return []
+        if isinstance(value, str):
+            return self._reference(value, None, at, listed=False)
+        if isinstance(value, dict):
+            if isinstance(value.get("path"), str):
+                return self._reference(value["path"], value.get("config"), at, listed=False)
+            return self._wrong(at, f"must be a list of tests or a file, not {brief(value)}")
+        if not isinstance(value, list):
+            return self._wrong(at, f"must be a list of tests or a file, not {brief(value)}")
+        reader = TestReader(self.reading, self.reading.name, self.line_of)
+        result: list[Sequence[PromptfooTest]] = []
+        for index, entry in enumerate(value):
+            place = (*at, index)
+            if isinstance(entry, str):
+                result.extend(self._reference(entry, None, place, listed=True))
+            elif isinstance(entry, dict) and isinstance(entry.get("path"), str):
+                result.extend(self._reference(entry["path"], entry.get("config"), place, listed=True))
+            elif (test := reader.test(entry, place)) is not None:
+                result.append([test])
+        return result
+
+    def _wrong(self, at: tuple[Any, ...], message: str, cure: str = "") -> list[Sequence[PromptfooTest]]:
+        self.reading.problem(self.reading.name, self.line_of(*at), dotted_key(at), message, cure)
+        return []
+
+    def _reference(
+        self, text: str, config: Any, at: tuple[Any, ...], *, listed: bool
+    ) -> list[Sequence[PromptfooTest]]:
+        if text.startswith(_REMOTE):
+            return self._remote(text, at)
+        plain = text.removeprefix("file://")
+        function = None
+        if found := _FUNCTION.match(plain) or _SHEET.match(plain):
+            plain, function = found.groups()
+        try:
+            if is_pattern(plain):
+                if not listed and not plain.endswith((".yaml", ".yml")):
+                    self._differs(at, "as the whole of tests, promptfoo reads patterns of YAML files only")
+                paths = self.reading.glob(plain)
+                if not paths:
+                    raise Missing(f"no file matches {plain}")
+            else:
+                paths = [self.reading.find(plain)]
+            return [self._file(path, function, config, listed=listed, depth=0) for path in paths]
+        except Missing as error:
+            return self._wrong(at, str(error)) if str(error) else []
+
+    def _remote(self, text: str, at: tuple[Any, ...]) -> list[Sequence[PromptfooTest]]:
+        """Tests that are not on this machine: Google Sheets, and datasets of Hugging Face."""
+        if text.startswith(BEGINNING):
+            try:
+                return [rows(self.reading, text, self.line_of(*at))]
+            except Missing as error:
+                return self._wrong(at, str(error))
+        if not test_tables.is_google_sheet(text):
+            return self._wrong(
+                at, f"tests are not fetched from {brief(text)}", "save them as a CSV or JSON file"
+            )
+        try:
+            return [test_tables.google_sheet(self.reading, text)]
+        except Missing as error:
+            return self._wrong(at, str(error))
+
+    def _differs(self, at: tuple[Any, ...], message: str) -> None:
+        """A place where the tool's two ways of loading tests (4.1) differ, and ours do not."""
+        cure = "write it as an entry of a list"
+        name = self.reading.name
+        self.reading.problem(name, self.line_of(*at), dotted_key(at), message, cure, level="note")
+
+    def _file(
+        self, path: Path, function: str | None, config: Any, *, listed: bool, depth: int
+    ) -> Sequence[PromptfooTest]:
+        kind = path.suffix[1:].lower()
+        name = self.reading.relative(path)
+        if depth > DEEPEST:
+            raise Missing(f"{name}: files that name files too deeply")
+        if kind == "csv":
+            return csv_rows.read(self.reading, name, self.reading.text(path))
+        if kind == "py" or kind in JAVASCRIPT:
+            values = test_generators.run(self.reading, path, function, self._config(config))
+            line = function_line(path, function or (test_generators.DEFAULT_FUNCTION if kind == "py" else ""))
+            return self._values(values, name, lambda *_: line, listed=listed, depth=depth)
+        if kind in ("xlsx", "xls"):
+            return test_tables.workbook(self.reading, path, function)
+        if kind == "jsonl":
+            return self._lines(path, name, listed=listed)
+        if kind == "json":
+            return self._json(path, name, listed=listed, depth=depth)
+        if kind in ("yaml", "yml"):
+            value, lines = self.reading.parsed(path)
+            if value is None:
+                raise Missing(f"{name} is empty")
+            value = References(self.reading, value, name).resolve(value)
+            return self._values(value, name, lines, listed=True, depth=depth)
+        raise Missing(
+            f"{name}: unsupported kind of test file; use CSV, XLSX, JSON, JSONL, YAML, Python or JavaScript"
+        )
+
+    def _config(self, config: Any) -> Any:
+        """A generator's `config`, whose values may be YAML or JSON files."""
+        if not isinstance(config, dict):
+            return config
+        result = {}
+        for key, value in config.items():
+            if isinstance(value, str) and value.startswith("file://"):
+                path = self.reading.find(value)
+                if path.suffix in (".yaml", ".yml", ".json"):
+                    value = self.reading.parsed(path)[0]
+                else:
+                    value = self.reading.text(path)
+            result[key] = value
+        return result
+
+    def _values(
+        self, value: Any, name: str, line_of: LineOf, *, listed: bool, depth: int
+    ) -> list[PromptfooTest]:
+        reader = TestReader(self.reading, name, line_of)
+        whole = isinstance(value, list)
+        result: list[PromptfooTest] = []
+        for index, entry in enumerate(value if whole else [value]):
+            at = (index,) if whole else ()
+            if isinstance(entry, str) and entry.startswith("file://"):
+                found = self.reading.find(entry)
+                result.extend(self._file(found, None, None, listed=listed, depth=depth + 1))
+            elif (test := reader.test(entry, at, needs_some=listed)) is not None:
+                result.append(test)
+        return result
+
+    def _json(self, path: Path, name: str, *, listed: bool, depth: int) -> list[PromptfooTest]:
+        """As a list entry strict JSON; as the whole of `tests` the YAML parser, and rows get numbers."""
+        text = self.reading.text(path)
+        if listed:
+            try:
+                json.loads(text)
+            except ValueError as error:
+                line = getattr(error, "lineno", 0)
+                self.reading.problem(name, line, "", f"not valid JSON: {str(error).splitlines()[0]}")
+                return []
+            except RecursionError:
+                raise Missing(f"{name} is nested too deeply") from None
+        value, lines = self.reading.parsed(path)
+        if not listed and '"$ref"' in text:
+            self.reading.problem(
+                name, 0, "$ref", "as the whole of tests, promptfoo leaves $ref as it is", level="note"
+            )
+        if listed or not self.reading.reference:
+            value = References(self.reading, value, name).resolve(value)
+        tests = self._values(value if value is not None else [], name, lines, listed=listed, depth=depth)
+        return tests if listed else _numbered(tests)
+
+    def _lines(self, path: Path, name: str, *, listed: bool) -> list[PromptfooTest]:
+        result: list[PromptfooTest] = []
+        for number, line in enumerate(self.reading.text(path).split("\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                self.reading.problem(name, number, "", f"not valid JSON: {str(error).splitlines()[0]}")
+                continue
+            reader = TestReader(self.reading, name, _always(number))
+            if (test := reader.test(value, (), needs_some=listed)) is not None:
+                result.append(test)
+        return result if listed else _numbered(result)
+
+
+def _always(number: int) -> LineOf:
+    return lambda *_: number
+
+
+def _numbered(tests: list[PromptfooTest]) -> list[PromptfooTest]:
+    for number, test in enumerate(tests, 1):
+        if not test.description:
+            test.row = f"Row #{number}"
+    return tests

@@ -1,0 +1,181 @@
+"""StartToAgent's `expected`: failure texts as the guide's harness prints them (seed 001).
+
+Content is judged on the last reply; tools, calls and tokens on the whole conversation; metadata is
+the last reply's over earlier ones'. What the agent's type cannot report at all is an error; what
+it can report but left out counts as the guide's default (0, false, none), said in the reason of a
+pass. `compat: reference` has the guide's harness to the letter: defaults always, unknown keys
+ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
+from tui_eval.assertions.judging import verdict_of
+from tui_eval.assertions.outcome import missing_tools_text
+from tui_eval.guard import figures
+from tui_eval.model import Assertion, Usage, Verdict
+
+_MISSING = object()
+_GUIDE_KEYS = frozenset(
+    (
+        "should_contain",
+        "should_not_contain",
+        "escalated",
+        "tools_used",
+        "max_tool_calls",
+        "max_input_tokens",
+        "max_output_tokens",
+    )
+)
+_LEFT_OUT = "the agent did not report it, counted as"
+
+
+def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict | None:
+    """Judge one key of `expected`; a key without a rule of its own is looked up in the metadata."""
+    kind = assertion.type
+    if evidence.reference and kind not in _GUIDE_KEYS:
+        return None
+    if not evidence.replies:
+        raise CannotJudge(f"{kind}: the agent gave no reply")
+    if kind in ("should_contain", "should_not_contain"):
+        return _content(assertion, evidence)
+    if kind == "escalated":
+        return _escalated(assertion, evidence)
+    if kind == "tools_used":
+        return _tools_used(assertion, evidence)
+    if kind == "max_tool_calls":
+        return _limit(assertion, *_tool_calls(evidence), evidence.unknown)
+    if kind in ("max_input_tokens", "max_output_tokens"):
+        return _limit(assertion, *_tokens(evidence, kind.removeprefix("max_")), evidence.unknown)
+    return _behaviour(assertion, evidence)
+
+
+def _content(assertion: Assertion, evidence: JudgeInput) -> Verdict:
+    reply = evidence.reply()
+    text = (reply.text if reply else "") or ""
+    lowered = text.lower()
+    wanted = [str(item) for item in _listed(assertion.value)]
+    if assertion.type == "should_contain":
+        wrong = [item for item in wanted if item.lower() not in lowered]
+        reasons = [f"should_contain: '{item}' not found in response" for item in wrong]
+        good = "found in response"
+    else:
+        wrong = [item for item in wanted if item.lower() in lowered]
+        reasons = [f"should_not_contain: '{item}' was found in response" for item in wrong]
+        good = "not in response"
+    return verdict_of(assertion, not wrong, "; ".join(reasons) or good, actual=text)
+
+
+def _escalated(assertion: Assertion, evidence: JudgeInput) -> Verdict:
+    found = metadata_of(evidence).get("escalated", _MISSING)
+    _reportable(assertion, evidence, found, evidence.capabilities.metadata, "metadata")
+    actual = False if found is _MISSING else found
+    if actual != assertion.value:
+        reason = f"escalated: expected {assertion.value}, got {actual}"
+        return verdict_of(assertion, False, reason, actual=actual)
+    note = f" ({_LEFT_OUT} False)" if found is _MISSING else ""
+    return verdict_of(assertion, True, f"escalated is {actual}{note}", actual=actual)
+
+
+def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
+    used: list[str] = []
+    reported: Any = _MISSING
+    for reply in evidence.replies:
+        listed = (reply.metadata or {}).get("tools_used", _MISSING)
+        if listed is not _MISSING:
+            reported = listed
+            used += map(str, _listed(listed))
+    used += (entry.name for entry in evidence.transcript if entry.kind == "tool_call")
+    found = _MISSING if reported is _MISSING and not used else used
+    _reportable(assertion, evidence, found, evidence.capabilities.tools, "tool calls")
+    wanted = [str(item) for item in _listed(assertion.value)]
+    missing = set(wanted) - set(used)
+    used = list(dict.fromkeys(used))
+    if missing:
+        return verdict_of(assertion, False, missing_tools_text(missing), actual=used)
+    return verdict_of(assertion, True, "called", actual=used)
+
+
+def _tool_calls(evidence: JudgeInput) -> tuple[Any, bool, str]:
+    total = _summed(evidence, "tool_call_count")
+    if total is None:
+        total = evidence.tool_call_count
+    if total is None:
+        # No count came, so the calls themselves are counted.
+        total = sum(entry.kind == "tool_call" for entry in evidence.transcript) or None
+    return total, evidence.capabilities.tools or evidence.reference, "tool calls"
+
+
+def _tokens(evidence: JudgeInput, name: str) -> tuple[Any, bool, str]:
+    total = _summed(evidence, name)
+    if total is None:
+        usage = evidence.usage or Usage()
+        total = usage.input_tokens if name == "input_tokens" else usage.output_tokens
+    return total, evidence.capabilities.tokens or evidence.reference, "tokens"
+
+
+def _limit(
+    assertion: Assertion, total: Any, reportable: bool, what: str, unknown: Mapping[str, str]
+) -> Verdict:
+    kind, limit = assertion.type, assertion.value
+    if total is None and not reportable:
+        raise CannotJudge(f"{kind}: this type of agent does not report {what}")
+    if not isinstance(limit, int | float):
+        raise CannotJudge(f"{kind}: the limit {limit!r} is not a number")
+    actual = 0 if total is None else total
+    if actual <= limit and (said := unknown.get(kind.removeprefix("max_").replace("_", " "))):
+        raise CannotJudge(f"{kind}: {said}")
+    if actual > limit:
+        return verdict_of(assertion, False, f"{kind}: {actual} > {limit}", actual=actual)
+    note = f" ({_LEFT_OUT} 0)" if total is None else ""
+    return verdict_of(assertion, True, f"{actual} ≤ {limit}{note}", actual=actual)
+
+
+def _behaviour(assertion: Assertion, evidence: JudgeInput) -> Verdict:
+    kind, value = assertion.type, assertion.value
+    found = metadata_of(evidence).get(kind, _MISSING)
+    _reportable(assertion, evidence, found, evidence.capabilities.metadata, "metadata")
+    if found is _MISSING:
+        if kind == "escalation_priority":
+            return verdict_of(assertion, value is None, f"{kind}: expected {value}, got None")
+        reason = f"{kind}: expected {value}, but the metadata has no {kind!r}"
+        return verdict_of(assertion, False, reason)
+    if found != value:
+        return verdict_of(assertion, False, f"{kind}: expected {value}, got {found}", actual=found)
+    return verdict_of(assertion, True, f"{kind} is {found}", actual=found)
+
+
+def metadata_of(evidence: JudgeInput) -> dict[str, Any]:
+    """The metadata of the conversation: the last reply's, over earlier ones'."""
+    merged: dict[str, Any] = {}
+    for reply in evidence.replies:
+        if reply.metadata:
+            merged.update(reply.metadata)
+    return merged
+
+
+def _summed(evidence: JudgeInput, name: str) -> int | float | None:
+    said = [reply.metadata.get(name) for reply in evidence.replies if reply.metadata]
+    if evidence.reference:
+        counts = [value for value in said if isinstance(value, int | float)]
+        return sum(counts) if counts else None
+    counts = [value for value in said if value is not None]
+    for value in counts:
+        if figures.count(value, name) is None:
+            raise CannotJudge(f"{name}: the agent's metadata says {str(value)[:40]!r}, which is no count")
+    return sum(counts) if counts else None
+
+
+def _reportable(assertion: Assertion, evidence: JudgeInput, found: Any, able: bool, what: str) -> None:
+    if found is _MISSING and not able and not evidence.reference:
+        raise CannotJudge(f"{assertion.type}: this type of agent does not report {what}")
+
+
+def _listed(value: Any) -> list[Any]:
+    """A scalar where a list is meant is a list of one."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    return [] if value is None else [value]

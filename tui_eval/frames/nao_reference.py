@@ -1,0 +1,262 @@
+"""nao-core 0.3.29's `check_dataframe`, to the letter, without pandas (formats/nao.md section 3).
+
+Pandas' type inference, sorting and equality are reproduced as far as they decide a verdict; where
+pandas raises, the outcome is an error that names the exception.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tui_eval.frames.compare import FrameComparison
+from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.numbers import reference_value
+
+_INT64_MAX = 2**63 - 1
+_INT64_MIN = -(2**63)
+_UINT64_MAX = 2**64 - 1
+_NAN = float("nan")
+_NUMERIC = ("int64", "uint64", "float64", "bool")
+
+
+@dataclass(slots=True)
+class _Column:
+    dtype: str
+    cells: list[Any]
+
+
+def compare(
+    actual: Sequence[dict[str, Any]] | None,
+    expected: Sequence[dict[str, Any]],
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    error: str | None = None,
+) -> FrameComparison:
+    """Judge rows as nao-core 0.3.29 does, with its messages. Never raises.
+
+    Defaults are the reference's: rtol 1e-5, atol 1e-8, two decimals.
+    """
+    try:
+        return _check(actual, expected, settings or ComparisonSettings(), list(columns or ()), error)
+    except Exception as problem:
+        return FrameComparison(
+            None, f"the reference raises {type(problem).__name__}: {problem}", raises=type(problem).__name__
+        )
+
+
+def _check(
+    actual: Sequence[dict[str, Any]] | None,
+    expected: Sequence[dict[str, Any]],
+    settings: ComparisonSettings,
+    columns: list[str],
+    error: str | None,
+) -> FrameComparison:
+    if actual is None:
+        return FrameComparison(False, error or "no data returned")
+    left, right = _frame(actual), _frame(expected)
+    left_empty, right_empty = not actual or not left, not expected or not right
+    if left_empty and right_empty:
+        return FrameComparison(True, "both empty")
+    if left_empty:
+        return FrameComparison(False, "actual is empty")
+    if right_empty:
+        return FrameComparison(False, "expected is empty")
+    names = columns or list(left)
+    missing = sorted({name for name in columns if name not in left})
+    if missing:
+        return FrameComparison(False, "missing columns: {" + ", ".join(repr(name) for name in missing) + "}")
+    if columns:
+        _require(columns, right)
+    if len(actual) != len(expected):
+        return FrameComparison(False, f"row count: {len(actual)} vs {len(expected)}")
+    decimals = 2 if settings.decimals is None else settings.decimals
+    left = {name: _normalised(left[name], decimals) for name in dict.fromkeys(names)}
+    if not columns:
+        _require(names, right)
+    right = {name: _normalised(right[name], decimals) for name in dict.fromkeys(names)}
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"The column label {name!r} is not unique.")
+    ordered = sorted(names)
+    left, right = _sorted(left, ordered), _sorted(right, ordered)
+    if all(_identical(left[name], right[name]) for name in ordered):
+        return FrameComparison(True, "match")
+    rtol = 1e-5 if settings.rtol is None else settings.rtol
+    atol = 1e-8 if settings.atol is None else settings.atol
+    if all(_close(left[name], right[name], rtol, atol) for name in ordered):
+        return FrameComparison(True, "match (approximate)")
+    return FrameComparison(False, "values differ", text=_difference_text(left, right, ordered))
+
+
+def _require(names: Sequence[str], frame: dict[str, _Column]) -> None:
+    absent = [name for name in dict.fromkeys(names) if name not in frame]
+    if absent:
+        raise KeyError(f"{absent} not in index")
+
+
+def _frame(rows: Sequence[dict[str, Any]]) -> dict[str, _Column]:
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row))
+    return {name: _infer([row.get(name, _NAN) for row in rows]) for name in names}
+
+
+def _infer(cells: list[Any]) -> _Column:
+    """A column's type as pandas' `maybe_convert_objects` finds it, cell by cell in order."""
+    null = nan = has_float = has_int = unsigned = negative = has_bool = text = other = False
+    for cell in cells:
+        if cell is None:
+            null = True
+        elif isinstance(cell, bool):
+            has_bool = True
+        elif isinstance(cell, float):
+            nan, has_float = (True, has_float) if math.isnan(cell) else (nan, True)
+        elif isinstance(cell, int):
+            has_int = True
+            unsigned = unsigned or _INT64_MAX < cell <= _UINT64_MAX
+            negative = negative or cell < 0
+            if (unsigned and negative) or cell > _UINT64_MAX or cell < _INT64_MIN:
+                return _Column("object", cells)
+        elif isinstance(cell, str):
+            text = True
+        else:
+            other = True
+    numeric = has_float or has_int
+    if other or (text and (numeric or has_bool)):
+        return _Column("object", cells)
+    if text:
+        return _Column("object", cells)
+    if has_bool:
+        plain = not (numeric or null or nan)
+        return _Column("bool" if plain else "object", cells)
+    if (null or nan) and (numeric or nan):
+        return _Column("float64", [_NAN if cell is None else _float(cell) for cell in cells])
+    if has_float:
+        return _Column("float64", [_float(cell) for cell in cells])
+    if has_int:
+        return _Column("uint64" if unsigned else "int64", cells)
+    return _Column("object", cells)
+
+
+def _float(value: Any) -> float:
+    return float(value)
+
+
+def _normalised(column: _Column, decimals: int) -> _Column:
+    column = _infer([reference_value(cell) for cell in column.cells])
+    if column.dtype != "float64":
+        return column
+    return _Column("float64", [_rounded(cell, decimals) for cell in column.cells])
+
+
+def _rounded(value: float, decimals: int) -> float:
+    """numpy's rounding: scaled, half to even, scaled back."""
+    if math.isnan(value) or math.isinf(value):
+        return value
+    scale = _power_of_ten(decimals)
+    scaled = value * scale
+    if math.isinf(scale):  # numpy divides infinity by infinity
+        return _NAN
+    if math.isinf(scaled):
+        return scaled
+    return math.copysign(float(round(scaled)), value) / scale
+
+
+@cache
+def _power_of_ten(exponent: int) -> float:
+    """numpy's scale: exact to 1e8, by repeated multiplication above, infinite beyond what floats hold."""
+    scale = 10.0 ** min(exponent, 8)
+    for _ in range(8, min(exponent, 400)):
+        scale *= 10.0
+    return scale
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _sorted(frame: dict[str, _Column], names: list[str]) -> dict[str, _Column]:
+    count = len(frame[names[0]].cells)
+    if len(names) == 1:
+        cells = frame[names[0]].cells
+        filled = [i for i in range(count) if not _is_null(cells[i])]
+        filled.sort(key=lambda i: cells[i])
+        order = filled + [i for i in range(count) if _is_null(cells[i])]
+    else:
+        codes = [_codes(frame[name]) for name in names]
+        order = sorted(range(count), key=lambda i: tuple(code[i] for code in codes))
+    return {name: _Column(frame[name].dtype, [frame[name].cells[i] for i in order]) for name in names}
+
+
+def _codes(column: _Column) -> list[int]:
+    """Rank of each cell among the distinct ones, nulls last; hashing and ordering as pandas' Categorical."""
+    distinct: dict[Any, None] = {}
+    for cell in column.cells:
+        hash(cell)
+        if not _is_null(cell):
+            distinct.setdefault(cell)
+    values = list(distinct)
+    try:
+        values.sort()
+    except TypeError:
+        numbers = sorted(value for value in values if not isinstance(value, str))
+        values = numbers + sorted(value for value in values if isinstance(value, str))
+    rank = {value: position for position, value in enumerate(values)}
+    last = len(values)
+    return [last if _is_null(cell) else rank[cell] for cell in column.cells]
+
+
+def _identical(left: _Column, right: _Column) -> bool:
+    return left.dtype == right.dtype and all(map(_equal, left.cells, right.cells))
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if _is_null(left) or _is_null(right):
+        return _is_null(left) and _is_null(right)
+    return bool(left == right)
+
+
+def _close(left: _Column, right: _Column, rtol: float, atol: float) -> bool:
+    if left.dtype not in _NUMERIC or right.dtype not in _NUMERIC:
+        return _identical(left, right)
+    return all(_near(float(a), float(e), rtol, atol) for a, e in zip(left.cells, right.cells, strict=True))
+
+
+def _near(actual: float, expected: float, rtol: float, atol: float) -> bool:
+    if math.isnan(actual) or math.isnan(expected):
+        return math.isnan(actual) and math.isnan(expected)
+    if actual == expected:
+        return True
+    return math.isfinite(expected) and abs(actual - expected) <= atol + rtol * abs(expected)
+
+
+def _difference_text(left: dict[str, _Column], right: dict[str, _Column], names: list[str]) -> str:
+    lines: list[str] = []
+    hidden = 0
+    for row in range(len(left[names[0]].cells)):
+        for name in names:
+            a, e = left[name].cells[row], right[name].cells[row]
+            if _equal(a, e):
+                continue
+            if len(lines) < 20:
+                lines.append(f"row {row} (sorted): {name}: expected {_shown(e)}, actual {_shown(a)}")
+            else:
+                hidden += 1
+    if hidden:
+        lines.append(f"… {hidden} more differences")
+    if not lines:
+        types = [
+            f"{name}: expected {right[name].dtype}, actual {left[name].dtype}"
+            for name in names
+            if left[name].dtype != right[name].dtype
+        ]
+        lines = ["the values are equal but the column types differ", *types]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return "null" if _is_null(value) else repr(value)

@@ -1,0 +1,255 @@
+"""Columns of either side, read into kinds that can be compared.
+
+A side may be JSON rows (the agent's answer, a backend's expected rows) or a frame (our SQL).
+Numbers are kept exact: integers and decimals as unscaled 64 or 128 bit integers with a scale.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Literal
+
+import polars as pl
+
+from tui_eval.frames.value_texts import canonical, instant, plain
+
+Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixed"]
+Side = Sequence[dict[str, Any]] | pl.DataFrame
+
+_INT128 = 2**126
+BIG_TYPES = ("UHUGEINT", "BIGNUM", "VARINT")  # integers that frames hold as text
+_TIME_TYPES = ("DATE", "TIMESTAMP", "TIME")
+
+
+@dataclass(slots=True)
+class ReadColumn:
+    """One column of one side.
+
+    `series` holds the values (`exact`: Int64 or Int128 unscaled with `scale`; `float`: Float64,
+    where `is_exact` marks cells that were written as integers or decimals; `time` and `nested`:
+    text; `mixed` and `null`: None). `cells` are the JSON-like values, made when asked for.
+    `typed` tells a column of a frame, whose type is known, from one of JSON rows.
+    """
+
+    kind: Kind
+    length: int
+    series: pl.Series | None = None
+    scale: int = 0
+    is_exact: pl.Series | None = None
+    typed: bool = False
+    type_name: str = ""
+    source: pl.Series | None = None
+    raw: list[Any] | None = None
+    integral: bool = False
+
+    @property
+    def cells(self) -> list[Any]:
+        """The values as Python ones."""
+        if self.raw is None:
+            assert self.source is not None
+            self.raw = self.source.to_list()
+        return self.raw
+
+    def cell(self, index: int) -> Any:
+        """One value, without making all of them."""
+        if self.raw is not None:
+            return self.raw[index]
+        assert self.source is not None
+        return self.source[index]
+
+    def cells_at(self, rows: pl.Series) -> list[Any]:
+        """The values of some rows, None where there is no row."""
+        if self.raw is not None:
+            return [None if row is None else self.raw[row] for row in rows.to_list()]
+        assert self.source is not None
+        return self.source.gather(rows).to_list()
+
+
+def column_names(side: Side) -> list[str]:
+    """The columns of a side, in order of first appearance."""
+    if isinstance(side, pl.DataFrame):
+        return side.columns
+    names: dict[str, None] = {}
+    for row in side:
+        names.update(dict.fromkeys(row))
+    return list(names)
+
+
+def column(side: Side, name: str, type_name: str = "") -> ReadColumn:
+    """One column of a side; a key absent in a row is null."""
+    if isinstance(side, pl.DataFrame):
+        return from_series(side.get_column(name), type_name)
+    cells = [row.get(name) for row in side]
+    return _from_kept(cells, type_name) if type_name else from_cells(cells)
+
+
+def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
+    """A column of DuckDB's type that was kept as JSON values."""
+    upper = type_name.upper()
+    try:
+        if upper.startswith("DECIMAL"):
+            cells = [None if cell is None else Decimal(str(cell)) for cell in cells]
+        elif all(cell is None or isinstance(cell, str) for cell in cells) and upper not in BIG_TYPES:
+            return from_series(text_series(cells), type_name)
+    except ArithmeticError:
+        pass
+    return from_cells(cells)
+
+
+def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
+    """Read a column of a frame. `type_name` is its DuckDB type, where temporal and nested values
+    come as text."""
+    dtype, count = series.dtype, len(series)
+
+    def made(kind: Kind, values: pl.Series | None, scale: int = 0, integral: bool = False) -> ReadColumn:
+        return ReadColumn(
+            kind, count, values, scale, typed=True, type_name=type_name, source=series, integral=integral
+        )
+
+    if dtype == pl.Null:
+        return made("null", None)
+    if dtype == pl.Boolean:
+        return made("bool", series)
+    if dtype.is_integer():
+        wide = dtype in (pl.UInt64, pl.Int128) or str(dtype) == "UInt128"
+        return made("exact", series.cast(pl.Int128 if wide else pl.Int64), integral=True)
+    if isinstance(dtype, pl.Decimal):
+        return made("exact", series.to_physical(), dtype.scale, integral=dtype.scale == 0)
+    if dtype.is_float():
+        values = series.cast(pl.Float64)
+        return made("float", values + 0.0)
+    if dtype in (pl.Categorical, pl.Enum):
+        return made("text", series.cast(pl.String))
+    if dtype == pl.String:
+        upper = type_name.upper()
+        if upper.endswith("]") or upper.startswith(("STRUCT", "MAP", "UNION", "INTERVAL", "VARIANT")):
+            return made("nested", series)
+        if upper.startswith(_TIME_TYPES):
+            return made("time", _times(series))
+        if upper in BIG_TYPES:
+            whole = from_cells([None if text is None else int(text) for text in series.to_list()])
+            whole.typed = True
+            return whole
+        return made("text", series)
+    if dtype.is_temporal():
+        texts = [None if value is None else plain(value) for value in series.to_list()]
+        return made("time", _times(pl.Series(series.name, texts, dtype=pl.String)))
+    whole = from_cells([plain(value) for value in series.to_list()])
+    whole.typed = whole.kind != "nested"  # DuckDB's own text of nested values comes as String
+    return whole
+
+
+_NUMERIC = {int, float, Decimal, type(None)}
+
+
+def from_cells(cells: list[Any]) -> ReadColumn:
+    """Read a column of JSON values (Decimal, dates and times of Python too)."""
+    count = len(cells)
+    types = set(map(type, cells))
+    if (float in types or Decimal in types) and (
+        types - _NUMERIC or all(cell is None or _is_nan(cell) for cell in cells)
+    ):
+        # As in columns of numbers: NaN is no value. It says nothing of what kind of column it stands in.
+        cells = [None if _is_nan(cell) else cell for cell in cells]
+        types = set(map(type, cells))
+    types.discard(type(None))
+    if not types:
+        return ReadColumn("null", count, raw=cells)
+    if types == {str}:
+        return ReadColumn("text", count, text_series(cells), raw=cells)
+    if types == {bool}:
+        return ReadColumn("bool", count, pl.Series(cells, dtype=pl.Boolean), raw=cells)
+    if types == {int}:
+        values = _integers(cells)
+        return (
+            ReadColumn("mixed", count, raw=cells)
+            if values is None
+            else ReadColumn("exact", count, values, raw=cells, integral=True)
+        )
+    if types == {float}:
+        return ReadColumn("float", count, pl.Series(cells, dtype=pl.Float64) + 0.0, raw=cells)
+    if types <= {int, float, Decimal}:
+        return _numbers(cells, float in types)
+    if types <= {datetime.date, datetime.datetime, datetime.time}:
+        texts = pl.Series([None if cell is None else plain(cell) for cell in cells], dtype=pl.String)
+        return ReadColumn("time", count, _times(texts), raw=cells)
+    if types <= {list, dict, tuple}:
+        texts = [None if cell is None else canonical(cell) for cell in cells]
+        return ReadColumn("nested", count, text_series(texts), raw=cells)
+    return ReadColumn("mixed", count, raw=cells)
+
+
+def _is_nan(cell: Any) -> bool:
+    return (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, Decimal) and cell.is_nan())
+
+
+def text_series(texts: list[str | None]) -> pl.Series:
+    """Texts as a series; lone surrogates, which it cannot hold, become distinct marks."""
+    try:
+        return pl.Series(texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        held = [None if t is None else _SURROGATE.sub(lambda c: f"\0u{ord(c[0]):x}", t) for t in texts]
+        return pl.Series(held, dtype=pl.String)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _integers(cells: list[Any]) -> pl.Series | None:
+    numbers = [cell for cell in cells if cell is not None]
+    smallest, largest = min(numbers, default=0), max(numbers, default=0)
+    if smallest >= -(2**63) and largest < 2**63:
+        return pl.Series(cells, dtype=pl.Int64)
+    if smallest > -_INT128 and largest < _INT128:
+        return pl.Series(cells, dtype=pl.Int128)
+    return None
+
+
+def _numbers(cells: list[Any], floats: bool) -> ReadColumn:
+    count = len(cells)
+    if any(isinstance(cell, Decimal) and not cell.is_finite() for cell in cells):
+        cells = [_float(c) if isinstance(c, Decimal) and not c.is_finite() else c for c in cells]
+        floats = True
+    if not floats:
+        scale = max(
+            (-int(cell.as_tuple().exponent) for cell in cells if isinstance(cell, Decimal)), default=0
+        )
+        scale = max(scale, 0)
+        if scale <= 30:
+            factor = 10**scale
+            values = _integers([None if cell is None else _unscaled(cell, scale, factor) for cell in cells])
+            if values is not None:
+                return ReadColumn("exact", count, values, scale, raw=cells, integral=scale == 0)
+        return ReadColumn("mixed", count, raw=cells)
+    try:
+        values = pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64) + 0.0
+    except OverflowError:  # an integer beyond every float
+        return ReadColumn("mixed", count, raw=cells)
+    exact = pl.Series([cell is not None and not isinstance(cell, float) for cell in cells], dtype=pl.Boolean)
+    return ReadColumn("float", count, values, is_exact=exact, raw=cells)
+
+
+def _float(number: Decimal) -> float:
+    return math.nan if number.is_nan() else float(number)
+
+
+_WIDE = Context(prec=80)
+
+
+def _unscaled(number: int | Decimal, scale: int, factor: int) -> int:
+    return int(number.scaleb(scale, _WIDE)) if isinstance(number, Decimal) else number * factor
+
+
+def _times(series: pl.Series) -> pl.Series:
+    distinct = series.drop_nulls().unique().to_list()
+    readings = {text: instant(text) or text for text in distinct}
+    if all(text == reading for text, reading in readings.items()):
+        return series
+    return pl.Series(
+        series.name, [None if t is None else readings[t] for t in series.to_list()], dtype=pl.String
+    )

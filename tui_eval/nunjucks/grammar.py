@@ -1,0 +1,206 @@
+"""Where nunjucks' grammar differs from jinja2's, and how a parsed template is given its meaning.
+
+Imports jinja2: only `nunjucks_environment` imports this. Operators become filters whose names begin
+with `_`; they are in the environment's `OPERATORS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from jinja2 import nodes
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+from jinja2.parser import Parser
+
+from tui_eval.javascript.values import ScriptValueError
+from tui_eval.nunjucks.templates import OWN_WORDS
+
+COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq")
+
+
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+class NunjucksParser(Parser):
+    """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`."""
+
+    def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
+        token = self.stream.current
+        if token.type == "name" and token.value in OWN_WORDS:
+            next(self.stream)
+            return nodes.Name(f"_{token.value}", "load", lineno=token.lineno)
+        return super().parse_primary(with_namespace)
+
+    def parse_compare(self) -> nodes.Expr:
+        line = self.stream.current.lineno
+        expression: Any = self.parse_math1()
+        while True:
+            kind = self.stream.current.type
+            if kind in ("eq", "ne"):
+                next(self.stream)
+                # The lexer knows no `===`: it gives `==` and then an assignment.
+                if self.stream.current.type == "assign":
+                    next(self.stream)
+                    kind = "s" + kind
+                expression = _apply(f"_{kind}", expression, self.parse_math1())
+            elif kind in COMPARISONS:
+                next(self.stream)
+                expression = _apply(f"_{kind}", expression, self.parse_math1())
+            elif self.stream.skip_if("name:in"):
+                expression = _apply("_in", expression, self.parse_math1())
+            elif self.stream.current.test("name:not") and self.stream.look().test("name:in"):
+                self.stream.skip(2)
+                expression = nodes.Not(_apply("_in", expression, self.parse_math1()), lineno=line)
+            else:
+                return expression
+
+
+def _apply(name: str, value: nodes.Node, *arguments: nodes.Node) -> nodes.Filter:
+    given: Any = list(arguments)
+    return nodes.Filter(cast(nodes.Expr, value), name, given, [], None, None, lineno=value.lineno)
+
+
+def rewrite(node: nodes.Node) -> None:
+    """Lay nunjucks' meaning over the children of a node, innermost first."""
+    for name, value in list(node.iter_fields()):
+        if isinstance(value, list):
+            for index, child in enumerate(value):
+                if isinstance(child, nodes.Node):
+                    rewrite(child)
+                    value[index] = _meaning(child)
+        elif isinstance(value, nodes.Node):
+            rewrite(value)
+            setattr(node, name, _meaning(value))
+
+
+def _meaning(node: nodes.Node) -> nodes.Node:
+    if isinstance(node, (nodes.If, nodes.CondExpr)):
+        node.test = _apply("_true", node.test)
+        if isinstance(node, nodes.CondExpr) and node.expr2 is None:
+            node.expr2 = nodes.Const("", lineno=node.lineno)
+    elif isinstance(node, (nodes.And, nodes.Or)):
+        node.left = _apply("_operand", node.left)
+    elif isinstance(node, nodes.Not):
+        node.node = _apply("_true", node.node)
+    elif isinstance(node, nodes.For):
+        if isinstance(node.target, nodes.Tuple):
+            names = nodes.Const(len(node.target.items), lineno=node.lineno)
+            node.iter = _apply("_parts", node.iter, names)
+        else:
+            node.iter = _apply("_items", node.iter)
+        if node.test is not None:
+            node.test = _apply("_true", node.test)
+    elif isinstance(node, nodes.Assign) and isinstance(node.target, nodes.Tuple):
+        # `set a, b = x` gives the whole value to each.
+        node.node = _apply("_each", node.node, nodes.Const(len(node.target.items), lineno=node.lineno))
+    elif isinstance(node, nodes.Concat):
+        node.nodes = [_apply("_concatenated", part) for part in node.nodes]
+    elif isinstance(node, nodes.Pair) and isinstance(node.key, nodes.Name):
+        node.key = nodes.Const(node.key.name, lineno=node.lineno)
+    elif isinstance(node, nodes.Tuple) and node.ctx == "load":
+        # In nunjucks a group in brackets gives its last member.
+        return node.items[-1] if node.items else nodes.Const(None, lineno=node.lineno)
+    return node
+
+
+def keep_accumulators(template: nodes.Template) -> None:
+    """`set` within a loop changes a name that was set before it, as in nunjucks: such names are kept
+    in the budget of the rendering instead of jinja2's scopes."""
+    every = [(a, a.target.name) for a in template.find_all(nodes.Assign) if isinstance(a.target, nodes.Name)]
+    inner = {id(a) for loop in template.find_all(nodes.For) for a in loop.find_all(nodes.Assign)}
+    names = {n for a, n in every if id(a) in inner} & {n for a, n in every if id(a) not in inner}
+    names -= {n.name for loop in template.find_all(nodes.For) for n in loop.target.find_all(nodes.Name)}
+    names -= {
+        loop.target.name for loop in template.find_all(nodes.For) if isinstance(loop.target, nodes.Name)
+    }
+    if names:
+        _replace_names(template, names)
+
+
+def _replace_names(node: nodes.Node, names: set[str]) -> None:
+    for field, value in list(node.iter_fields()):
+        children = value if isinstance(value, list) else [value]
+        for index, child in enumerate(children):
+            if not isinstance(child, nodes.Node):
+                continue
+            _replace_names(child, names)
+            new: nodes.Node = child
+            if isinstance(child, nodes.Name) and child.ctx == "load" and child.name in names:
+                new = _apply("_get", child, nodes.Const(child.name, lineno=child.lineno))
+            elif isinstance(child, nodes.Assign) and getattr(child.target, "name", None) in names:
+                name = nodes.Const(cast(nodes.Name, child.target).name, lineno=child.lineno)
+                new = nodes.ExprStmt(_apply("_set", child.node, name), lineno=child.lineno)
+            if isinstance(value, list):
+                value[index] = new
+            else:
+                setattr(node, field, new)
+
+
+class Switch(Extension):
+    """nunjucks' `{% switch x %}{% case y %}…{% default %}…{% endswitch %}`; an empty case falls through."""
+
+    tags = {"switch"}
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        line = next(parser.stream).lineno
+        value = parser.parse_expression()
+        ends = ("name:case", "name:default", "name:endswitch")
+        parser.parse_statements(ends)
+        branches: list[tuple[nodes.Expr, list[nodes.Node]]] = []
+        otherwise: list[nodes.Node] = []
+        waiting: list[nodes.Expr] = []
+        while not parser.stream.skip_if("name:endswitch"):
+            if parser.stream.skip_if("name:default"):
+                otherwise = parser.parse_statements(ends)
+                continue
+            parser.stream.expect("name:case")
+            waiting.append(_apply("_seq", value, parser.parse_expression()))
+            body = parser.parse_statements(ends)
+            if body:
+                test = waiting[0]
+                for other in waiting[1:]:
+                    test = nodes.Or(test, other, lineno=line)
+                branches.append((test, body))
+                waiting = []
+        result: list[nodes.Node] = otherwise
+        for test, body in reversed(branches):
+            branch: nodes.Node = nodes.If(test, body, [], result, lineno=line)
+            result = [branch]
+        return result
+
+
+ALIASES = {"elseif": "elif", "asyncEach": "for", "asyncAll": "for", "ifAsync": "if"}
+ENDS = {"endeach": "endfor", "endall": "endfor"}
+
+
+def plain_strings(tokens: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
+    """Texts of the template with nunjucks' escapes: `\\n`, `\\t`, `\\r`, and any other letter itself.
+
+    Raises:
+        ScriptValueError: a regular expression, which nunjucks writes as `r/…/`, is not run here.
+    """
+    before = ""
+    for line, kind, value in tokens:
+        if before == "r" and kind == "operator" and value in ("/", "//"):
+            raise ScriptValueError("regular expressions (r/…/) are not supported in templates")
+        before = value if kind == "name" else ""
+        if kind == "string" and "\\" in value:
+            meant = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value[1:-1])
+            value = value[0] + meant.encode("unicode_escape").decode("ascii") + value[-1]
+        yield line, kind, value
+
+
+def spelled(stream: TokenStream) -> Iterator[Token]:
+    """nunjucks' names of blocks in jinja2's spelling."""
+    after_begin = False
+    for token in stream:
+        if after_begin and token.type == "name":
+            value = ALIASES.get(token.value) or ENDS.get(token.value)
+            if value:
+                token = Token(token.lineno, token.type, value)
+        after_begin = token.type == "block_begin"
+        yield token

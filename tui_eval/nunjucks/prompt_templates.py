@@ -1,0 +1,152 @@
+"""A prompt and its variables, filled in as promptfoo does it (formats/promptfoo.md 7.2).
+
+Variables that name other variables are filled in (`resolve_vars`); the prompt with what stands before and
+after it is rendered with them (`render_prompt`). Assertions see the variables as `resolve_vars` leaves them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tui_eval.javascript.values import ScriptValueError, json_text, parse_json, text
+from tui_eval.nunjucks.templates import (
+    TemplateError,
+    flag,
+    is_partial,
+    one_line,
+    render,
+    render_deep,
+    templating_disabled,
+)
+
+Filters = Mapping[str, Callable[..., Any]]
+
+ROUNDS = 5
+"""How often the variables are gone through; each time one name in each of them is filled in."""
+
+MAX_FILLED = 1_000_000
+"""Characters that a variable may grow to by filling in others."""
+
+_BARE = re.compile(r"\{\{\s{0,40}(\w{1,200})\s{0,40}\}\}", re.ASCII)
+_JSON = re.compile(r'[ \t\n\r]*[\[{"0-9tfn-]')
+_DOLLAR = re.compile(r"\$[$&`']")
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_NAMED = re.compile(
+    r"\{\{\s{0,40}([^{}\s|]{1,1000})\s{0,40}(?:\|[^}]{1,10000})?\}\}|\{%\s{0,40}(?:if|for)\s{1,40}([^{}\s]{1,1000})"
+)
+_LOOP = re.compile(r"\{%\s{0,40}for\s{1,40}(\w{1,200})\s{1,40}in\s{1,40}(\w{1,200})\s{0,40}%\}", re.ASCII)
+_ROOT = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def resolve_vars(
+    vars: Mapping[str, Any],  # noqa: A002
+    *,
+    reference: bool = False,
+) -> dict[str, Any]:
+    """Variables with the variables that they name: one trailing newline dropped, then, in five rounds,
+    the first bare `{{name}}` of each text filled in. A name that is not there is left standing, with
+    whatever follows it. Templates of any other kind are rendered with the prompt.
+
+    With `reference`, `$$`, `$&`, `` $` `` and `$'` in what is filled in mean what they mean to
+    JavaScript's `replace`, which the tool uses here.
+    """
+    result = {k: v[:-1] if isinstance(v, str) and v.endswith("\n") else v for k, v in vars.items()}
+    if templating_disabled():
+        return result
+    for _ in range(ROUNDS):
+        changed = False
+        for key, value in result.items():
+            found = _BARE.search(value) if isinstance(value, str) and "{{" in value else None
+            if found is None or found[1] not in result:
+                continue
+            other = result[found[1]]
+            filled = "null" if other is None else text(other)
+            if len(value) + len(filled) > MAX_FILLED:
+                continue
+            before, after = value[: found.start()], value[found.end() :]
+            if reference and "$" in filled:
+                parts = {"$$": "$", "$&": found[0], "$`": before, "$'": after}
+                filled = _DOLLAR.sub(lambda mark, parts=parts: parts[mark[0]], filled)
+            result[key] = before + filled + after
+            changed = True
+        if not changed:
+            break
+    return result
+
+
+def render_prompt(
+    prompt: str,
+    vars: Mapping[str, Any],  # noqa: A002
+    prefix: str = "",
+    suffix: str = "",
+    filters: Filters | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    reference: bool = False,
+) -> str:
+    """The prompt as it is sent. `vars` have been through `resolve_vars`.
+
+    A prompt that is JSON is parsed, each of its texts rendered, and written again with two spaces,
+    so that quotes and line breaks in vars do no harm (unless `PROMPTFOO_DISABLE_JSON_AUTOESCAPE`).
+    In any other prompt a variable is a template of its own, unless it names what is not there.
+    With `reference`, a JSON prompt that uses the suite's own filters is rendered as text, as in the tool.
+
+    Raises:
+        TemplateError: the prompt, or a variable that names only what is there, cannot be rendered.
+    """
+    whole = f"{prefix}{prompt}{suffix}"
+    if _JSON.match(whole) and not flag("PROMPTFOO_DISABLE_JSON_AUTOESCAPE"):
+        try:
+            value = parse_json(whole)
+            return _render_json(value, vars, env, None if reference else filters)
+        except (ValueError, RecursionError, TemplateError):
+            pass  # it is taken for text, as the tool does
+    own = {name: _rendered(value, vars, env, filters) for name, value in vars.items()}
+    return render(whole, own, env=env, filters=filters)
+
+
+def _render_json(
+    value: Any,
+    vars: Mapping[str, Any],  # noqa: A002
+    env: Mapping[str, str] | None,
+    filters: Filters | None,
+) -> str:
+    if not templating_disabled() and _unclosed(value):
+        raise TemplateError("a tag is not closed")
+    try:
+        return json_text(render_deep(value, vars, env=env, filters=filters), 2)
+    except ScriptValueError as error:
+        raise TemplateError(one_line(error)) from None
+
+
+def _unclosed(value: Any) -> bool:
+    if isinstance(value, str):
+        return is_partial(value)
+    if isinstance(value, list):
+        return any(map(_unclosed, value))
+    return isinstance(value, dict) and any(map(_unclosed, value.values()))
+
+
+def _rendered(
+    value: Any,
+    vars: Mapping[str, Any],  # noqa: A002
+    env: Mapping[str, str] | None,
+    filters: Filters | None,
+) -> Any:
+    if not isinstance(value, str) or "{" not in value or _names_undefined(value, vars):
+        return value
+    return render(value, vars, env=env, filters=filters)
+
+
+def _names_undefined(template: str, vars: Mapping[str, Any]) -> bool:  # noqa: A002
+    """Whether a text seems to name a variable that is not there: told by a pattern, not by a parser,
+    as in the tool; so `{{ true }}` names one and `{{ nowhere + 1 }}` does not."""
+    plain = _COMMENT.sub("", template)
+    names = {found[1] or found[2] for found in _NAMED.finditer(plain)}
+    for found in _LOOP.finditer(plain):
+        names.discard(found[1])
+        names.add(found[2])
+    roots = (_ROOT.match(name) for name in names)
+    return any(root is not None and root[0] != "env" and root[0] not in vars for root in roots)

@@ -1,0 +1,413 @@
+"""promptfoo's own JSON of an evaluation (formats/promptfoo.md 11), so that its viewer and scripts read a run.
+
+Where promptfoo throws a row away (an assertion that could not be judged), the row keeps its response here;
+`failureReason` tells the difference as it does there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.formats.promptfoo.promptfoo_words import assertion_of, test_of, trace_of, without_none
+from tui_eval.guard.text import storable
+from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
+from tui_eval.reports.results import not_run
+from tui_eval.reports.results import result as result_of
+from tui_eval.store.column_names import column_agent
+from tui_eval.store.imported.promptfoo_results import OURS, labels_of, row_of
+from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+
+# -- promptfoo's table of an evaluation: its columns with their sums, and a result for each attempt.
+
+
+_FAILURE = {"passed": 0, "failed": 1}
+NO_OUTPUT = "No output"
+_NUMBERED = re.compile(r"Row #\d+")
+
+
+class Table:
+    """Tests down, columns (provider, prompt) across. Attempts are added one by one, then `settle`."""
+
+    def __init__(self) -> None:
+        self.prompts: list[dict[str, Any]] = []
+        self.results: list[dict[str, Any]] = []
+        self.traces: list[dict[str, Any]] = []
+        self._columns: dict[tuple[str, int, str, str, str], int] = {}
+        self._tests: dict[str, int] = {}
+
+    def add(self, row: AttemptRow, case_row: StoredCase, case: Case, attempt: Attempt) -> None:
+        """A finished attempt."""
+        label = case.prompt or ""
+        raw = (case.turns[0].text if case.turns else "") or ""
+        agent = column_agent(case, case_row.agent)
+        key = case.suite, case.column_number, agent, label, case_row.model or ""
+        place = self._columns.get(key)
+        if place is None:
+            place = self._columns[key] = len(self.prompts)
+            shown = label or (raw if case.format == "promptfoo" else agent)
+            self.prompts.append(_column(agent, label, raw, shown))
+        test = self._test(case, row.attempt)
+        result = _result(row, case_row, case, attempt, test, place)
+        if attempt.trace is not None:
+            result["traceId"], result["evaluationId"] = attempt.trace.trace_id, attempt.trace.evaluation_id
+            metadata = {"testIdx": test, "promptIdx": place, "vars": attempt.vars}
+            self.traces.append({**trace_of(attempt.trace), "metadata": metadata})
+        result[OURS] = result_of(attempt, row, case_row, case)
+        result[OURS] |= {"asked_model": case_row.model, "required": case_row.required}
+        self.results.append(result)
+        _count(self.prompts[place]["metrics"], result, attempt)
+
+    def settle(self) -> None:
+        """Put the columns in the order of the suites, and the results in that of tests and columns."""
+        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
+        order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
+        moved = {self._columns[key]: place for place, key in enumerate(order)}
+        self.prompts = [self.prompts[self._columns[key]] for key in order]
+        for holder in (*self.results, *(trace["metadata"] for trace in self.traces)):
+            holder["promptIdx"] = moved[holder["promptIdx"]]
+        self.results.sort(key=lambda result: (result["testIdx"], result["promptIdx"]))
+        for result in self.results:
+            result[OURS] = _untold(result, self.prompts)
+
+    def name_models(self) -> None:
+        """Tell columns apart that are one agent asked with several models."""
+        alike: dict[tuple[str, int, str, str], set[str]] = {}
+        for *column, model in self._columns:
+            alike.setdefault(tuple(column), set()).add(model)  # type: ignore[arg-type]
+        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
+        order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
+        for prompt, (*column, model) in zip(self.prompts, order, strict=True):
+            if model and len(alike[tuple(column)]) > 1:  # type: ignore[index]
+                prompt["provider"] = f"{prompt['provider']} {model}"
+
+    def _test(self, case: Case, attempt: int) -> int:
+        named = [case.test_number] if case.test_number else [case.name, case.line, case.vars]
+        key = json.dumps([case.suite, *named, attempt], sort_keys=True, default=str)
+        return self._tests.setdefault(key, len(self._tests))
+
+
+def _untold(result: dict[str, Any], prompts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a result of ours has that could not be read from promptfoo's members of it."""
+    told, ours = row_of(result, "", labels_of(prompts), prompts), dict[str, Any](result[OURS])
+    ours["transcript"] = [without_none(entry) for entry in ours["transcript"]]
+    details = told.pop("details")
+    ours["details"] = {key: item for key, item in ours["details"].items() if details.get(key) != item}
+    return {key: value for key, value in ours.items() if key not in told or told[key] != value}
+
+
+def _column(agent: str, label: str, raw: str, shown: str) -> dict[str, Any]:
+    return {
+        "id": _prompt_id(label),
+        "raw": raw,
+        "label": shown,
+        "provider": agent,
+        "metrics": {
+            "score": 0.0,
+            "testPassCount": 0,
+            "testFailCount": 0,
+            "testErrorCount": 0,
+            "assertPassCount": 0,
+            "assertFailCount": 0,
+            "totalLatencyMs": 0,
+            "tokenUsage": tokens(None, 0),
+            "namedScores": {},
+            "namedScoresCount": {},
+            "namedScoreWeights": {},
+            "cost": 0.0,
+        },
+    }
+
+
+def _prompt_id(label: str) -> str:
+    return hashlib.sha256(label.encode("utf-8", "replace")).hexdigest()
+
+
+def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) -> None:
+    if result["failureReason"] == 2:
+        metrics["testErrorCount"] += 1
+    else:
+        metrics["testPassCount" if result["success"] else "testFailCount"] += 1
+    metrics["score"] += result["score"]
+    if result["failureReason"] != 2:  # whose verdicts promptfoo does not have
+        for component in (result["gradingResult"] or {}).get("componentResults", ()):
+            metrics["assertPassCount" if component["pass"] else "assertFailCount"] += 1
+    named = [verdict.metric for verdict in attempt.verdicts if verdict.type != "assert-set"]
+    for name, value in attempt.named_scores.items():
+        weight = attempt.named_weights.get(name, 1.0)
+        for key, number in (
+            ("namedScores", value * weight),
+            ("namedScoreWeights", weight),
+            ("namedScoresCount", max(named.count(name), 1)),
+        ):
+            metrics[key][name] = metrics[key].get(name, 0) + number
+    metrics["totalLatencyMs"] += result["latencyMs"]
+    metrics["cost"] += result["cost"]
+    for key, number in result["tokenUsage"].items():
+        metrics["tokenUsage"][key] = metrics["tokenUsage"].get(key, 0) + number
+
+
+def _result(
+    row: AttemptRow, case_row: StoredCase, case: Case, attempt: Attempt, test: int, place: int
+) -> dict[str, Any]:
+    passed = attempt.outcome == "passed"
+    reply = attempt.replies[-1] if attempt.replies else None
+    # An answer without an output fails and is nobody's fault.
+    nothing = reply is not None and reply.text_missing and attempt.outcome == "failed"
+    # A judgement of a recorded answer took nothing: that is with the run that asked for it.
+    usage, cost = tokens(attempt.usage, len(attempt.replies)), attempt.cost or 0
+    if row.judges:
+        usage, cost = tokens(None, 0), 0
+    latency = round((reply.latency_ms if reply else None) or attempt.duration_ms or 0)
+    result: dict[str, Any] = {
+        "id": f"{row.id}",
+        "testIdx": test,
+        "promptIdx": place,
+        "promptId": _prompt_id(case.prompt or ""),
+        "provider": _provider(case, case_row),
+        "prompt": {"raw": _asked(case, attempt), "label": case.prompt or ""},
+        # Of its own come first; the others are those that a hook or a prompt function added.
+        "vars": {**attempt.vars, **case.vars},
+        "testCase": _test_case(case),
+        "response": _response(attempt, reply, usage, cost, latency, nothing),
+        "gradingResult": None,
+        "success": passed,
+        "score": attempt.score or 0.0,
+        "namedScores": attempt.named_scores,
+        "failureReason": 0 if nothing else _FAILURE.get(attempt.outcome, 2),
+        "latencyMs": latency,
+        "cost": cost,
+        "tokenUsage": usage,
+        "metadata": {**case.metadata, **((reply.metadata if reply else None) or {})},
+    }
+    if not nothing and (attempt.verdicts or attempt.error is None):
+        result["gradingResult"] = _grading(attempt, case)
+    if not passed:
+        result["error"] = NO_OUTPUT if nothing else attempt.error or attempt.message
+    return result
+
+
+def _asked(case: Case, attempt: Attempt) -> str:
+    """The prompt as it was sent; of a conversation every message."""
+    if attempt.prompt_sent is not None:
+        return attempt.prompt_sent
+    if case.format == "promptfoo":  # of a run that was read from a file the transcript alone says it
+        return "\n\n".join(entry.text for entry in attempt.transcript if entry.kind == "user" and entry.text)
+    return "\n\n".join(turn.text for turn in case.turns if turn.text)
+
+
+def _test_case(case: Case) -> dict[str, Any]:
+    """The test under the case's name; a row of promptfoo's that is only numbered has none."""
+    if case.format == "promptfoo" and _NUMBERED.fullmatch(case.name):
+        return test_of(case)
+    return {"description": case.name, **test_of(case)}
+
+
+def _provider(case: Case, case_row: StoredCase) -> dict[str, str]:
+    """The provider of the column: also of a row that was answered by one of its own."""
+    shown = case.options.get("columnProvider") if case_row.agent == case.agent else None
+    given = shown if isinstance(shown, dict) else case.provider
+    entry = given if isinstance(given, dict) else {}
+    return {"id": str(entry.get("id") or case_row.agent), "label": str(entry.get("label") or "")}
+
+
+def _response(
+    attempt: Attempt, reply: Reply | None, usage: dict[str, int], cost: float, latency: int, nothing: bool
+) -> dict[str, Any] | None:
+    if reply is None and not attempt.response_text:
+        return None
+    output = attempt.output if attempt.output is not None else attempt.response_text
+    response: dict[str, Any] = {
+        "output": None if nothing else output,
+        "cached": False,
+        "cost": cost,
+        "tokenUsage": usage,
+        "latencyMs": latency,
+        "metadata": (reply.metadata if reply else None) or {},
+    }
+    if reply is not None:
+        extra = {"finishReason": reply.finish_reason, "guardrails": reply.guardrails, "raw": reply.raw}
+        response.update(without_none(extra))
+    return response
+
+
+def _grading(attempt: Attempt, case: Case) -> dict[str, Any]:
+    given = [*(one for turn in case.turns for one in turn.assertions), *case.assertions]
+    if [one.type for one in given] != [verdict.type for verdict in attempt.verdicts]:
+        given = []
+    parts = [
+        _component(verdict, given[place] if given else None) for place, verdict in enumerate(attempt.verdicts)
+    ]
+    for verdict, part in zip(attempt.verdicts, parts, strict=True):
+        # Members stand in their set and, as promptfoo writes them, once more behind it.
+        if (
+            verdict.set is not None
+            and 0 <= verdict.set < len(parts)
+            and "assertion" not in parts[verdict.set]
+        ):
+            whole = parts[verdict.set]
+            whole.setdefault("componentResults", []).append(part)
+            whole["metadata"]["assertionSet"]["assertionCount"] += 1
+    return {
+        "pass": attempt.outcome == "passed",
+        "score": attempt.score or 0.0,
+        "reason": "All assertions passed" if attempt.message == "passed" else attempt.message,
+        "namedScores": attempt.named_scores,
+        "namedScoreWeights": attempt.named_weights,
+        "tokensUsed": tokens(None, 0),
+        "componentResults": parts,
+    }
+
+
+def _component(verdict: Verdict, given: Assertion | None) -> dict[str, Any]:
+    """One verdict with its assertion as the file has it, and what became of that by templates and scripts."""
+    found: dict[str, Any] = {"pass": verdict.passed is True, "score": verdict.score, "reason": verdict.reason}
+    if verdict.type == "assert-set":
+        named = {
+            "metric": verdict.metric,
+            "threshold": given.threshold if given else None,
+            "weight": None if verdict.weight == 1.0 else verdict.weight,
+        }
+        whole = {"type": "assert-set", "assertionCount": 0, **without_none(named)}
+        return {**found, "metadata": {"assertionSet": whole}}
+    if given is None:
+        weight = None if verdict.weight == 1.0 else verdict.weight
+        shown = {
+            "type": verdict.type,
+            "value": verdict.expected,
+            "metric": verdict.metric,
+            "weight": weight,
+        }
+        found["assertion"] = without_none(shown)
+        return found
+    found["assertion"] = assertion_of(given)
+    if given.value is not UNSET and isinstance(verdict.expected, str) and verdict.expected != given.value:
+        found["metadata"] = {"renderedAssertionValue": verdict.expected}
+    return found
+
+
+def tokens(usage: Usage | None, requests: int) -> dict[str, int]:
+    """`tokenUsage`, also where nothing was counted."""
+    prompt, completion = (usage.input_tokens or 0, usage.output_tokens or 0) if usage else (0, 0)
+    return {
+        "total": prompt + completion,
+        "prompt": prompt,
+        "completion": completion,
+        "cached": (usage.cached_tokens or 0) if usage else 0,
+        "numRequests": requests,
+    }
+
+
+FORMAT = "0.121.20"
+"""The release of promptfoo whose format this is."""
+
+
+def write(reader: RunReader, path: Path) -> None:
+    """Write the document, 2-space indent as promptfoo does."""
+    text = json.dumps(storable(build(reader)), indent=2, ensure_ascii=False, default=str)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def build(reader: RunReader) -> dict[str, Any]:
+    """The whole document, JSON-able."""
+    info = reader.info()
+    table = Table()
+    cases = {row.id: row for row in reader.cases()}
+    bodies = {row.id: reader.case(row.id) for row in cases.values()}
+    rows = sorted(
+        (row for row in reader.attempts() if row.state == "done"),
+        key=lambda row: (cases[row.case_ref].suite, bodies[row.case_ref].order, row.attempt, row.id),
+    )
+    notes = Notes.beside(reader.folder).of_run(reader.folder.name)
+    for row in rows:
+        attempt = reader.attempt(row.id)
+        if attempt is not None:
+            table.add(row, cases[row.case_ref], bodies[row.case_ref], attempt)
+            grading = table.results[-1]["gradingResult"]
+            if grading is not None and row.id in notes:
+                grading["comment"] = _comment(notes[row.id])
+    table.settle()
+    derived = {(column["agent"], column["prompt"]): column.get("derived") or {} for column in info.metrics}
+    for column in table.prompts:
+        more = derived.get((column["provider"], column["label"]))
+        if more:
+            column["metrics"]["namedScores"].update(more)
+    table.name_models()
+    left = not_run(reader)
+    return {
+        "evalId": f"eval-{info.id}",
+        "results": {
+            "version": 3,
+            "timestamp": _time(info.started_at),
+            "prompts": table.prompts,
+            "results": table.results,
+            "stats": {**_stats(table, info), **({"notRun": len(left)} if left else {})},
+        },
+        "config": _config(table, info),
+        "shareableUrl": None,
+        "metadata": {
+            "promptfooVersion": FORMAT,
+            "generator": f"tui-eval {info.version}",
+            "nodeVersion": "",
+            "platform": platform.system().lower(),
+            "arch": platform.machine(),
+            "exportedAt": _time(datetime.datetime.now(datetime.UTC).timestamp()),
+            "evaluationCreatedAt": _time(info.started_at),
+            **({OURS: {"not_run": left}} if left else {}),
+        },
+        "vars": sorted({name for result in table.results for name in result["vars"]}),
+        "runtimeOptions": {},
+        **({"traces": table.traces} if table.traces else {}),
+    }
+
+
+def _comment(note: HumanNote) -> str:
+    """A person's note as the comment of a result; promptfoo's viewer highlights what begins so."""
+    words = ": ".join(part for part in (note.verdict or "", note.text) if part)
+    return f"!highlight {words}".strip() if note.star else words
+
+
+def _stats(table: Table, info: RunInfo) -> dict[str, Any]:
+    reasons = [result["failureReason"] for result in table.results]
+    passed = sum(result["success"] for result in table.results)
+    spent = tokens(None, 0)
+    for result in table.results:
+        for key, number in result["tokenUsage"].items():
+            spent[key] += number
+    took = round(((info.finished_at or info.started_at) - info.started_at) * 1000)
+    return {
+        "successes": passed,
+        "failures": len(reasons) - passed - reasons.count(2),
+        "errors": reasons.count(2),
+        "tokenUsage": spent,
+        "durationMs": took,
+        "evaluationDurationMs": took,
+    }
+
+
+def _config(table: Table, info: RunInfo) -> dict[str, Any]:
+    tests: dict[int, dict[str, Any]] = {}
+    for result in table.results:
+        tests.setdefault(result["testIdx"], result["testCase"])
+    return without_none(
+        {
+            "description": info.provenance.get("description") or ", ".join(info.paths) or None,
+            "prompts": list(dict.fromkeys(column["raw"] for column in table.prompts)),
+            "providers": list(dict.fromkeys(column["provider"] for column in table.prompts)),
+            "tests": list(tests.values()),
+        }
+    )
+
+
+def _time(seconds: float) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

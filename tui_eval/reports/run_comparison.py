@@ -1,0 +1,287 @@
+"""Two runs against each other, case by case: what regressed, what is fixed, and how sure that is.
+
+Pure: takes summaries (`store.summary`), gives values that the command line and the app show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from tui_eval.case_names import told_apart
+from tui_eval.store.summary import CaseSummary, wilson
+
+Change = Literal["regressed", "fixed", "flaky", "new", "gone", "unchanged"]
+CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "new", "gone", "unchanged")
+
+
+GLYPHS: dict[Change, str] = {
+    "regressed": "✗", "fixed": "✓", "flaky": "≈", "new": "+", "gone": "−", "unchanged": "·",
+}  # fmt: skip
+"""Glyph of each change."""
+WORDS: dict[Change, str] = {
+    "regressed": "passed before, does not pass now",
+    "fixed": "passes now",
+    "flaky": "the same outcome, but passes only sometimes",
+    "new": "only in the second",
+    "gone": "only in the first",
+    "unchanged": "the same outcome",
+}
+"""What each change means."""
+COLUMN_WORDS: dict[Change, str] = {
+    **WORDS,
+    "regressed": "passes with the first, not with the second",
+    "fixed": "passes with the second, not with the first",
+}
+"""The same of two agents."""
+SURE = 0.05
+"""A difference that chance alone gives less often than this is called one."""
+
+
+class CaseChange(msgspec.Struct):
+    """One case in both runs; `before` or `after` is None where a run does not have it.
+
+    `flaky`: its outcome is the same or not, but one of the runs passed it only sometimes, so that the
+    difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
+    None with a single attempt each, where it can tell nothing. `answer_differs`: one of the runs has an
+    answer that the other has not; None where that is not known (a side is missing, or of an older version).
+    `mark` tells it from other cases of its suite with the same name, in the words of all lists
+    (`case_names.told_apart`); empty where none is needed.
+    """
+
+    case_id: str
+    name: str
+    suite: str
+    change: Change
+    before: CaseSummary | None
+    after: CaseSummary | None
+    p_value: float | None = None
+    answer_differs: bool | None = None
+    mark: str = ""
+
+    @property
+    def only_the_answer(self) -> bool:
+        """Whether nothing changed but what was answered."""
+        return self.change == "unchanged" and bool(self.answer_differs)
+
+
+Pair = tuple[float, float]
+"""A figure before and after."""
+
+
+class Usual(msgspec.Struct):
+    """What an attempt takes, before and after: means over the cases that both runs have and know it of.
+
+    `latency` in ms, `cost` in USD; None where it is not known of any case on both sides.
+    """
+
+    latency: Pair | None = None
+    tokens: Pair | None = None
+    cost: Pair | None = None
+
+
+class RunComparison(msgspec.Struct):
+    """The cases by change, worst first, and the runs as wholes.
+
+    `pass_rates` are shares of cases passed with their Wilson 95 % intervals, before and after.
+    `p_value` is the exact McNemar test on cases that both runs have (two-sided): how probable at least
+    so uneven a split of changed cases is by chance alone. `usual` compares what an attempt takes.
+    """
+
+    cases: list[CaseChange]
+    pass_rates: tuple[tuple[float, float, float], tuple[float, float, float]]
+    p_value: float | None
+    usual: Usual = msgspec.field(default_factory=Usual)
+
+    def count(self, change: Change) -> int:
+        """How many cases changed so."""
+        return sum(case.change == change for case in self.cases)
+
+    @property
+    def common(self) -> int:
+        """How many cases both have."""
+        return sum(case.before is not None and case.after is not None for case in self.cases)
+
+    @property
+    def nothing_common(self) -> str:
+        """Why nothing can be said of a change, in a few words; empty where both have cases."""
+        if self.common or not self.cases:
+            return ""
+        before, after = ({case.case_id for case in self.cases if getattr(case, side) is not None}
+                         for side in ("before", "after"))  # fmt: skip
+        return "no case in common with the same agent and model" if before & after else "no case in common"
+
+    @property
+    def other_answers(self) -> int:
+        """How many unchanged cases were answered differently."""
+        return sum(case.only_the_answer for case in self.cases)
+
+
+def chance(p_value: float | None) -> str:
+    """What a test says, in words; empty without one."""
+    if p_value is None:
+        return ""
+    if p_value >= SURE:
+        return f"may well be chance (p={p_value:.2f})"
+    if p_value < 0.0001:
+        return "hardly chance (p<0.0001)"
+    return f"hardly chance (p={p_value:.{4 if p_value < 0.01 else 2}f})"
+
+
+def steadiness(one: CaseSummary | None) -> str:
+    """Flaky told from broken: only several attempts can tell."""
+    if one is None or one.attempts < 2:
+        return ""
+    return "flaky" if one.flaky else "broken" if not one.passed else "steady"
+
+
+def document(comparison: RunComparison, runs: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """A comparison as JSON has it; `runs` are the ids of the runs that count for each side."""
+    found = msgspec.to_builtins(comparison)
+    found["counts"] = {name: comparison.count(name) for name in CHANGES}
+    found["answer_differs"] = comparison.other_answers
+    found["runs"] = [list(side) for side in runs]
+    return found
+
+
+def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunComparison:
+    """Join two runs by case id and agent; where only one agent each is left, by case id alone (an
+    agent against another)."""
+    old, new = _by_key(before, after)
+    cases = [_change(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old])]
+    _tell_apart(cases)
+    cases.sort(key=lambda case: (CHANGES.index(case.change), not case.only_the_answer, -_distance(case)))
+    both = [case for case in cases if case.before is not None and case.after is not None]
+    lost = sum(_passed(case.before) and not _passed(case.after) for case in both)
+    won = sum(_passed(case.after) and not _passed(case.before) for case in both)
+    return RunComparison(
+        cases=cases,
+        pass_rates=(_rate(before), _rate(after)),
+        p_value=mcnemar_exact(lost, won) if both else None,
+        usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "cost")),
+    )
+
+
+def _tell_apart(cases: Sequence[CaseChange]) -> None:
+    """Give cases of one suite with the same name what tells them apart."""
+    shown = [one for case in cases if (one := case.after or case.before) is not None]
+    for case, mark in zip(cases, told_apart(shown), strict=True):
+        case.mark = mark
+
+
+def _means(cases: Sequence[CaseChange], name: str) -> Pair | None:
+    """Means per attempt of a figure; `duration_ms` is one already, tokens and cost are sums."""
+    known: list[Pair] = []
+    for case in cases:
+        before, after = _figure(case.before, name), _figure(case.after, name)
+        if before is not None and after is not None:
+            known.append((before, after))
+    if not known:
+        return None
+    return sum(one[0] for one in known) / len(known), sum(one[1] for one in known) / len(known)
+
+
+def _figure(item: CaseSummary | None, name: str) -> float | None:
+    value = getattr(item, name, None)
+    if value is None or item is None:
+        return None
+    return float(value) if name == "duration_ms" else value / max(item.attempts, 1)
+
+
+def _by_key(
+    before: Iterable[CaseSummary], after: Iterable[CaseSummary]
+) -> tuple[dict[tuple[str, ...], CaseSummary], dict[tuple[str, ...], CaseSummary]]:
+    first = [item for item in before if item.outcome is not None]
+    second = [item for item in after if item.outcome is not None]
+    columns = [{(item.agent, item.model) for item in items} for items in (first, second)]
+    alone = all(len(column) <= 1 for column in columns) or not (columns[0] & columns[1])
+
+    alone = alone and all(len({item.case_id for item in items}) == len(items) for items in (first, second))
+
+    def keyed(items: list[CaseSummary]) -> dict[tuple[str, ...], CaseSummary]:
+        if alone:
+            return {(item.case_id,): item for item in items}
+        return {(item.case_id, item.agent, item.model or ""): item for item in items}
+
+    return keyed(first), keyed(second)
+
+
+def _change(before: CaseSummary | None, after: CaseSummary | None) -> CaseChange:
+    present = after or before
+    assert present is not None
+    change: Change
+    p_value = differs = None
+    if before is None or after is None:
+        change = "new" if before is None else "gone"
+    else:
+        was, now = _passed(before), _passed(after)
+        if before.attempts > 1 or after.attempts > 1:
+            p_value = fisher_exact(
+                before.passed, before.attempts - before.passed, after.passed, after.attempts - after.passed
+            )
+        if was and not now:
+            change = "regressed"
+        elif now and not was:
+            change = "fixed"
+        else:
+            change = "flaky" if before.flaky or after.flaky else "unchanged"
+        if before.answers and after.answers:
+            differs = before.answers != after.answers
+    return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value, differs)
+
+
+def _distance(case: CaseChange) -> float:
+    """How far the shares of attempts passed lie apart: what broke wholly stands before what became shaky."""
+    if case.before is None or case.after is None:
+        return 0.0
+    return abs(case.after.pass_rate - case.before.pass_rate)
+
+
+def _passed(item: CaseSummary | None) -> bool:
+    return item is not None and item.outcome == "passed"
+
+
+def _rate(items: Sequence[CaseSummary]) -> tuple[float, float, float]:
+    ended = [item for item in items if item.outcome is not None]
+    passed = sum(item.outcome == "passed" for item in ended)
+    low, high = wilson(passed, len(ended))
+    return (passed / len(ended) if ended else 0.0, low, high)
+
+
+def mcnemar_exact(lost: int, won: int) -> float:
+    """Two-sided exact McNemar test on paired outcomes: the binomial probability of a split at least as
+    uneven as `lost` to `won` when both are equally likely; 1 where nothing changed."""
+    total = lost + won
+    if lost == won:
+        return 1.0
+    fewer = min(lost, won)
+    # The terms from the largest down, each from the one before; whole numbers would have thousands of digits.
+    term = math.exp(_log_choose(total, fewer) - total * math.log(2))
+    tail = 0.0
+    for k in range(fewer, -1, -1):
+        tail += term
+        term *= k / (total - k + 1)
+        if term < tail * 1e-17:
+            break
+    return min(1.0, 2 * tail)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def fisher_exact(passed_a: int, failed_a: int, passed_b: int, failed_b: int) -> float:
+    """Two-sided Fisher's exact test on two counts of attempts: the probability, at the same totals, of a
+    table at most as likely as this one."""
+    total_a, total_b, passed = passed_a + failed_a, passed_b + failed_b, passed_a + passed_b
+    whole = math.comb(total_a + total_b, passed)
+
+    def weight(k: int) -> int:
+        return math.comb(total_a, k) * math.comb(total_b, passed - k)
+
+    seen = weight(passed_a)
+    possible = range(max(0, passed - total_b), min(total_a, passed) + 1)
+    return min(1.0, sum(w for w in map(weight, possible) if w <= seen) / whole)

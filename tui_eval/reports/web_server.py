@@ -1,0 +1,284 @@
+"""Results in a browser: a list of runs and a page of each, read-only, for this machine only.
+
+Needs the extra `web` (starlette, uvicorn). Requests with a foreign Host or Origin are refused, so that
+another site's page cannot read results through the person's browser; and those without the token that the
+printed address carries, so that nobody else who has an account on this machine can. The first visit turns the
+address's token into a cookie, which the address bar and the browser's history then need not hold.
+"""
+
+from __future__ import annotations
+
+import hmac
+import html
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from tui_eval.guard.text import storable, visible
+from tui_eval.model import Attempt
+from tui_eval.reports import page, results, web_compare
+from tui_eval.reports.page_case import dollars, mark, seconds
+from tui_eval.reports.page_text import safe
+from tui_eval.reports.together import Together, together
+from tui_eval.reports.web_compare import PageNotThere, Side, columns_of, read
+from tui_eval.reports.web_home import home as home_page
+from tui_eval.reports.word_difference import Piece, pieces
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.summary import CaseSummary
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+# -- Two attempts of a case side by side in a browser, with the words that differ. Only reads, without a script.
+
+
+def case_page(root: Path, query: dict[str, str]) -> str:
+    """Two attempts of a case side by side.
+
+    Raises:
+        NotThere: no such case, or only one side has it.
+        StoreError: a run cannot be read.
+    """
+    both = read(root, query)
+    wanted = (query.get("case"), query.get("agent", ""), query.get("model") or None)
+    case = next(
+        (
+            one
+            for one in both.comparison.cases
+            if one.after is not None and (one.case_id, one.after.agent, one.after.model) == wanted
+        ),
+        None,
+    )
+    if case is None or case.before is None or case.after is None:
+        raise PageNotThere("no such case in both runs")
+    attempts = [_telling(side, one) for side, one in zip(both[:2], (case.before, case.after), strict=True)]
+    first, second = attempts
+    if first is None or second is None:
+        raise PageNotThere("no finished attempt of this case in both runs")
+    entries = together(first, second)
+    differing = sum(entry.differs for entry in entries)
+    head = "".join(
+        f'<div>{mark(attempt.outcome)} <span class="muted">{_who(attempt)}</span></div>'
+        for attempt in (first, second)
+    )
+    body = (
+        f'<nav><a href="/">All runs</a> · <a href="{safe(both.address())}">both runs</a></nav>'
+        f'<h1>{safe(case.name, 300)} <span class="muted">{safe(case.mark, 200)}</span></h1>'
+        f'<p class="muted">{safe(case.suite, 300)} · {differing:,} of {len(entries):,} entries differ</p>'
+        f'<div class="sides heads">{head}</div>{_entries(entries)}'
+    )
+    return page.document(f"Compare: {case.name}", body)
+
+
+def _telling(side: Side, one: CaseSummary) -> Attempt | None:
+    """The first attempt of the case's outcome in the newest of the runs that has one."""
+    other = None
+    for folder in reversed(side.folders):
+        with closing(RunReader(folder)) as reader:
+            for case in reader.cases_of(one.case_id):
+                if (case.agent, case.model) != (one.agent, one.model):
+                    continue
+                for row in reader.attempts(case.id):
+                    if row.state == "done" and row.outcome == one.outcome:
+                        return reader.attempt(row.id)
+                    if row.state == "done" and other is None:
+                        other = reader.attempt(row.id)
+    return other
+
+
+def _who(attempt: Attempt) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(attempt.started_at)) if attempt.started_at else ""
+    parts = [when, f"attempt {attempt.attempt}", seconds(attempt.duration_ms), dollars(attempt.cost)]
+    parts += [attempt.agent, attempt.model or ""]
+    return safe(" · ".join(part for part in parts if part), 400)
+
+
+def _entries(entries: Sequence[Together]) -> str:
+    parts: list[str] = []
+    turn = -1
+    for entry in entries:
+        if entry.turn != turn:
+            turn = entry.turn
+            parts.append(f"<h2>{f'Turn {turn}' if turn else 'Outcome'}</h2>")
+        label = f'<div class="who">{safe(entry.label)}{" <strong>≠</strong>" if entry.differs else ""}</div>'
+        if not entry.differs:
+            parts.append(f'<div class="entry">{label}<pre>{safe(entry.before)}</pre></div>')
+            continue
+        left, right = ([(text, True)] if text is not None else None for text in (entry.before, entry.after))
+        if entry.before is not None and entry.after is not None:
+            left, right = pieces(entry.before, entry.after)
+        halves = "".join(_half(half, tag) for half, tag in ((left, "del"), (right, "ins")))
+        parts.append(f'<div class="entry differs">{label}<div class="sides">{halves}</div></div>')
+    return "".join(parts)
+
+
+def _half(half: Sequence[Piece] | None, tag: str) -> str:
+    if half is None:
+        return '<p class="muted">not on this side</p>'
+    text = "".join(f"<{tag}>{safe(piece)}</{tag}>" if differs else safe(piece) for piece, differs in half)
+    return f"<pre>{text}</pre>"
+
+
+HOST, PORT = "127.0.0.1", 8765
+_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+def application(root: Path, port: int = PORT, *, token: str) -> Starlette:
+    """The application for the runs of a project: `/`, `/runs/ID`, `/compare`, `/compare/case`, `/api/runs`,
+    `/api/runs/ID`, `/api/compare`. It answers who shows the `token`: as `?token=`, as the cookie that this
+    sets, or as `Authorization: Bearer`."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware import Middleware
+    from starlette.responses import HTMLResponse, PlainTextResponse, Response
+    from starlette.routing import Route
+
+    allowed = {f"{name}:{port}" for name in _NAMES}
+
+    async def home(request: Request) -> Response:
+        return HTMLResponse(await run_in_threadpool(home_page, root))
+
+    async def one(request: Request) -> Response:
+        found = await run_in_threadpool(_answer, _page, root, request.path_params["run"])
+        return PlainTextResponse(found, 404) if isinstance(found, _Refusal) else HTMLResponse(found)
+
+    async def listed(request: Request) -> Response:
+        return _json(Response, await run_in_threadpool(_listed, root))
+
+    async def document(request: Request) -> Response:
+        found = await run_in_threadpool(_answer, _document, root, request.path_params["run"])
+        return PlainTextResponse(found, 404) if isinstance(found, _Refusal) else _json(Response, found)
+
+    def compared(answer: Callable[[Path, dict[str, str]], Any]) -> Any:
+        async def respond(request: Request) -> Response:
+            found = await run_in_threadpool(_answer, answer, root, dict(request.query_params))
+            if isinstance(found, _Refusal):
+                return PlainTextResponse(found, 404)
+            if isinstance(found, str):
+                return HTMLResponse(found.encode("utf-8", "replace").decode())
+            return _json(Response, found)
+
+        return respond
+
+    class OnlyThisMachine:
+        """Refuses requests that another site's page made."""
+
+        def __init__(self, app: Any) -> None:
+            self.app = app
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                headers = {
+                    name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+                }
+                origin = headers.get("origin")
+                foreign = origin is not None and origin.partition("://")[2] not in allowed
+                if headers.get("host") not in allowed or foreign:
+                    await PlainTextResponse("refused: only for this machine\n", 403)(scope, receive, send)
+                    return
+                known = _shown(headers, scope["query_string"].decode("latin-1"), port)
+                if not any(hmac.compare_digest(one.encode(), token.encode()) for one in known):
+                    text = "refused: open the address that `tui-eval server` printed, with its token\n"
+                    await PlainTextResponse(text, 401)(scope, receive, send)
+                    return
+                given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+                if given.pop("token", None) is not None and scope["method"] == "GET":
+                    query = urlencode(given)
+                    answer = Response(status_code=303, headers={"Referrer-Policy": "no-referrer"})
+                    # Only a path of this server, whatever it is: `//host` would lead elsewhere.
+                    path = "/" + quote(scope["path"].lstrip("/"))
+                    answer.headers["Location"] = f"{path}?{query}" if query else path
+                    answer.set_cookie(_cookie(port), token, httponly=True, samesite="strict", path="/")
+                    await answer(scope, receive, send)
+                    return
+            await self.app(scope, receive, send)
+
+    return Starlette(
+        routes=[
+            Route("/", home),
+            Route("/runs/{run}", one),
+            Route("/compare", compared(web_compare.comparison_page)),
+            Route("/compare/case", compared(case_page)),
+            Route("/api/compare", compared(web_compare.api)),
+            Route("/api/runs", listed),
+            Route("/api/runs/{run}", document),
+        ],
+        middleware=[Middleware(OnlyThisMachine)],
+    )
+
+
+def _cookie(port: int) -> str:
+    """The cookie's name: cookies are told apart by host, not by port, and several servers may run."""
+    return f"tui-eval-{port}"
+
+
+def _shown(headers: dict[str, str], query: str, port: int) -> list[str]:
+    """The tokens that a request shows."""
+    known = [value for name, value in parse_qsl(query) if name == "token"]
+    for part in headers.get("cookie", "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == _cookie(port):
+            known.append(value)
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        known.append(value.strip())
+    return known
+
+
+def _json(response: Any, value: Any) -> Any:
+    return response(json.dumps(storable(value), default=str), media_type="application/json")
+
+
+def _reader(root: Path, run: str) -> RunReader:
+    store = Store(root)
+    if run not in {folder.name for folder in store.run_folders()}:
+        raise PageNotThere("no such run")
+    return RunReader(store.runs_folder / run)
+
+
+def _page(root: Path, run: str) -> str:
+    with closing(_reader(root, run)) as reader:
+        name = _safe(run)
+        links = ['<a href="/">All runs</a>', f'<a href="/compare?after={name}">Compare</a>']
+        if len(columns_of(reader.cases())) > 1:
+            agents = f"/compare?before={name}&amp;after={name}&amp;left=0&amp;right=1"
+            links.append(f'<a href="{agents}">Agents against each other</a>')
+        links.append(f'<a href="/api/runs/{name}" download="{name}.json">Results as JSON</a>')
+        above = f"<nav>{' · '.join(links)}</nav>"
+        return "".join(page.pieces(reader, above)).encode("utf-8", "replace").decode()
+
+
+def _document(root: Path, run: str) -> dict[str, Any]:
+    with closing(_reader(root, run)) as reader:
+        return results.build(reader)
+
+
+def _listed(root: Path) -> list[dict[str, Any]]:
+    import msgspec
+
+    return [msgspec.to_builtins(run) for run in Index(root).runs()]
+
+
+def _answer(answer: Callable[..., Any], *asked: Any) -> Any:
+    """What a page answers, or the line that says why there is none."""
+    try:
+        return answer(*asked)
+    except (PageNotThere, StoreError) as error:
+        return _Refusal(f"{visible(str(error), newlines=False)}\n")
+
+
+class _Refusal(str):
+    """Why there is no answer."""
+
+
+def _safe(text: str) -> str:
+    return html.escape(visible(text))

@@ -1,0 +1,122 @@
+"""People's Python, run in child processes that can be killed and that follow edits (`script_host`).
+
+A script finds its folder as current folder and first on `sys.path`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.events import Event, TextDelta
+from tui_eval.scripting.script_host import (
+    CallResult,
+    Lease,
+    ScriptError,
+    ScriptHost,
+    ScriptTimeout,
+    printed,
+    request,
+    result_of,
+)
+from tui_eval.scripting.script_process import ScriptProcess
+
+__all__ = ["CallResult", "Description", "Lease", "PythonHost", "ScriptError", "ScriptTimeout", "printed"]
+
+_WORKER = str(Path(__file__).with_name("python_worker.py"))
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """How a function may be called: its named parameters, and of which kind it is."""
+
+    parameters: list[str]
+    any_positional: bool
+    any_keyword: bool
+    is_async: bool
+    is_generator: bool
+    is_async_gen: bool
+
+
+class PythonHost(ScriptHost):
+    """Runs functions of people's Python files. Usable from any thread and any event loop.
+
+    Whether the files may run at all (trust) is for the caller to have asked.
+    """
+
+    language = "Python"
+
+    def _place(self, request: Mapping[str, Any]) -> Path:
+        return Path(request["file"]).parent
+
+    def _launch(self, place: Path) -> ScriptProcess:
+        if not place.is_dir():
+            raise ScriptError(f"{place}: no such folder")
+        packages = str(Path(__file__).parents[3])
+
+        def command(channel: int) -> list[str]:
+            return [sys.executable, _WORKER, str(channel), str(place), str(self._root), packages]
+
+        return ScriptProcess(command, place, self.language)
+
+    async def stream(
+        self,
+        file: Path,
+        function: str,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        lease: Lease | None = None,
+    ) -> AsyncIterator[Event]:
+        """Call a generator, sync or async, and yield its events as they come; text is a `TextDelta`.
+
+        A function that is no generator yields what it returns. `timeout` is for the whole of it.
+
+        Raises:
+            ScriptError: as `call`, or it yielded something that is neither text nor an event.
+            ScriptTimeout: it did not end in time.
+        """
+        asked = request("stream", file, function, args, kwargs)
+        answers = self._answers(asked, timeout, lease)
+        async with aclosing(answers):
+            async for answer in answers:
+                if answer["kind"] != "item" and result_of(answer).value is None:
+                    return
+                yield _event(answer, file, function)
+
+    async def describe(self, file: Path, function: str, *, timeout: float | None = 60) -> Description:
+        """How the function may be called; loads the file.
+
+        Raises:
+            ScriptError: the file fails to load or has no such function.
+        """
+        asked = request("describe", file, function, (), None)
+        async with aclosing(self._answers(asked, timeout, None)) as answers:
+            async for answer in answers:
+                return Description(**result_of(answer).value)
+        raise AssertionError("a call has an answer")
+
+    def describe_sync(self, file: Path, function: str, *, timeout: float | None = 60) -> Description:
+        """As `describe`, for threads without an event loop."""
+        return Description(
+            **result_of(self._ask(request("describe", file, function, (), None), timeout)).value
+        )
+
+
+def _event(answer: dict[str, Any], file: Path, function: str) -> Event:
+    value = answer["value"]
+    if isinstance(value, str):
+        return TextDelta(value)
+    if answer["type"] == "event" or (isinstance(value, dict) and "type" in value):
+        try:
+            return msgspec.convert(value, Event)  # pyright: ignore[reportArgumentType, reportReturnType]
+        except msgspec.ValidationError as error:
+            raise ScriptError(f"{file.name}:{function} gives an event that is none: {error}") from None
+    raise ScriptError(f"{file.name}:{function} gives a {type(value).__name__}, neither text nor an event")

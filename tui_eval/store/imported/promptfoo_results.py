@@ -1,0 +1,223 @@
+"""promptfoo's results file (`promptfoo eval -o out.json`) as one of ours, so that it opens as a run.
+
+What it does not say is left open. Cases get the ids that the suite's own would have where the file tells enough:
+the config that lies beside it, descriptions or vars, the provider, the number or the label of the prompt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.config.project import ConfigError, find_root
+
+_CONFIGS = "promptfooconfig.*"
+_ERROR = 2
+"""`failureReason` of a row that could not be run or judged."""
+OURS = "tuiEval"
+"""The member of a result that holds what only a results file of ours could say."""
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def is_promptfoo(document: Any) -> bool:
+    """Whether this is a results file of promptfoo."""
+    results = document.get("results") if isinstance(document, dict) else None
+    rows = results.get("results") if isinstance(results, dict) else None
+    if not isinstance(rows, list) or not (rows or "evalId" in document):
+        return False
+    return all(isinstance(row, dict) and "success" in row for row in rows)
+
+
+def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The same as a document of ours."""
+    results = document["results"]
+    prompts = [_mapping(prompt) for prompt in results.get("prompts") or [] if isinstance(prompt, dict)]
+    labels = labels_of(prompts)
+    suite = _suite(path)
+    given = sorted(
+        results["results"], key=lambda row: (_whole(row.get("testIdx")), _whole(row.get("promptIdx")))
+    )
+    rows = [_whole_row(row, suite, labels, prompts) for row in given]
+    seen: dict[tuple[str, str], int] = {}
+    for row in rows:
+        key = (row["case_id"], row["agent"])
+        seen[key] = seen.get(key, 0) + 1
+        row.setdefault("attempt", seen[key])
+    name = str(document.get("evalId") or path.stem)
+    return {
+        "timestamp": results.get("timestamp"),
+        "results": rows,
+        "cases": _cases(rows),
+        "run": {"id": name, "state": "finished", "note": f"read from {path.name}, a file of promptfoo"},
+    }
+
+
+def _suite(path: Path) -> str:
+    """The config beside the file, from the project's root; else the file itself."""
+    found = sorted(path.absolute().parent.glob(_CONFIGS))
+    if len(found) != 1:
+        return path.name
+    try:
+        root, _ = find_root([found[0]])
+        return found[0].relative_to(root).as_posix()
+    except (ConfigError, ValueError):
+        return found[0].name
+
+
+def labels_of(prompts: list[dict[str, Any]]) -> list[str]:
+    """Of each column what its prompt is called in an id: its label, else its number among the prompts."""
+    numbers: dict[str, int] = {}
+    found: list[str] = []
+    for prompt in prompts:
+        raw, label = str(prompt.get("raw") or ""), str(prompt.get("label") or "")
+        number = numbers.setdefault(f"{label}\n{raw}", len(numbers) + 1)
+        given = label and label != raw and not (raw and label.endswith(raw[-200:]))
+        found.append(label if given and len(label) < 80 else f"prompt{number}")
+    return found
+
+
+def _whole_row(
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A result with what our own export says of it beside promptfoo's members."""
+    found, more = row_of(row, suite, labels, prompts), _mapping(row.get(OURS))
+    details = {**found["details"], **_mapping(more.get("details"))}
+    return {**found, **more, "details": details}
+
+
+def _cases(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many attempts of a case had to pass, as far as the file says."""
+    return [
+        {
+            "case_id": row["case_id"],
+            "agent": row["agent"],
+            "model": row.get("asked_model"),
+            "required": row["required"],
+        }
+        for row in rows
+        if "required" in row
+    ]
+
+
+def row_of(
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A result of promptfoo as one of ours. `labels` are those of the columns (`labels_of`)."""
+    test, provider = _mapping(row.get("testCase")), _mapping(row.get("provider"))
+    variables, response = _mapping(row.get("vars")), _mapping(row.get("response"))
+    agent = str(provider.get("label") or provider.get("id") or "promptfoo")
+    column = _whole(row.get("promptIdx"))
+    label = labels[column] if 0 <= column < len(labels) else f"prompt{column + 1}"
+    name = " ".join(str(test.get("description") or "").split())
+    own = name or f"vars-{hashlib.sha256(_json(variables)).hexdigest()[:8]}"
+    usage = _mapping(row.get("tokenUsage")) or _mapping(response.get("tokenUsage"))
+    passed = row["success"] is True
+    outcome = "passed" if passed else "error" if row.get("failureReason") == _ERROR else "failed"
+    output, error = response.get("output"), row.get("error")
+    text = "" if output is None else output if isinstance(output, str) else _json(output).decode()
+    told = _mapping(row.get("gradingResult")).get("reason") or error
+    asked = _mapping(row.get("prompt")).get("raw")
+    return {
+        "name": name or f"Row #{_whole(row.get('testIdx')) + 1}",
+        "suite": suite,
+        "format": "promptfoo",
+        "case_id": f"{suite}::{own}::{agent}::{label}",
+        "agent": agent,
+        "prompt": prompts[column].get("label") if 0 <= column < len(prompts) else label,
+        "vars": variables,
+        "metadata": _mapping(test.get("metadata")),
+        "passed": passed,
+        "outcome": outcome,
+        "message": "passed" if passed else str(told or "failed"),
+        "error": str(error) if outcome == "error" and error else None,
+        "score": row.get("score"),
+        "named_scores": _mapping(row.get("namedScores")),
+        "cost": row.get("cost"),
+        "duration_ms": row.get("latencyMs"),
+        "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),
+                  "cached_tokens": usage.get("cached")},
+        "assertions": [_assertion(one, within) for one, within in _parts(row)],
+        "details": {"response_text": text, "output": None if isinstance(output, str) else output},
+        "transcript": _transcript(asked, text, error if outcome == "error" else None),
+    }  # fmt: skip
+
+
+def _parts(row: Mapping[str, Any]) -> list[tuple[dict[str, Any], int | None]]:
+    """Every part of a verdict in order, with the place of the set that it belongs to.
+
+    promptfoo writes what a set or a script's answer consists of within it and once more behind it, but what
+    those consist of in turn only within them.
+    """
+    listed = _components(row.get("gradingResult"))
+    found: list[tuple[dict[str, Any], int | None]] = []
+
+    def add(part: dict[str, Any], within: int | None, inner: list[dict[str, Any]], depth: int = 0) -> None:
+        place = len(found)
+        found.append((part, within))
+        if "assertion" not in part and within is None:
+            within = place
+        for one in inner if depth < _DEEPEST else ():
+            add(one, within, _components(one), depth + 1)
+
+    at = 0
+    while at < len(listed):
+        part, inner = listed[at], _components(listed[at])
+        again = listed[at + 1 : at + 1 + len(inner)]
+        repeated = bool(inner) and [_seen(one) for one in again] == [_seen(one) for one in inner]
+        add(part, None, again if repeated else inner)
+        at += 1 + (len(again) if repeated else 0)
+    return found
+
+
+_DEEPEST = 20
+
+
+def _components(holder: Any) -> list[dict[str, Any]]:
+    parts = _mapping(holder).get("componentResults")
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _seen(part: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(repr(part.get(key)) for key in ("pass", "score", "reason"))
+
+
+def _assertion(part: Mapping[str, Any], within: int | None) -> dict[str, Any]:
+    given, more = _mapping(part.get("assertion")), _mapping(part.get("metadata"))
+    whole = _mapping(more.get("assertionSet"))
+    found = {
+        "type": str(given.get("type") or "assert-set"),
+        "target": "text",
+        "expected": more.get("renderedAssertionValue", given.get("value")),
+        "actual": None,
+        "passed": part.get("pass") is True,
+        "score": part.get("score"),
+        "reason": str(part.get("reason") or ""),
+        "weight": given.get("weight", whole.get("weight")),
+        "metric": given.get("metric", whole.get("metric")),
+    }
+    return found if within is None else {**found, "set": within}
+
+
+def _transcript(asked: Any, text: str, error: Any) -> list[dict[str, Any]]:
+    entries = [("user", "" if asked is None else str(asked)), ("assistant", text)]
+    found = [{"turn": 1, "kind": kind, "text": said} for kind, said in entries if said]
+    return [*found, *([{"turn": 1, "kind": "error", "text": str(error)}] if error else [])]
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, UnicodeError, RecursionError):
+        return repr(value).encode("utf-8", "replace")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0

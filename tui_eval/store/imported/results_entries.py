@@ -1,0 +1,297 @@
+"""The entries of a results file as cases and attempts; whatever is absent or odd in them is left open."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from tui_eval.case_names import short_prompts
+from tui_eval.guard import figures
+from tui_eval.model import (
+    OUTCOMES,
+    Assertion,
+    Attempt,
+    Case,
+    DataDetails,
+    Entry,
+    Outcome,
+    Reply,
+    Trace,
+    Turn,
+    Usage,
+    Verdict,
+)
+
+NAO = "nao"
+FROM_FILE = "file-"
+"""Begins the content's hash of a case known from a results file only, which is none of the suite's own."""
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class ResultsGroup:
+    """One case with one agent and model: its attempts in order, numbered without gaps."""
+
+    case: Case
+    agent: str
+    model: str | None
+    required: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def grouped(document: dict[str, Any], place: str, started_at: float) -> list[ResultsGroup]:
+    """The results of a document by case, agent and model, in the file's order. `started_at` (seconds
+    since the epoch) is for results that do not say it themselves."""
+    groups: dict[tuple[str, str, str | None], ResultsGroup] = {}
+    required = _required(document.get("cases"))
+    for entry in document["results"]:
+        case = _case(entry)
+        agent = _text(entry.get("agent")) or NAO
+        model = _text(entry.get("model")) or None
+        key = (case.case_id, agent, model)
+        if key not in required and (case.case_id, agent, None) in required:
+            key = (case.case_id, agent, None)  # nobody asked for the model that the server named
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = ResultsGroup(case, agent, key[2])
+        group.attempts.append(_attempt(entry, case, agent, model, started_at))
+    for key, group in groups.items():
+        asked = sorted(group.attempts, key=lambda one: one.attempt)
+        first = max(1, asked[0].attempt)
+        for number, attempt in enumerate(asked, first):
+            attempt.attempt = number
+        group.attempts = asked
+        group.required = required.get(key) or len(asked)
+        group.case.attempts, group.case.required = len(asked), group.required
+    _name_prompts([group.case for group in groups.values()])
+    return list(groups.values())
+
+
+def _name_prompts(cases: Sequence[Case]) -> None:
+    """Call the prompts of each promptfoo suite what its reader would call them."""
+    labels: dict[str, dict[str, str]] = {}
+    for case in cases:
+        if case.format == "promptfoo" and case.prompt:
+            labels.setdefault(case.suite, {})[case.prompt] = ""
+    for names in labels.values():
+        if len(names) > 1:
+            names.update(zip(names, short_prompts(list(names)), strict=True))
+    for case in cases:
+        case.variant = labels.get(case.suite, {}).get(case.prompt or "", "")
+
+
+def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:
+    found: dict[tuple[str, str, str | None], int] = {}
+    for item in cases if isinstance(cases, list) else []:
+        if isinstance(item, dict) and (number := _place(item.get("required"))):
+            key = (_text(item.get("case_id")), _text(item.get("agent")), _text(item.get("model")) or None)
+            found[key] = number
+    return found
+
+
+def _case(entry: dict[str, Any]) -> Case:
+    name = _text(entry.get("name")) or "unnamed"
+    details = _mapping(entry.get("details"))
+    suite = _text(entry.get("suite")) or "tests"
+    kind = entry.get("format")
+    case = Case(
+        case_id=_text(entry.get("case_id")) or f"{suite}::{name}",
+        name=name,
+        suite=suite,
+        format=kind if kind in ("nao", "start_to_agent", "promptfoo", "neuro_san") else "nao",
+        agent=_text(entry.get("agent")) or None,
+        prompt=_text(entry.get("prompt")) or None,
+        vars=_mapping(entry.get("vars")),
+        metadata=_mapping(entry.get("metadata")),
+    )
+    turns: dict[int, Turn] = {}
+    for item in _list(entry.get("transcript")):
+        turn = _place(item.get("turn"))
+        if item.get("kind") == "user" and turn and turn not in turns:
+            turns[turn] = Turn(text=_text(item.get("text")))
+    for item in _list(entry.get("assertions")):
+        assertion = Assertion(
+            _text(item.get("type")), item.get("expected"), _text(item.get("target")) or "text",
+            turn=_place(item.get("turn")),
+        )  # fmt: skip
+        place = turns.get(assertion.turn or 0)
+        (place.assertions if place is not None else case.assertions).append(assertion)
+    if not entry.get("assertions") and _text(details.get("reference_sql")):
+        case.assertions.append(Assertion("sql", _text(details["reference_sql"]), "rows"))
+    case.turns = [turns[number] for number in sorted(turns)]
+    expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
+    case.content_hash = FROM_FILE + hashlib.sha256(expected).hexdigest()[:16]
+    return case
+
+
+def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
+    with figures.dropped_figures() as dropped:
+        attempt = _read(entry, case, agent, model, started_at)
+    turn = attempt.transcript[-1].turn if attempt.transcript else 1
+    attempt.transcript.extend(Entry(turn, "note", text=line) for line in dropped)
+    return attempt
+
+
+def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
+    details = _mapping(entry.get("details"))
+    passed, error = entry.get("passed") is True, _text(entry.get("error")) or None
+    outcome: Outcome = "passed" if passed else "error" if error else "failed"
+    if entry.get("outcome") in OUTCOMES:
+        outcome = entry["outcome"]
+    message = _text(entry.get("message")) or error or ("" if passed else "failed")
+    text = _text(details.get("response_text"))
+    transcript = _converted(entry.get("transcript"), Entry, turn=1)
+    if not transcript:
+        transcript = _transcript(details, text, error)
+    verdicts = _converted(entry.get("assertions"), Verdict)
+    if not verdicts and case.assertions and not isinstance(entry.get("assertions"), list):
+        verdict = None if outcome == "error" else passed
+        verdicts = [Verdict("sql", verdict, "rows", score=float(passed), reason=message)]
+    score = figures.score(entry.get("score"), "score")
+    return Attempt(
+        case_id=case.case_id,
+        attempt=_place(entry.get("attempt")) or 1,
+        outcome=outcome,
+        agent=agent,
+        model=model,
+        message=message,
+        score=float(passed) if score is None else score,
+        named_scores=figures.scores(_mapping(entry.get("named_scores")), "score"),
+        verdicts=verdicts,
+        transcript=transcript,
+        replies=_replies(transcript, text, details.get("output")),
+        usage=_usage(entry),
+        cost=figures.amount(entry.get("cost"), "cost"),
+        tool_call_count=figures.count(entry.get("tool_call_count"), "tool calls"),
+        started_at=figures.moment(entry.get("started_at"), "start") or started_at,
+        duration_ms=figures.amount(entry.get("duration_ms"), "duration"),
+        error=error,
+        data=_data(details),
+        response_text=text,
+        output=details.get("output"),
+        vars=case.vars,
+        trace=_trace(entry.get("trace")),
+    )
+
+
+def _trace(given: Any) -> Trace | None:
+    try:
+        return msgspec.convert(given, Trace) if given is not None else None
+    except msgspec.ValidationError:
+        return None
+
+
+def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[Entry]:
+    """What nao's file tells of the conversation: calls with results, and the answer."""
+    entries: list[Entry] = []
+    for call in _list(details.get("tool_calls")):
+        name, number = _text(call.get("toolName")), _text(call.get("toolCallId")) or None
+        entries.append(Entry(1, "tool_call", name=name, arguments=call.get("args"), call_id=number))
+        if "result" in call:
+            entries.append(Entry(1, "tool_result", name=name, result=call["result"], call_id=number))
+    if text:
+        entries.append(Entry(1, "assistant", text=text))
+    if error:
+        entries.append(Entry(1, "error", text=error))
+    return entries
+
+
+def _replies(transcript: list[Entry], text: str, output: Any) -> list[Reply]:
+    said = {entry.turn: entry.text for entry in transcript if entry.kind == "assistant" and not entry.agent}
+    last = max((entry.turn for entry in transcript if entry.kind == "user"), default=max(said, default=1))
+    if text or output is not None:
+        said[last] = text
+    replies = [Reply(turn=turn, text=words) for turn, words in sorted(said.items())]
+    for reply in replies:
+        if reply.turn == last:
+            reply.output = output
+    return replies
+
+
+def _usage(entry: dict[str, Any]) -> Usage | None:
+    """Ours by kind; nao's only number stands for both."""
+    given = _mapping(entry.get("usage"))
+    counts = [
+        figures.count(given.get(f"{kind}_tokens"), f"{kind} tokens") for kind in ("input", "output", "cached")
+    ]
+    if any(count is not None for count in counts):
+        return Usage(*counts)
+    total = figures.count(entry.get("tokens"), "tokens")
+    return None if total is None else Usage(input_tokens=total)
+
+
+def _data(details: dict[str, Any]) -> DataDetails | None:
+    keys = ("expected_data", "actual_data", "comparison", "reference_sql", "verification_sql")
+    if all(details.get(key) is None for key in keys):
+        return None
+    expected, actual = (
+        None if not isinstance(details.get(key), list) else _list(details[key])
+        for key in ("expected_data", "actual_data")
+    )
+    return DataDetails(
+        expected=expected,
+        actual=actual,
+        columns=list(dict.fromkeys(str(name) for row in expected or actual or [] for name in row)),
+        comparison=_text(details.get("comparison")) or None,
+        reference_sql=_text(details.get("reference_sql")) or None,
+        verification_sql=_text(details.get("verification_sql")) or None,
+        settings={"truncated": True} if details.get("truncated") else {},
+    )
+
+
+def _converted(values: Any, kind: type[T], **always: Any) -> list[T]:
+    """Those entries of a list that have the shape; nulls are what is not said, `always` what then holds."""
+    found: list[T] = []
+    for item in _list(values):
+        needed = {"passed", "expected", "actual", "result", "arguments"}
+        checked = {**item, **{key: check(item[key], key) for key, check in _FIGURES.items() if key in item}}
+        given = {key: value for key, value in checked.items() if value is not None or key in needed}
+        given = {**always, **given}
+        try:
+            found.append(msgspec.convert(given, kind, strict=False))
+        except msgspec.ValidationError:
+            continue
+    return found
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else str(value)
+
+
+def _place(value: Any) -> int | None:
+    """The number of a turn or an attempt, or how many are required: from 1 to what people write."""
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LAST_PLACE
+    return value if known else None
+
+
+def _usage_of(value: Any, name: str) -> dict[str, Any] | None:
+    counts = {key: figures.count(one, key.replace("_", " ")) for key, one in _mapping(value).items()}
+    return {key: one for key, one in counts.items() if one is not None} or None
+
+
+_LAST_PLACE = 1_000_000
+_FIGURES: dict[str, Callable[[Any, str], Any]] = {
+    "score": figures.score,
+    "weight": figures.score,
+    "started_at": figures.moment,
+    "first_token_ms": figures.amount,
+    "duration_ms": figures.amount,
+    "usage": _usage_of,
+    # A verdict about the whole conversation has none.
+    "turn": lambda value, _: None if value is None else _place(value) or 1,
+    "set": lambda value, _: value if value == 0 else _place(value),
+    "line": lambda value, _: _place(value),
+}
+"""What is a figure in an entry or a verdict, and how it is checked."""

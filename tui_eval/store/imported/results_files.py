@@ -1,0 +1,192 @@
+"""Results files opened as runs: nao's, old and new, promptfoo's, and our own (formats/nao.md 6 and 9).
+
+A file becomes a run's folder in the user's cache folder, once for each content, so that everything that
+reads runs reads it. What the older generation lacks (`attempt`, `by_model`, `verification_sql`, …) is
+left open; our own files bring back transcripts, verdicts, data and usage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.guard import figures
+from tui_eval.guard.private import cache_home
+from tui_eval.guard.text import storable
+from tui_eval.model import Case
+from tui_eval.store.imported.promptfoo_results import converted, is_promptfoo
+from tui_eval.store.imported.results_entries import ResultsGroup, grouped
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import DATABASE, StoreError
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+
+_FORM = b"3"  # of what is made of a file; another one is made anew
+_STORE = ".tui-eval"
+_ENDED = ("finished", "cancelled", "interrupted")
+
+
+def is_results(path: Path) -> bool:
+    """Whether this is a results file (rather than a suite that is written in JSON)."""
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    try:
+        _read(path)
+    except StoreError:
+        return False
+    return True
+
+
+def open_folder(folder: Path) -> Path:
+    """The folder by which everything finds a run: itself where it is in a project's store under its own id,
+    else one in the user's cache folder whose files are links to it (a copy under another name, say).
+
+    Raises:
+        StoreError: it cannot be read, or the cache folder cannot be written.
+    """
+    folder = folder.resolve()
+    with contextlib.closing(RunReader(folder)) as reader:
+        run_id = _name(reader.info().id)
+    if folder.name == run_id and folder.parent.parent.name == _STORE:
+        return folder
+    key = hashlib.sha256(str(folder).encode()).hexdigest()[:24]
+    place = cache_home() / "folders" / key / _STORE / "runs" / run_id
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for file in place.iterdir():
+            if file.is_symlink() and not file.exists():
+                file.unlink(missing_ok=True)
+        for file in folder.iterdir():
+            # SQLite finds what belongs to a database beside the file that is linked to.
+            if file.is_symlink():
+                continue  # what a folder from elsewhere links to is not followed
+            if not file.name.startswith(f"{DATABASE}-") and not (place / file.name).exists():
+                with contextlib.suppress(FileExistsError):  # another process opens it, too
+                    (place / file.name).symlink_to(file)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be opened as a run: {error.filename}: {error.strerror}") from None
+    return place
+
+
+def open_results(path: Path) -> Path:
+    """The folder of the run that a results file tells of.
+
+    Raises:
+        StoreError: it cannot be read, is no results file, or the cache folder cannot be written.
+    """
+    body, document = _read(path)
+    key = hashlib.sha256(_FORM + body).hexdigest()[:24]
+    place = cache_home() / "results" / key
+    # As in a project: code that looks for a run's project finds this folder.
+    runs = place / _STORE / "runs"
+    with contextlib.suppress(OSError):
+        for folder in runs.iterdir():
+            if (folder / DATABASE).is_file():
+                return folder
+    made = None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = Path(tempfile.mkdtemp(dir=place.parent, prefix="making-"))
+        info = _info(path, document)
+        folder = made / _STORE / "runs" / info.id
+        folder.mkdir(parents=True)
+        _write(folder, info, grouped(document, str(path), info.started_at))
+        with contextlib.suppress(OSError):  # another process was quicker
+            made.rename(place)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be opened as a run: {error.filename}: {error.strerror}") from None
+    finally:
+        if made is not None and made.exists():
+            shutil.rmtree(made, ignore_errors=True)
+    return runs / info.id
+
+
+def _read(path: Path) -> tuple[bytes, dict[str, Any]]:
+    try:
+        body = path.read_bytes()
+        document = json.loads(body)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path}: not JSON: {error}") from None
+    if is_promptfoo(document):
+        made = converted(storable(document), path)
+        place = str(made["results"][0]["suite"]) if made["results"] else ""
+        return body + place.encode("utf-8", "replace"), storable(
+            made
+        )  # its ids depend on what lies beside it
+    results = document.get("results") if isinstance(document, dict) else None
+    if not isinstance(results, list) or not all(isinstance(r, dict) and "passed" in r for r in results):
+        raise StoreError(
+            f"{path}: not a results file of nao, promptfoo or tui-eval (results[] with name and passed, or success)"
+        )
+    return body, storable(document)
+
+
+def _info(path: Path, document: dict[str, Any]) -> RunInfo:
+    run = document.get("run")
+    run = run if isinstance(run, dict) else {}
+    name = run["id"] if isinstance(run.get("id"), str) else path.stem
+    try:
+        info = msgspec.convert(run, RunInfo, strict=False)
+    except msgspec.ValidationError:
+        info = RunInfo(id="")
+    info.id = _name(name)
+    stamp = _seconds(document.get("timestamp"))
+    info.started_at = figures.moment(info.started_at, "start") or figures.moment(stamp, "start") or 0.0
+    info.finished_at = figures.moment(info.finished_at, "end")
+    if not run:
+        info.note = f"read from {path.name}, a file of nao; tokens are input and output together"
+    info.paths = [str(path.absolute())]
+    return info
+
+
+def _name(run_id: str) -> str:
+    """A run's id as the name of a folder."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", run_id).strip(".")[:80] or "results"
+
+
+def _seconds(stamp: Any) -> float:
+    """Of nao's local time without a zone; 0 where there is none."""
+    try:
+        return datetime.datetime.fromisoformat(str(stamp)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def _write(folder: Path, info: RunInfo, groups: list[ResultsGroup]) -> None:
+    state = info.state if info.state in _ENDED else "finished"
+    last = max(
+        (one.started_at + (one.duration_ms or 0) / 1000 for g in groups for one in g.attempts), default=0
+    )
+    finished = info.finished_at or last or info.started_at
+    info.state, info.finished_at = "running", None
+    info.agents = list(dict.fromkeys(group.agent for group in groups))
+    info.scripted = info.scripted or info.agents == ["scripted"]
+    writer = RunWriter(folder, info)
+    try:
+        references = writer.plan([_planned(group) for group in groups])
+        for group, ids in zip(groups, references, strict=True):
+            for ref, attempt in zip(ids, group.attempts, strict=True):
+                writer.done(ref, attempt)
+        writer.state(state, finished)
+    finally:
+        writer.close()
+    if writer.error:
+        raise StoreError(f"the run could not be kept: {writer.error}")
+
+
+def _planned(group: ResultsGroup) -> PlannedCase:
+    case: Case = group.case
+    return PlannedCase(
+        case, group.agent, group.model, len(group.attempts), group.required, group.attempts[0].attempt
+    )

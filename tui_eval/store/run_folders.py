@@ -1,0 +1,264 @@
+"""Where runs live on disk, what they are called, and whether the engine of one still lives."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui_eval.config.project import state_dir
+from tui_eval.guard import private
+from tui_eval.guard.trust_store import state_home
+
+DATABASE = "run.db"
+LOCK = "run.lock"
+_RESERVED = 4096
+_LOOKING_SECONDS = 5.0
+_SET_BACK_MS = 60_000
+_id_lock = threading.Lock()
+_newest_id = [0]
+
+# File systems on which SQLite's write-ahead log is known to work: shared memory needs one kernel.
+_LOCAL_FILE_SYSTEMS = frozenset(
+    (
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "zfs",
+        "f2fs",
+        "tmpfs",
+        "overlay",
+        "bcachefs",
+        "jfs",
+        "apfs",
+        "hfs",
+        "ufs",
+    )
+)
+
+
+GUESTS: dict[str, Path] = {}
+"""Runs that this process was given from elsewhere (a run brought home from CI), by id: they are looked at, and
+compared with the project's own, as if they were in its store."""
+
+
+class StoreError(Exception):
+    """A run that is not there or cannot be read; one clear line."""
+
+
+class Store:
+    """The runs of a project. `root` is the project root; the folder is made when first written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = state_dir(root)
+        self.runs_folder = self.folder / "runs"
+        private.close_to_others(self.folder)
+
+    def folder_of(self, run_id: str) -> Path:
+        """Where a run of this id is: in this store, else that of a guest."""
+        own = self.runs_folder / run_id
+        return own if run_id not in GUESTS or own.is_dir() else GUESTS[run_id]
+
+    def welcome(self, folder: Path) -> None:
+        """Look at this run as a guest, unless it is in this store."""
+        if folder.parent.resolve() != self.runs_folder.resolve():
+            GUESTS[folder.name] = folder
+
+    def create_folder(self, run_id: str) -> Path:
+        """Make the folder of a new run, and the store with its own `.gitignore` before it.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        folder = self.runs_folder / run_id
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            private.make_folder(self.folder)
+            private.make_folder(self.runs_folder)
+            os.mkdir(folder, 0o700)
+            ignore = self.folder / ".gitignore"
+            if not os.path.lexists(ignore):
+                private.write_file(ignore, b"*\n")
+        except OSError as error:
+            raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        return folder
+
+    def run_folders(self) -> Iterator[Path]:
+        """Folders of all runs, newest first (ids begin with the time)."""
+        try:
+            with os.scandir(self.runs_folder) as entries:
+                names = sorted((one.name for one in entries if not one.is_symlink()), reverse=True)
+        except OSError:
+            return
+        for name in names:
+            folder = self.runs_folder / name
+            if (folder / DATABASE).is_file():
+                yield folder
+
+    def find(self, reference: str = "last") -> Path:
+        """The folder of a run by id, by a prefix of its id, by path, or `last`: the newest that is no step.
+
+        Raises:
+            StoreError: none, or more than one, is meant.
+        """
+        # A folder of that name is no run meant by `last`: whoever wants it writes `./last`.
+        path = Path(reference if reference != "last" else "")
+        if path.name == DATABASE and path.is_file():
+            path = path.parent
+        if (path / DATABASE).is_file():
+            return path.resolve()
+        if path.is_file():
+            raise StoreError(f"{reference}: not a run; a run's folder opens, and results in a .json file")
+        folders = list(self.run_folders())
+        if reference in ("", "last"):
+            newest = next((folder for folder in folders if not is_step(folder)), None)
+            if newest is not None:
+                return newest
+            raise StoreError(f"no runs yet under {self.runs_folder}; start one with `tui-eval run PATH`")
+        matching = [folder for folder in folders if folder.name.startswith(reference)]
+        exact = [folder for folder in matching if folder.name == reference]
+        if len(exact or matching) == 1:
+            return (exact or matching)[0]
+        if matching:
+            names = ", ".join(folder.name for folder in matching[:5])
+            raise StoreError(f"run {reference!r} is not unique: {names}; write more of its id")
+        raise StoreError(f"no run {reference!r} under {self.runs_folder}; `tui-eval runs` lists them")
+
+
+def is_step(folder: Path) -> bool:
+    """Whether a run is a case that a person stepped through: looked at then, and nobody's last run."""
+    from tui_eval.store.reader import RunReader  # it reads runs that moved, and needs this module
+
+    try:
+        with contextlib.closing(RunReader(folder)) as reader:
+            return bool(reader.info().options.get("step"))
+    except StoreError:
+        return False
+
+
+def new_run_id(now: float | None = None) -> str:
+    """`YYYYMMDD-HHMMSS-mmmxx` (milliseconds and a random part): sorts by time, does not repeat, also not
+    where one process begins two runs in a millisecond, or its clock is set back a little."""
+    milliseconds = int((now if now is not None else time.time()) * 1000)
+    if now is None:
+        with _id_lock:
+            earlier = _newest_id[0]
+            if 0 <= earlier - milliseconds < _SET_BACK_MS:
+                milliseconds = earlier + 1
+            _newest_id[0] = milliseconds
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(milliseconds // 1000))
+    return f"{stamp}-{milliseconds % 1000:03d}{secrets.token_hex(1)}"
+
+
+class RunLock:
+    """The mark that an engine lives for a run's folder. Held until `release` or the process ends,
+    also by kill -9, since the operating system keeps it."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._handle = private.open_file(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise StoreError(f"{folder / LOCK}: {error.strerror or error}") from None
+        if not _taken(self._handle):
+            os.close(self._handle)
+            raise StoreError(f"run {folder.name} is being executed by another process")
+        if os.fstat(self._handle).st_size < _RESERVED:
+            self.moved(None)
+
+    def moved(self, folder: Path | None) -> None:
+        """Say where the run is kept instead (None: here). There is room for it also when the disk is full:
+        it was taken when the run began."""
+        said = json.dumps({"moved": str(folder)}) if folder is not None else ""
+        with contextlib.suppress(OSError):
+            os.pwrite(self._handle, said.encode().ljust(_RESERVED), 0)
+
+    def release(self) -> None:
+        """Say that the run is no longer executed."""
+        if self._handle >= 0:
+            # A process that is just being started holds all that is open here: closing alone is not enough.
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def _taken(handle: int) -> bool:
+    """Take a run's lock; False where an engine has it. Viewers that look whether one has (`is_alive`) hold
+    it for a moment, together: for that moment is waited."""
+    end = time.monotonic() + _LOOKING_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            pass
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+
+
+def rescued_folder(folder: Path) -> Path:
+    """Where a run goes whose own disk is full at its end: into the person's state folder."""
+    return state_home() / "rescued" / folder.name
+
+
+def moved_to(folder: Path) -> Path | None:
+    """Where a run is kept whose own disk was full at its end; None where it is here. What a folder that came
+    from elsewhere says of other places does not count."""
+    try:
+        with open(private.open_file(folder / LOCK, os.O_RDONLY), "rb") as file:
+            said = file.read(_RESERVED * 4)
+        if not said.startswith(b"{"):
+            return None
+        target = Path(json.loads(said)["moved"])
+        return target if target == rescued_folder(folder) and (target / DATABASE).is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether a living process holds the lock of this run."""
+    try:
+        with open(private.open_file(folder / LOCK, os.O_RDONLY), "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return True
+            fcntl.flock(file, fcntl.LOCK_UN)
+            return False
+    except OSError:
+        return False
+
+
+def journal_mode(folder: Path, mounts: str | None = None) -> str:
+    """`WAL` on file systems known to be local, else `DELETE`: a write-ahead log fails silently on
+    some network and container mounts. `mounts` is the text of /proc/mounts (read where absent)."""
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mounts").read_text(errors="replace")
+        except OSError:
+            return "DELETE"
+    best, kind = "", ""
+    resolved = str(folder.resolve())
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ")
+        inside = resolved == point or resolved.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return "WAL" if kind in _LOCAL_FILE_SYSTEMS else "DELETE"

@@ -1,0 +1,150 @@
+"""What the readers share: saying what is wrong where, and taking a value as the type that is meant."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import Any, Literal, Protocol
+
+from tui_eval.guard.spelling import close_to
+from tui_eval.model import Problem
+
+
+class Places(Protocol):
+    """Where a key path stands: `yaml_lines.Lines`, or HOCON's."""
+
+    def at(self, *path: Hashable) -> int: ...
+
+    def source(self, *path: Hashable) -> str | None: ...
+
+    def file(self, *path: Hashable) -> str | None: ...
+
+
+class Reading:
+    """One file being read: collects its problems, each with the line of the key concerned.
+
+    `problems` may be pointed at another list while a case is read, so that what is wrong with one
+    case stays with that case.
+    """
+
+    def __init__(self, path: str, places: Places, problems: list[Problem] | None = None) -> None:
+        self.path = path
+        self.places = places
+        self.problems: list[Problem] = [] if problems is None else problems
+
+    def error(
+        self,
+        at: tuple[Hashable, ...],
+        message: str,
+        cure: str = "",
+        tool: Literal["", "ignores", "refuses"] = "",
+    ) -> None:
+        """Something that must be mended before the case can count; `tool` as in `Problem`."""
+        self._add(at, message, cure, note=False, tool=tool)
+
+    def note(self, at: tuple[Hashable, ...], message: str, cure: str = "") -> None:
+        """Something odd that changes no verdict."""
+        self._add(at, message, cure, note=True)
+
+    def _add(
+        self,
+        at: tuple[Hashable, ...],
+        message: str,
+        cure: str,
+        note: bool,
+        tool: Literal["", "ignores", "refuses"] = "",
+    ) -> None:
+        path = self.places.file(*at) or self.path
+        level = "note" if note else "error"
+        self.problems.append(Problem(path, self.places.at(*at), dotted(at), message, cure, level, tool))
+
+    def unknown_keys(
+        self,
+        mapping: Mapping[Any, Any],
+        known: Iterable[str],
+        at: tuple[Hashable, ...],
+        own: Collection[str] = (),
+    ) -> None:
+        """A key that looks like a slip for a known one is an error, any other unknown one a note; the
+        tools ignore both. `own` are words that mean something of their own, and are no slips."""
+        names = tuple(known)
+        for key in mapping:
+            if key in names:
+                continue
+            slip = None if key in own else close_to(str(key), names)
+            if slip is not None:
+                self.error((*at, key), f"unknown key {str(key)!r}", f"did you mean {slip!r}?", "ignores")
+            else:
+                self.note((*at, key), f"unknown key {str(key)!r} is not read", "")
+
+    def text(self, value: Any, at: tuple[Hashable, ...], what: str) -> str | None:
+        """`value` as text: a number is taken as the text the file has; else an error, and None."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return self.places.source(*at) or str(value)
+        self.error(
+            at, f"{what} must be text, not {kind(value)}", "quote it" if isinstance(value, bool) else ""
+        )
+        return None
+
+    def name(self, value: Any, at: tuple[Hashable, ...]) -> str:
+        """A name: any scalar as the file writes it, stripped; "" where there is none."""
+        if value is None:
+            return ""
+        if isinstance(value, (dict, list)):
+            self.error(at, f"must be text, not {kind(value)}")
+            return ""
+        return (value if isinstance(value, str) else self.places.source(*at) or str(value)).strip()
+
+    def number(self, value: Any, at: tuple[Hashable, ...], *, least: float | None = None) -> float | None:
+        """`value` as a number; text that reads as one counts (YAML 1.1 takes `1e-5` for text)."""
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = float(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.error(at, f"must be a number, not {kind(value)}")
+            return None
+        if isinstance(value, float) and not math.isfinite(value):
+            self.error(at, "must be a finite number")
+            return None
+        if least is not None and value < least:
+            self.error(at, f"must be at least {least:g}, not {shown(value)}")
+            return None
+        return value
+
+
+def dotted(path: tuple[Hashable, ...]) -> str:
+    """A key path as a person reads it: `test_cases[0].expected.escalated`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int) and not isinstance(step, bool):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else str(step)
+    return " ".join(text.split())
+
+
+def kind(value: Any) -> str:
+    """What a value of a file is, in a person's words."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, (int, float)):
+        return f"the number {shown(value)}"
+    return f"the text {shown(value)}" if isinstance(value, str) else type(value).__name__
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A short one-line form of a value for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer with more digits than Python prints
+        text = "a very large number"
+    return text if len(text) <= limit else text[: limit - 1] + "…"

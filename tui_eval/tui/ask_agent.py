@@ -1,0 +1,78 @@
+"""Before a run: is there an agent for every case? If not, ask, and write the answer into tui_eval.yaml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tui_eval.config.project import CONFIG_NAME, default_agent_spec, rule_for
+from tui_eval.tui.screens.agent_question import AgentQuestion
+from tui_eval.tui.state.agent_entry import AgentEntryError, added
+from tui_eval.tui.state.lists.case_entry import CaseRow
+
+if TYPE_CHECKING:
+    from tui_eval.tui.app import EvalApp
+
+
+class AgentAsking:
+    """Asks once per agent's name."""
+
+    def __init__(self, app: EvalApp) -> None:
+        self._app = app
+        self._asked: set[str] = set()
+
+    def missing(self, entries: Sequence[CaseRow]) -> dict[str, int]:
+        """Names of agents that cases ask for and that are nowhere, with how many cases."""
+        config = self._app.config
+        found: dict[str, int] = {}
+        if config is None:
+            return found
+        for entry in entries:
+            case = entry.case
+            if case is None or case.format != "start_to_agent":
+                continue
+            name = case.agent or "my_agent"
+            if name in found or case.agent not in config.agents:
+                rule = rule_for(config, case.suite)
+                if (rule is None or not rule.agent) and not default_agent_spec(
+                    case.format, case.agent, config
+                ):
+                    found[name] = found.get(name, 0) + 1
+        return found
+
+    def then(self, entries: Sequence[CaseRow], go_on: Callable[[], None]) -> None:
+        """Ask for each agent that is missing, then go on; nothing is run where the person leaves."""
+        missing = {name: count for name, count in self.missing(entries).items() if name not in self._asked}
+        if not missing:
+            go_on()
+            return
+        name, count = next(iter(missing.items()))
+        config = self._app.config
+        file = (
+            config.file
+            if config is not None and config.file is not None
+            else self._app.state.root / CONFIG_NAME
+        )
+
+        def answer(entry: dict[str, str] | None) -> None:
+            self._asked.add(name)
+            if entry is None:
+                self._app.say(
+                    f"nothing was run: no agent {name} (the next r runs without it, E edits {file.name})"
+                )
+                return
+            try:
+                text = file.read_bytes().decode("utf-8") if file.exists() else ""
+                fresh = added(text, name, entry)
+                temporary = file.with_name(f".{file.name}.{os.getpid()}")
+                temporary.write_bytes(fresh.encode("utf-8"))
+                os.replace(temporary, file)
+            except (OSError, ValueError, AgentEntryError) as error:
+                self._app.problem(f"{file.name}: {error}")
+                return
+            self._app.say(f"wrote {name} into {file.name}")
+            self._app.loader.load()
+            self.then(entries, go_on)
+
+        self._app.push_screen(AgentQuestion(name, file.name, count), answer)

@@ -1,0 +1,321 @@
+"""Tab 2: the tool calls, and the selected one's arguments and result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from types import MappingProxyType
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.timer import Timer
+
+from tui_eval.model import Attempt, Entry
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.entry_blocks import entry_block
+from tui_eval.tui.state.case.span_view import span_blocks, spans_of
+from tui_eval.tui.state.case.tools_search import next_with
+from tui_eval.tui.state.case.tools_view import CallRow, detail, rows
+from tui_eval.tui.state.case.transcript_view import is_large
+from tui_eval.tui.state.case.waterfall import SpanBar, bars
+from tui_eval.tui.state.text.blocks import Block, with_heads
+from tui_eval.tui.state.text.lines import pattern
+from tui_eval.tui.widgets.call_table import CallTable
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.text_pane import AT_ONCE, SEARCHING, TELL, TextPane
+
+MANY = 400
+"""Entries of a transcript from which on its calls are made ready in a thread."""
+
+
+class ToolsTab(InspectorTab):
+    """Table (or bars, spans among them) above, one call below; `) (` and `} {` go from call to call."""
+
+    DEFAULT_CSS = """
+    ToolsTab Vertical { height: 1fr; }
+    ToolsTab CallTable { height: 3; }
+    ToolsTab TextPane { height: 1fr; }
+    ToolsTab.-zoomed CallTable, ToolsTab.-zoomed LineLabel, ToolsTab.-empty CallTable, ToolsTab.-empty LineLabel { display: none; }
+    """
+
+    foot = ("case.sql", "call.next")
+    foot_words = MappingProxyType({"case.sql": "times", "call.next": "next call"})
+
+    def foot_of(self, content: CaseContent) -> tuple[str, ...]:
+        """Without calls there is nothing to go through."""
+        attempt = content.attempt
+        called = attempt is not None and any(entry.kind == "tool_call" for entry in attempt.transcript)
+        return super().foot_of(content) if called else ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._content: CaseContent | None = None
+        self._attempt: Attempt | None = None
+        self._calls: list[CallRow] = []
+        self.timed = False
+        self._resting: Timer | None = None
+        self._generation = 0
+        self._detailing = 0
+        self._detailed: tuple[CallRow | None, SpanBar | None] = (None, None)
+        self._query = ""
+        self._search = 0
+        self._looking = False
+        self._then = 0
+        self._found_in: CallRow | None = None
+
+    def compose(self) -> ComposeResult:
+        """Titles, calls, detail."""
+        with Vertical():
+            yield LineLabel()
+            yield CallTable()
+            yield TextPane(empty="Tool calls stand here when the attempt is done.")
+
+    @property
+    def table(self) -> CallTable:
+        """The calls."""
+        return self.query_one(CallTable)
+
+    @property
+    def main(self) -> LinePane:
+        """The calls, or the text where there are none."""
+        return self.text if self.has_class("-empty") or self.has_class("-zoomed") else self.table
+
+    @property
+    def text(self) -> TextPane:
+        """The selected call."""
+        return self.query_one(TextPane)
+
+    def panes(self) -> list:
+        """Both."""
+        return [pane for pane in (self.table, self.text) if pane.display]
+
+    def show(self, content: CaseContent, *, keep: bool) -> None:
+        """Show an attempt's calls, from the first that failed or was not as expected; many, or large ones, are
+        made ready in a thread."""
+        self._content = content
+        attempt = content.attempt
+        self._generation += 1
+        self._end_search()
+        if attempt is None or attempt is self._attempt:
+            self._attempt, self._calls = attempt, self._calls if attempt is not None else []
+            self._draw(keep=keep)
+        elif is_large(attempt) or len(attempt.transcript) > MANY:
+            made = partial(self._made, self._generation, attempt, keep)
+            run_in_thread(self.app, partial(rows, attempt), made, name="calls", opens=not keep)
+        else:
+            self._made(self._generation, attempt, keep, rows(attempt))
+
+    def _made(self, generation: int, attempt: Attempt, keep: bool, calls: list[CallRow]) -> None:
+        if generation == self._generation and stands(self):
+            self._attempt, self._calls = attempt, calls
+            self._draw(keep=keep)
+
+    def _draw(self, *, keep: bool) -> None:
+        calls, attempt = self._calls, self._attempt
+        first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
+        # Without calls there is nothing but spans to show.
+        timed = self.timed or (not calls and attempt is not None and bool(spans_of(attempt)))
+        shown = bars(attempt, calls) if attempt is not None and timed else []
+        if not calls and not shown and self.table.has_focus:
+            self.text.focus()
+        self.set_class(not calls and not shown, "-empty")
+        self.table.set_rows(calls, None if keep else first)
+        if shown:
+            self.table.set_bars(shown)
+            if not keep and calls:
+                self.table.move_to_call(first)
+        self._sized()
+        self._detail(keep=keep)
+
+    def toggle_times(self) -> str:
+        """Bars over time instead of the table, or the table again; what to say."""
+        if self._content is None or self._attempt is None or self._content.attempt is not self._attempt:
+            return "times stand here when the attempt is done"
+        here = self.table.call_index
+        self.timed = not self.timed
+        self.foot_words = {**self.foot_words, "case.sql": "table" if self.timed else "times"}
+        self.show(self._content, keep=True)
+        if here >= 0:
+            self.table.move_to_call(here)
+        return "bars over time: s shows the table" if self.timed else ""
+
+    def _sized(self) -> None:
+        """The table takes as many rows as there are calls, up to a third of the tab; bars up to two."""
+        table = self.table
+        most = self.size.height * 2 // 3 if table.bars else self.size.height // 3
+        table.styles.height = max(1, min(table.row_count, most))
+        self.query_one(LineLabel).set_lines([self.table.title(self.size.width)])
+        self.call_after_refresh(table.reveal)
+
+    def on_resize(self) -> None:
+        """Titles depend on the width."""
+        super().on_resize()
+        self._sized()
+
+    def _detail(self, *, keep: bool) -> None:
+        attempt, row, bar = self._attempt, self.table.call, self.table.bar
+        self._detailed = (row, bar)
+        self._detailing += 1
+        rendered, only = self.rendered, self.only
+        make: Callable[[], list[Block]]
+        if attempt is None:
+            self.text.set_blocks([], keep=False)
+            return
+        if bar is not None and bar.span is not None:
+            make = partial(span_blocks, bar.span, rendered=rendered)
+        elif row is None and bar is not None and bar.entry >= 0:
+            entry = attempt.transcript[bar.entry]
+            make = partial(_of_entry, bar.entry, entry, rendered)
+        else:
+            make = partial(detail, attempt, row, rendered=rendered, only_failing=only)
+        if row is None or row.length <= AT_ONCE:
+            self._show_detail(self._detailing, keep, make())
+            return
+        shown = partial(self._show_detail, self._detailing, keep)
+        run_in_thread(self.app, partial(with_heads, make), shown, name="call", opens=not keep)
+
+    def _show_detail(self, detailing: int, keep: bool, blocks: list[Block]) -> None:
+        if detailing != self._detailing or not stands(self):
+            return
+        self.text.set_blocks(blocks, keep=keep)
+        if self._found_in is not None and self._found_in is self.table.call:
+            self._found_in = None
+            if self.text.find(self._query) != SEARCHING:
+                self.post_message(TextPane.Searched(self.text))
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        if isinstance(event.pane, CallTable):
+            # a key that is held costs its two rows; what stands below follows when it rests
+            if self._resting is not None:
+                self._resting.stop()
+            self._resting = self.set_timer(REST, self._rested)
+
+    def _rested(self) -> None:
+        if self._detailed != (self.table.call, self.table.bar):
+            self._end_search()
+            self._detail(keep=False)
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        if isinstance(event.pane, CallTable):
+            self.text.focus()
+
+    def call(self, step: int) -> str:
+        """To the next or previous call."""
+        wanted = self.table.call_index + step
+        if not self.table.rows or not 0 <= wanted < len(self.table.rows):
+            return "no later tool call" if step > 0 else "no earlier tool call"
+        self.table.move_to_call(wanted)
+        return ""
+
+    def turn(self, step: int) -> str:
+        """To the first call of the next or previous turn that has one."""
+        calls = self.table.rows
+        if not calls:
+            return "no tool calls here"
+        here = calls[max(self.table.call_index, 0)].turn
+        turns = [row.turn for row in calls if (row.turn > here if step > 0 else row.turn < here)]
+        if not turns:
+            return "no calls in a later turn" if step > 0 else "no calls in an earlier turn"
+        wanted = min(turns) if step > 0 else max(turns)
+        self.table.move_to_call(next(i for i, row in enumerate(calls) if row.turn == wanted))
+        return ""
+
+    # -- finding
+
+    @property
+    def searching(self) -> bool:
+        """Whether this call or the others are looked through in a thread."""
+        return self._looking or self.text.searching
+
+    def find(self, query: str) -> int:
+        """Look for a text in this call, else in the others: the next that has it is gone to."""
+        self._end_search()
+        self._query = query
+        found = self.text.find(query)
+        if not query or found not in (0, SEARCHING):
+            return found
+        if found == 0:
+            self._look_on(1)
+        else:
+            self._then = 1
+        return SEARCHING if self.searching else 0
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """The next place in this call, or the next call with one."""
+        before = self.text.places[0]
+        number, count = self.text.find_next(step)
+        round_the_end = number <= before if step > 0 else number >= before
+        if step and self._query and not self.text.searching and (not count or (before and round_the_end)):
+            self._look_on(step)
+            return (0, 0) if self._looking else (number, count)
+        return number, count
+
+    @on(TextPane.Searched)
+    def _searched(self, event: TextPane.Searched) -> None:
+        """Nothing in this call: on to the others."""
+        if not event.words and self._then and not self.text.places[1]:
+            event.stop()
+            self._look_on(self._then)
+        if not event.words:
+            self._then = 0
+
+    def _end_search(self) -> None:
+        self._search += 1
+        self._looking, self._then, self._found_in = False, 0, None
+
+    def _look_on(self, step: int) -> None:
+        """Look through the other calls in a thread."""
+        attempt, calls = self._attempt, self._calls
+        self._end_search()
+        if attempt is None or not calls or (len(calls) == 1 and self.table.call is not None):
+            return
+        self._looking, number, told = True, self._search, time.monotonic()
+
+        def progress(done: int, total: int) -> bool:
+            nonlocal told
+            if time.monotonic() - told > TELL and number == self._search:
+                told = time.monotonic()
+                words = f"searching… {done:,} of {total:,} calls"
+                self.app.call_later(self._tell, number, words)
+            return number == self._search
+
+        here = self.table.call_index if self.table.call is not None else -1
+        work = partial(
+            next_with,
+            attempt,
+            calls,
+            here,
+            step,
+            pattern(self._query),
+            rendered=self.rendered,
+            progress=progress,
+        )
+        run_in_thread(self.app, work, partial(self._looked, number), name="find")
+
+    def _tell(self, number: int, words: str) -> None:
+        if number == self._search and stands(self):
+            self.post_message(TextPane.Searched(self.text, words))
+
+    def _looked(self, number: int, index: int | None) -> None:
+        if number != self._search or not stands(self):
+            return
+        self._looking = False
+        if index is None:
+            self.post_message(TextPane.Searched(self.text))
+            return
+        self._found_in = self._calls[index]
+        self.table.move_to_call(index)
+        self._detail(keep=False)
+
+
+def _of_entry(index: int, entry: Entry, rendered: bool) -> list[Block]:
+    return [entry_block(index, entry, {}, rendered=rendered, several=True)]

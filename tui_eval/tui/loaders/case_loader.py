@@ -1,0 +1,121 @@
+"""Reading one case and one of its attempts from a run's folder; called in a thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_eval.model import Case
+from tui_eval.store.index import Index
+from tui_eval.store.linked import Placed, family, replaced_by
+from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import StoreError
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.case.case_content import CaseContent, choose
+from tui_eval.tui.state.case.explain import explanations
+from tui_eval.tui.state.case.transcript_view import prepared
+from tui_eval.tui.state.runs.run_view import standing
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
+
+    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now, `root`
+    the project whose other runs and notes are looked at (None: none).
+    """
+
+    pointer: CasePointer
+    folder: Path | None = None
+    case_ref: int | None = None
+    case: Case | None = None
+    root: Path | None = None
+
+
+def load(where: Where) -> CaseContent:
+    """What the Case screen shows. What cannot be read is said in `problem`; never raises for it."""
+    pointer = where.pointer
+    content = CaseContent(pointer, case=where.case)
+    if where.case is not None:
+        content.name, content.suite = where.case.name, where.case.suite
+    else:
+        content.suite, _, content.name = pointer.case_id.partition("::")
+    if where.folder is None:
+        return content
+    try:
+        content.folder, content.run_id = where.folder, where.folder.name
+        with closing(RunReader(where.folder)) as reader:
+            _read(reader, where, content)
+        if where.root is not None and content.row is not None:
+            content.family = _family(where.root, where.folder, content)
+            content.notes = notes_of(where.root, pointer.case_id)
+    except (StoreError, OSError) as error:
+        content.problem = str(error)
+    return content
+
+
+def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
+    pointer, case_ref = where.pointer, where.case_ref
+    if case_ref is None:
+        rows = reader.cases_of(pointer.case_id)
+        fitting = [
+            row
+            for row in rows
+            if pointer.agent in (None, row.agent) and (pointer.model is None or pointer.model == row.model)
+        ]
+        found = next(iter(fitting or rows), None)
+        if found is None:
+            content.problem = f"this case is not in run {where.folder.name if where.folder else ''}"
+            return
+        case_ref = found.id
+    content.rows = reader.attempts(case_ref)
+    content.row = choose(content.rows, pointer.attempt_ref)
+    content.case = reader.case(case_ref)
+    column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
+    content.agent, content.model = (column.agent, column.model) if column else (None, None)
+    info = reader.info()
+    if info.state not in ("running", "paused"):
+        content.rows = [row if row.state == "done" else standing(row) for row in content.rows]
+        content.row = choose(content.rows, pointer.attempt_ref)
+    content.options, content.replaces = info.options, replaced_by(info)
+    content.name, content.suite = content.case.name, content.case.suite
+    if content.row is not None and content.row.state == "done":
+        content.attempt = reader.attempt(content.row.id)
+        if content.attempt is not None:
+            content.transcript = prepared(content.attempt)
+            content.explained = explanations(content.attempt)
+
+
+def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:
+    """The case's attempts over its run and the runs linked to it: the same case (unchanged, or judged
+    again after a change), agent and model. Runs that cannot be read are left out."""
+    again = content.replaces
+    own = [Placed(folder.name, row, again) for row in content.rows]
+    try:
+        names = family(Index(root).links(), folder.name)
+    except (StoreError, OSError, sqlite3.Error):
+        return own
+    found: list[Placed] = []
+    for name in names:
+        if name == folder.name:
+            found.extend(own)
+            continue
+        try:
+            with closing(RunReader(folder.parent / name)) as reader:
+                instead = replaced_by(reader.info())
+                for row in reader.cases_of(content.pointer.case_id):
+                    same = (row.agent, row.model) == (content.agent, content.model)
+                    unchanged = content.case is not None and row.content_hash == content.case.content_hash
+                    if same and (unchanged or again is not None or instead is not None):
+                        found.extend(Placed(name, attempt, instead) for attempt in reader.attempts(row.id))
+        except (StoreError, OSError):
+            continue
+    return found
+
+
+def notes_of(root: Path, case_id: str) -> dict[tuple[str, int], HumanNote]:
+    """What people noted on the case's attempts, by run and attempt."""
+    return {(note.run_id, note.attempt_ref): note for note in Notes(root).of_case(case_id)}

@@ -1,0 +1,326 @@
+"""Reading what is compared: two runs' summaries, two attempts' bodies; called in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+from tui_eval.case_names import full_name
+from tui_eval.model import Attempt
+from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
+from tui_eval.store.index import Index
+from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import AttemptRow, RunInfo
+from tui_eval.store.summary import CaseSummary
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.compare.sides_view import SidePair, pairs
+
+RUNS = 40
+"""Runs of a case whose attempts can be chosen, the newest ones."""
+
+
+Column = tuple[str, str | None]
+"""An agent and its model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One side of a comparison: a run, or one agent (and model) of it. `linked` are the runs that belong
+    to it and count with it, oldest first, as they were found; `what` says what was run, with which agents."""
+
+    folder: Path
+    agent: str | None = None
+    model: str | None = None
+    linked: tuple[Path, ...] = ()
+    what: str = ""
+
+    @property
+    def column(self) -> str:
+        """Its agent (and model) for people; empty where it is a whole run."""
+        return ", ".join(part for part in (self.agent, self.model) if part)
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids of the runs whose attempts count, newest first."""
+        return [folder.name for folder in reversed(self.linked)] or [self.folder.name]
+
+
+class Compared(NamedTuple):
+    """Both sides, with the runs that count for each, and what became of each case."""
+
+    before: Half
+    after: Half
+    comparison: RunComparison
+
+
+def load_half(half: Half) -> list[CaseSummary]:
+    """What a run, with those that count with it, says of each case (of this agent, where one is given).
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    found = load_together(half.linked or [half.folder])
+    return [
+        one
+        for one in found
+        if (half.agent is None or one.agent == half.agent) and (half.model is None or one.model == half.model)
+    ]
+
+
+def load_comparison(root: Path, before: Half, after: Half) -> Compared:
+    """Both sides against each other.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    first, second = _with_linked(root, before, after), _with_linked(root, after, before)
+    return Compared(first, second, compare(load_half(first), load_half(second)))
+
+
+def _with_linked(root: Path, half: Half, other: Half) -> Half:
+    against = other.folder if other.folder != half.folder else None
+    with closing(RunReader(half.folder)) as reader:
+        info = reader.info()
+    told = [", ".join(info.paths) or ".", ", ".join(info.agents)]
+    what = " · ".join(part for part in told if part)
+    return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
+
+
+def pairs_of(folder: Path) -> list[tuple[Column, Column]]:
+    """The agents (with models) of a run that have cases in common, two by two, in its order.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    cases: dict[Column, set[str]] = {}
+    with closing(RunReader(folder)) as reader:
+        for case in reader.cases():
+            cases.setdefault((case.agent, case.model), set()).add(case.case_id)
+    return [(one, other) for one, other in combinations(cases, 2) if cases[one] & cases[other]]
+
+
+class Candidates(NamedTuple):
+    """What a run can be compared with: two of its agents, or the run before it of the same cases."""
+
+    pairs: list[tuple[Column, Column]]
+    before: str | None
+
+
+def candidates(root: Path, folder: Path) -> Candidates:
+    """What a run can be compared with.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    return Candidates(pairs_of(folder), Index(root).before(folder.name, cases_of_guest(root, folder)))
+
+
+def cases_of_guest(root: Path, folder: Path) -> set[str] | None:
+    """The ids of the cases of a run that is not in the project's store; None of one that is.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    if folder == Store(root).runs_folder / folder.name:
+        return None
+    with closing(RunReader(folder)) as reader:
+        return {case.case_id for case in reader.cases()}
+
+
+def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None:
+    """What can stand in a side's place: the next (or previous) agent of its run, else the next run that has a
+    case of the other side (those that only add to others left out); None where there is no other.
+
+    Raises:
+        StoreError: the run cannot be read.
+    """
+    if half.folder == opposite.folder:
+        here, there = (half.agent or "", half.model), (opposite.agent or "", opposite.model)
+        fitting = [pair for pair in pairs_of(half.folder) if there in pair]
+        columns = [one if other == there else other for one, other in fitting]
+        at = columns.index(here) if here in columns else 0
+        turned = [columns[(at + step * i) % len(columns)] for i in range(1, len(columns))]
+        return Half(half.folder, *turned[0]) if turned else None
+    name = opposite.folder.name
+    shared = Index(root).sharing(name, cases_of_guest(root, opposite.folder))
+    found = [run_id for run_id in shared if run_id != name]
+    later = [run_id for run_id in found if run_id > half.folder.name]
+    earlier = [run_id for run_id in found if run_id < half.folder.name]
+    ids = later[:1] if step > 0 else earlier[-1:]
+    return replace(half, folder=Store(root).runs_folder / ids[0], linked=()) if ids else None
+
+
+@dataclass(slots=True)
+class CompareChoice:
+    """An attempt that can stand on a side; `how` says how it came about, where it was not run as a whole."""
+
+    run_id: str
+    row: AttemptRow
+    agent: str
+    model: str | None
+    how: str = ""
+    title: str = ""
+    """What lists call the case."""
+
+    @property
+    def pointer(self) -> tuple[str, int]:
+        """What tells it from others."""
+        return self.run_id, self.row.id
+
+
+@dataclass(slots=True)
+class Sides:
+    """Two attempts of a case, and all that could stand at the left."""
+
+    case_id: str
+    choices: list[CompareChoice] = field(default_factory=list)
+    """Oldest first."""
+    left: int = 0
+    right: int = 0
+    before: Attempt | None = None
+    after: Attempt | None = None
+    pairs: Sequence[SidePair] = ()
+    """Both against each other."""
+
+
+def choices_of(root: Path, case_id: str, *more: str) -> list[CompareChoice]:
+    """The finished attempts of a case in its newest runs (and in the runs `more`), oldest first."""
+    store = Store(root)
+    runs = sorted({one.run_id for one in Index(root).history(case_id)})[-RUNS:]
+    found: list[CompareChoice] = []
+    for run_id in sorted({*runs, *more}):
+        try:
+            with closing(RunReader(store.folder_of(run_id))) as reader:
+                how = _how(reader.info())
+                for case in reader.cases_of(case_id):
+                    found += [
+                        CompareChoice(
+                            run_id, row, case.agent, case.model, how, full_name(case.name, case.variant)
+                        )
+                        for row in reader.attempts(case.id)
+                        if row.state == "done" and row.outcome not in ("cancelled", "skipped", None)
+                    ]
+        except (StoreError, OSError):
+            continue
+    return found
+
+
+def _how(info: RunInfo) -> str:
+    """What a run did to the attempt whose place its own takes; empty of other runs."""
+    given = info.options.get("continue_from")
+    if not isinstance(given, dict):
+        return ""
+    turn = given.get("turn")
+    return f"from turn {turn}" if isinstance(turn, int) else "judged again"
+
+
+def with_new(root: Path, sides: Sides, *more: str) -> Sides:
+    """The same two attempts among all that there are now, those of the runs `more` too."""
+    left, right = (sides.choices[at] for at in (sides.left, sides.right))
+    choices = choices_of(root, sides.case_id, *more, *(one.run_id for one in sides.choices))
+    places = {one.pointer: at for at, one in enumerate(choices)}
+    if left.pointer not in places or right.pointer not in places:
+        return sides
+    return Sides(sides.case_id, choices, places[left.pointer], places[right.pointer])
+
+
+def newest_right(sides: Sides, old: Collection[str]) -> Sides | None:
+    """What stands where after attempts have ended of other runs than those of `old`: the newest of them (of
+    the same agent, where one is) at the right, what was looked at at the left; None where there is none."""
+    new = [at for at, one in enumerate(sides.choices) if one.run_id not in old]
+    if not new:
+        return None
+    before = sides.choices[sides.right]
+    own = [
+        at for at in new if (sides.choices[at].agent, sides.choices[at].model) == (before.agent, before.model)
+    ]
+    right = (own or new)[-1]
+    # Of several attempts of one run, the first to end puts what was looked at at the left.
+    left = sides.left if before.run_id == sides.choices[right].run_id else sides.right
+    return Sides(sides.case_id, sides.choices, left, right)
+
+
+def first_sides(root: Path, pointer: CasePointer) -> Sides | None:
+    """The attempt pointed at against the last one before it that passed; else against the one before it,
+    or another; None where there is no other."""
+    choices = choices_of(root, pointer.case_id, *([pointer.run_id] if pointer.run_id else []))
+    right = _meant(choices, pointer)
+    if right is None or len(choices) < 2:
+        return None
+    agent = choices[right].agent
+    passed = [i for i, one in enumerate(choices) if one.row.outcome == "passed" and i != right]
+    before = [i for i in passed if i < right]
+    own = [i for i in before if choices[i].agent == agent]
+    others = [i for i in range(len(choices)) if i != right]
+    earlier = [i for i in others if i < right]
+    left = next(iter([*own[-1:], *before[-1:], *passed[-1:], *earlier[-1:], *others]))
+    return load_sides(root, Sides(pointer.case_id, choices, left, right))
+
+
+def _meant(choices: list[CompareChoice], pointer: CasePointer) -> int | None:
+    of_run = [i for i, one in enumerate(choices) if pointer.run_id in (None, one.run_id)]
+    own = [i for i in of_run if not pointer.agent or choices[i].agent == pointer.agent] or of_run
+    if pointer.attempt_ref is not None:
+        exact = [i for i in own if choices[i].row.id == pointer.attempt_ref]
+        own = exact or own
+    bad = [i for i in own if choices[i].row.outcome != "passed"]
+    return next(iter(bad if pointer.run_id else []), own[-1] if own else None)
+
+
+def changed_sides(root: Path, before: Half, after: Half, change: CaseChange) -> Sides | None:
+    """The attempts that tell most of a change: of a run that passed the first that passed, of one that
+    did not the first that failed. None where only one run has the case."""
+    choices = choices_of(root, change.case_id, *before.runs, *after.runs)
+    left = _telling(choices, before.runs, change.before)
+    right = _telling(choices, after.runs, change.after)
+    if left is None or right is None or left == right:
+        return None
+    return load_sides(root, Sides(change.case_id, choices, left, right))
+
+
+def newest_sides(root: Path, after: Half, change: CaseChange, newest: tuple[str, int]) -> Sides | None:
+    """An attempt that was run since (run and attempt) at the right, what the second run had at the left."""
+    choices = choices_of(root, change.case_id, *after.runs, newest[0])
+    left = _telling(choices, after.runs, change.after)
+    right = next((at for at, one in enumerate(choices) if one.pointer == newest), None)
+    if left is None or right is None or left == right:
+        return None
+    return load_sides(root, Sides(change.case_id, choices, left, right))
+
+
+def _telling(choices: list[CompareChoice], runs: Sequence[str], summary: CaseSummary | None) -> int | None:
+    """The first attempt of a case's outcome in the newest of the runs that has one."""
+    if summary is None:
+        return None
+    column = (summary.agent, summary.model)
+    own = [
+        i
+        for run_id in runs
+        for i, one in enumerate(choices)
+        if one.run_id == run_id and (one.agent, one.model) == column
+    ]
+    return next((i for i in own if choices[i].row.outcome == summary.outcome), own[0] if own else None)
+
+
+def load_sides(root: Path, sides: Sides) -> Sides:
+    """Read both attempts and compare them word by word.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    sides.before = _body(root, sides.choices[sides.left])
+    sides.after = _body(root, sides.choices[sides.right])
+    if sides.before is not None and sides.after is not None:
+        sides.pairs = pairs(sides.before, sides.after)
+    return sides
+
+
+def _body(root: Path, choice: CompareChoice) -> Attempt | None:
+    with closing(RunReader(Store(root).folder_of(choice.run_id))) as reader:
+        return reader.attempt(choice.row.id)

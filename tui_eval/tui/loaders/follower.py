@@ -1,0 +1,191 @@
+"""Follows a run's database in a daemon thread and brings its news to the app.
+
+The thread reads at most ten times a second while the run goes on and ends with it. It looks more often
+whether anything was written, which costs a few microseconds, so that what was is shown at once: news wait
+for the writer, not for the reader too. News wait until the app has taken those before: a stalled terminal
+stalls nothing but its own picture.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import StoreError
+from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
+from tui_eval.tui.state.runs.run_view import RunView
+
+SECONDS = 0.1
+LOOK_SECONDS = 0.02
+INFO_SECONDS = 0.5
+LIVE_ROWS = 2_000
+LIVE_WAITING = 20_000
+"""Live rows that may wait for the app before the thread reads no more of them."""
+
+
+@dataclass(slots=True)
+class RunNews:
+    """What happened since the app last took news. `view` is set once, when the run has been read."""
+
+    run_id: str
+    view: RunView | None = None
+    info: RunInfo | None = None
+    cases: list[StoredCase] = field(default_factory=list)
+    attempts: dict[int, AttemptRow] = field(default_factory=dict)
+    live: list[LiveRow] = field(default_factory=list)
+    error: str = ""
+
+
+class RunListener(Protocol):
+    """The app, as the follower knows it."""
+
+    def call_later(self, callback, *args, **kwargs) -> bool: ...
+
+    def take_news(self) -> None: ...
+
+
+class Follower:
+    """Follows one run. `start` it, `take` what it brought when the app's `take_news` is called."""
+
+    def __init__(self, app: RunListener, folder: Path) -> None:
+        self._app = app
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._news = RunNews(folder.name)
+        self._told = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="tui-follower", daemon=True)
+
+    def start(self) -> None:
+        """Begin reading."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop reading; returns at once."""
+        self._stop.set()
+
+    def take(self) -> RunNews:
+        """The news so far; what comes later is announced anew."""
+        with self._lock:
+            news, self._news = self._news, RunNews(self.folder.name)
+            self._told = False
+            return news
+
+    # -- in the thread
+
+    def _follow(self) -> None:
+        try:
+            reader = self._open()
+            if reader is None:
+                return
+            try:
+                self._read(reader)
+            finally:
+                reader.close()
+        except (StoreError, OSError) as error:
+            with self._lock:
+                self._news.error = str(error)
+            self._tell()
+
+    def _open(self) -> RunReader | None:
+        """Open the run; a run that was just started may take a moment to be there."""
+        end = time.monotonic() + 5.0
+        while True:
+            try:
+                reader = RunReader(self.folder)
+                reader.info()
+                return reader
+            except StoreError:
+                if time.monotonic() > end:
+                    raise
+            if self._stop.wait(0.05):
+                return None
+
+    def _read(self, reader: RunReader) -> None:
+        info = reader.info()
+        view = RunView(info, self.folder)
+        rows = reader.changes(0)
+        view.apply_cases(
+            reader.cases()
+        )  # after the attempts: a run that is being planned has a case for each
+        view.apply_attempts(rows)
+        changed = max((row.changed for row in rows), default=0)
+        live = reader.live(0, limit=100_000) if view.active else []
+        view.apply_live(live)
+        seq = live[-1].seq if live else 0
+        known = len(view.cases)
+        with self._lock:
+            self._news.view = view
+        self._tell()
+        active = info.state in ("running", "paused")
+        info_due = time.monotonic() + INFO_SECONDS
+        stamp, read_due = -1, 0.0
+        while active and not self._stop.wait(max(LOOK_SECONDS, read_due - time.monotonic())):
+            if time.monotonic() >= info_due:
+                fresh = reader.info()
+                active = fresh.state in ("running", "paused")
+                if not active:
+                    stamp = -1  # the last news, wherever they are kept
+                if fresh != info:
+                    info = fresh
+                    with self._lock:
+                        self._news.info = fresh
+                    self._tell()
+                info_due = time.monotonic() + INFO_SECONDS
+            now = reader.stamp()
+            if now == stamp:
+                continue
+            stamp = now
+            rows = reader.changes(changed)
+            behind = len(self._news.live) >= LIVE_WAITING
+            news_live = [] if behind else reader.live(seq, limit=LIVE_ROWS)
+            if behind or len(news_live) == LIVE_ROWS:
+                stamp = -1  # there is more: look again, whatever is written
+            if not rows and not news_live:
+                continue
+            read_due = time.monotonic() + SECONDS
+            unknown = any(row.case_ref > known for row in rows)
+            cases = reader.cases() if unknown else []
+            with self._lock:
+                news = self._news
+                if cases:
+                    news.cases = cases
+                    known = len(cases)
+                for row in rows:
+                    changed = max(changed, row.changed)
+                    news.attempts[row.id] = row
+                news.live.extend(news_live)
+            if news_live:
+                seq = news_live[-1].seq
+            self._tell()
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self._told:
+                return
+            self._told = True
+        self._app.call_later(self._app.take_news)
+
+
+def older_runs(runs_folder: Path, run_id: str, most: int = 50) -> list[RunView]:
+    """The run of that id and those it is linked to, as far as they are there. Blocks."""
+    found: list[RunView] = []
+    wanted: str | None = run_id
+    while wanted and len(found) < most and all(run.info.id != wanted for run in found):
+        try:
+            reader = RunReader(runs_folder / Path(wanted).name)
+            try:
+                view = RunView(reader.info(), runs_folder / Path(wanted).name)
+                view.apply_cases(reader.cases())
+                view.apply_attempts(reader.changes(0))
+            finally:
+                reader.close()
+        except (StoreError, OSError):
+            break
+        found.append(view)
+        wanted = view.info.linked_to
+    return found

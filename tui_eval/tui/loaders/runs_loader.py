@@ -1,0 +1,141 @@
+"""Reading the list of runs, a run's figures and search results; called in threads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tui_eval.store.full_text import Progress, search
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.rescued import delete_run
+from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
+from tui_eval.tui.state.lists.run_line import RunLine
+from tui_eval.tui.state.runs.runs_view import RunFacts
+from tui_eval.tui.state.runs.search_view import FoundEntry
+
+MOST = 1_000
+"""Runs that are listed."""
+
+
+def load_runs(root: Path) -> list[RunLine]:
+    """The newest runs with their figures, newest first; guests among them."""
+    index = Index(root)
+    runs = index.runs(MOST)
+    known = index.figures()
+    own = {run.id for run in runs}
+    for run_id, folder in GUESTS.items():
+        if run_id not in own:
+            theirs = Index(folder.parents[2])
+            runs += [run for run in theirs.runs() if run.id == run_id]
+            known |= theirs.figures()
+    runs.sort(key=lambda run: run.id, reverse=True)
+    below = Counter(run.linked_to for run in runs if run.linked_to)
+    return [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
+
+
+def load_facts(folder: Path) -> RunFacts:
+    """What a run's own folder says."""
+    try:
+        with closing(RunReader(folder)) as reader:
+            # An answer that is judged again took its time and tokens once, where it was asked.
+            rows = [row for row in reader.attempts() if row.state == "done" and not row.judges]
+            return RunFacts(
+                reader.info(),
+                [row.duration_ms for row in rows if row.duration_ms is not None],
+                [
+                    float((row.input_tokens or 0) + (row.output_tokens or 0))
+                    for row in rows
+                    if row.output_tokens is not None
+                ],
+                reader.assessment(),
+            )
+    except (StoreError, OSError) as error:
+        return RunFacts(problem=str(error))
+
+
+MOST_FOUND = 500
+"""Places of all runs that are shown."""
+RunProgress = Callable[[int, int, int, int], bool]
+"""Told the run's number and how many there are, its attempts that are gathered and how many it has."""
+
+
+def find(folder: Path, words: str, progress: Progress | None = None) -> tuple[list[FoundEntry], int]:
+    """Entries of the run's transcripts that hold all the words, best first, and how many there are in all.
+
+    Raises:
+        StoreError: the run cannot be read.
+    """
+    with closing(RunReader(folder)) as reader:
+        hits = search(reader, words, progress=progress)
+        rows = {row.id: row for row in reader.attempts_with([hit.attempt_ref for hit in hits.best])}
+        cases = {case.id: case for case in reader.cases()} if rows else {}
+        found: list[FoundEntry] = []
+        for hit in hits.best:
+            row = rows.get(hit.attempt_ref)
+            case = cases.get(row.case_ref) if row is not None else None
+            if row is not None and case is not None:
+                found.append(FoundEntry(hit, case, row.attempt, row.outcome or ""))
+        return found, hits.total
+
+
+class Everywhere(NamedTuple):
+    """What a search through all runs found: the best places, how many there are, the runs that hold them, those
+    that were searched and those that could not be read."""
+
+    found: list[FoundEntry]
+    total: int
+    runs: int
+    searched: int
+    unreadable: int
+
+
+def find_everywhere(root: Path, words: str, progress: RunProgress | None = None) -> Everywhere:
+    """The same in all runs of the project, the newest run first, its best places first.
+
+    Args:
+        progress: Told which run of how many is read, and how far that is; the answer False ends the search.
+    """
+    folders = list(Store(root).run_folders())
+    found: list[FoundEntry] = []
+    total = runs = unreadable = 0
+    for number, folder in enumerate(folders):
+        if progress is not None and not progress(number, len(folders), 0, 0):
+            break
+        of_run = partial(progress, number, len(folders)) if progress is not None else None
+        try:
+            best, count = find(folder, words, of_run)
+        except (StoreError, OSError, sqlite3.Error):
+            unreadable += 1
+            continue
+        total, runs = total + count, runs + bool(count)
+        for one in best[: max(MOST_FOUND - len(found), 0)]:
+            one.run_id = folder.name
+            found.append(one)
+    return Everywhere(found, total, runs, len(folders), unreadable)
+
+
+def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
+    """Delete these runs; those that are being executed stay. Returns one line for each that stayed."""
+    store, index = Store(root), Index(root)
+    stayed: list[str] = []
+    for run_id in run_ids:
+        folder = store.runs_folder / run_id
+        if not folder.is_dir() and run_id in GUESTS:
+            stayed.append(f"{run_id}: is not in this project, so it stays")
+            continue
+        if is_alive(folder):
+            stayed.append(f"{run_id}: is being executed, so it stays")
+            continue
+        try:
+            delete_run(folder)
+        except OSError as error:
+            stayed.append(f"{run_id}: {error.strerror or error}")
+            continue
+        index.forget(run_id)
+    return stayed

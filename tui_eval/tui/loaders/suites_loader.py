@@ -1,0 +1,134 @@
+"""Reading suites and their past in a daemon thread, handed to the app in portions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Problem, Suite
+from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.state.app_state import CaseItem, Items
+from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited
+from tui_eval.tui.terminal import gc_pauses
+
+if TYPE_CHECKING:
+    from tui_eval.config.project import Config
+    from tui_eval.tui.app import EvalApp
+
+PORTION = 0.25
+"""Seconds after which what has been read so far is shown."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A portion: all suites read so far. `wanted` is what they may only do with trust."""
+
+    generation: int
+    suites: list[Suite]
+    config: Config
+    done: bool
+    wanted: list[str] = field(default_factory=list)
+    items: Items | None = None
+    """The suites with one item per case and its past, where everything was read."""
+    notes: dict[str, HumanNote] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    version: int = -1
+    """Of the app's state that `items`, `missing` and `change` were made from, where some suites were read
+    again."""
+    missing: dict[str, CaseItem] | None = None
+    change: EditedSuite | None = None
+
+
+class Loader:
+    """Reads the suites of `paths`; a newer reading makes an older one's portions void."""
+
+    def __init__(self, app: EvalApp, paths: Sequence[Path], config_file: Path | None) -> None:
+        self._app = app
+        self._paths = list(paths)
+        self._config_file = config_file
+        self.generation = 0
+
+    def load(self) -> None:
+        """Read everything; portions go to `app.take_suites`."""
+        self.generation += 1
+        generation = self.generation
+        trusted = self._app.state.trusted
+
+        def load() -> None:
+            try:
+                self._load(generation, trusted)
+            finally:
+                gc_pauses.enable()  # off since the start (commands.app)
+
+        run_in_thread(self._app, load, name="loader", queue="suites")
+
+    def reload(self, suites: Sequence[Suite], then: Callable[[EditedSuite], None] | None = None) -> None:
+        """Read these suites again; they go to `app.take_some_suites`, with what is to be done then."""
+        generation = self.generation
+        state = self._app.state
+        trusted, version, all_suites = state.trusted, state.version, list(state.suites)
+        paths = [suite.path for suite in suites]
+
+        def reload() -> None:
+            loaded = self._reload(paths, trusted, generation)
+            fresh = {suite.path for suite in loaded.suites}
+            others = [suite for suite in all_suites if suite.path not in fresh]
+            loaded.items, loaded.version = Items([*others, *loaded.suites], state.past()), version
+            loaded.missing = state.missing(loaded.items)
+            loaded.change = edited([suite for suite in all_suites if suite.path in fresh], loaded.suites)
+            self._app.call_later(self._app.take_some_suites, loaded, then)
+
+        run_in_thread(self._app, reload, name="reloader", queue="suites")
+
+    def _load(self, generation: int, trusted: bool) -> None:
+        from tui_eval import suites
+        from tui_eval.config import project
+        from tui_eval.engine.wants import wants
+        from tui_eval.store.index import Index
+
+        settings = project.load(self._paths, self._config_file)
+        trust = Trust(granted=trusted, agreed=self._app.state.agreed)
+        history = Index(settings.root).latest()
+        notes = Notes(settings.root).latest()
+        found, problems = suites.discover([Path(path) for path in self._paths], settings.root, trust=trust)
+        read = suites.unreadable(problems)
+        due = time.monotonic() + PORTION
+        for path in found:
+            if generation != self.generation:
+                return
+            read.append(_whole(suites.load(path, settings, trust)))
+            if time.monotonic() > due:
+                items = Items(read, history)
+                portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
+                self._app.call_later(self._app.take_suites, portion)
+                due = time.monotonic() + PORTION * 4
+        items = Items(read, history)
+        wanted = wants(items.suites, settings, trust)
+        told = [*settings.problems, *suites.not_read(problems, read, settings)]
+        self._app.call_later(
+            self._app.take_suites,
+            Loaded(generation, items.suites, settings, True, wanted, items, notes, told),
+        )
+
+    def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
+        from tui_eval import suites
+        from tui_eval.config import project
+        from tui_eval.engine.wants import wants
+
+        settings = project.load(self._paths, self._config_file)
+        trust = Trust(granted=trusted, agreed=self._app.state.agreed)
+        read = [_whole(suites.load(settings.root / path, settings, trust)) for path in paths]
+        return Loaded(generation, read, settings, True, wants(read, settings, trust))
+
+
+def _whole(suite: Suite) -> Suite:
+    """A suite whose cases are all made, here in the thread rather than on the app's loop."""
+    from tui_eval import suites
+
+    suite.cases = suites.all_cases([suite])
+    return suite

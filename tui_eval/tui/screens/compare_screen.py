@@ -1,0 +1,308 @@
+"""Compare: two runs, or two agents of one, joined by case; what regressed first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.events import ScreenResume
+
+from tui_eval.reports.run_comparison import CHANGES, Change, RunComparison
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS
+from tui_eval.tui.loaders.compare_loader import (
+    Compared,
+    Half,
+    Sides,
+    changed_sides,
+    load_comparison,
+    newest_sides,
+    other_half,
+)
+from tui_eval.tui.messages import RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.place import keys_in, keys_of
+from tui_eval.tui.screens.row_finding import RowFinding
+from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.compare.compare_news import CompareNews, news_since
+from tui_eval.tui.state.compare.compare_view import CompareRow, folded, row_line, rows, summary_lines
+from tui_eval.tui.state.text.lines import one_line
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.run_table import RowTable
+
+STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn"}
+"""Styles of the changes in the line at the top."""
+
+
+Only = Literal["", "changed", "answers"]
+ONLY = {"changed": "only what changed", "answers": "only other answers"}
+"""What is said of what is shown, where that is not everything."""
+
+
+class CompareScreen(RowFinding, inherit_bindings=False):
+    """Facts of both, then the cases by change; enter shows the two transcripts."""
+
+    TITLE = "Compare"
+    BINDINGS: ClassVar = bindings("compare", COMPARE_KEYS)
+    KEY_SECTIONS = (("Compare", (*COMPARE_OPEN_KEYS, *COMPARE_KEYS)), ("Moving", keys_in("moving")))
+    DEFAULT_CSS = """
+    CompareScreen LineLabel { height: 3; background: $panel; padding: 0 1; }
+    CompareScreen RowTable { height: 1fr; }
+    """
+
+    def __init__(self, before: Half, after: Half) -> None:
+        super().__init__()
+        self.before, self.after = before, after
+        self.comparison: RunComparison | None = None
+        self.only: Only = ""
+        """What is shown."""
+        self.folded: set[Change] = set()
+        """Changes whose cases are not shown."""
+        self._rows: list[CompareRow] = []
+        self._news: dict[str, CompareNews] = {}
+        self._counted: set[str] = set()
+        """Runs that have ended since, and may count with those compared."""
+        self._generation = 0
+        self._table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
+
+    def compose(self) -> ComposeResult:
+        """Title, facts, cases, keys."""
+        yield FactsBar()
+        yield LineLabel()
+        yield self._table
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Read both."""
+        self._table.focus()
+        self._load()
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys."""
+        own = {key.id: key for key in COMPARE_KEYS}
+        names = ("compare.changed", "compare.later", "compare.swap", "compare.find")
+        return [*keys_of("list.open"), *(own[name] for name in names), *keys_of("help", "quit")]
+
+    @property
+    def agents(self) -> bool:
+        """Whether two agents of a run are compared, not two runs."""
+        return self.before.folder == self.after.folder
+
+    @property
+    def found_table(self) -> RowTable:
+        """The cases."""
+        return self._table
+
+    def words_of(self, row: CompareRow) -> str:
+        """A case's name, suite and why it does not pass."""
+        if row.case is None:
+            return ""
+        told = [one.message for one in (row.case.before, row.case.after) if one is not None]
+        return "\n".join([row.case.name, row.case.suite, *told])
+
+    # -- what is shown
+
+    def _load(self, *, keep: bool = False) -> None:
+        self._generation += 1
+        generation = self._generation
+
+        def read() -> tuple[Compared, list[CompareRow]]:
+            compared = load_comparison(self.eval_app.state.root, self.before, self.after)
+            return compared, rows(compared.comparison, agents=self.agents)
+
+        take, failed = partial(self._take, generation, keep), partial(self._failed, generation)
+        run_in_thread(self.app, read, take, failed, name="compare", opens=not keep)
+
+    def _failed(self, generation: int, error: Exception) -> None:
+        if generation == self._generation and stands(self):
+            self._table.empty = f"Cannot be compared: {one_line(error)}"
+            self._table.set_rows([], keep=False)
+            self._table.relayout()
+        self.eval_app.problem(str(error))
+
+    def _take(self, generation: int, keep: bool, found: tuple[Compared, list[CompareRow]]) -> None:
+        if generation == self._generation and stands(self):
+            here = self.current() if keep else None
+            (self.before, self.after, self.comparison), self._rows = found
+            self._news = self._news_now()
+            self._show(keep=keep)
+            if here is not None:
+                self.go_to(here)
+
+    def _news_now(self) -> dict[str, CompareNews]:
+        return news_since(self.eval_app.state.group, {*self.before.runs, *self.after.runs})
+
+    @on(RunChanged)
+    @on(ScreenResume)
+    def _look(self) -> None:
+        """Say which cases run anew, and what came of those that have; a run that counts with those compared
+        is counted when it has ended."""
+        group = self.eval_app.state.group
+        if self.comparison is None or group is None:
+            return
+        compared = {*self.before.runs, *self.after.runs}
+        ended = {run.info.id for run in group.runs if not run.active and run.info.linked_to in compared}
+        if ended - compared - self._counted:
+            self._counted |= ended
+            self._load(keep=True)
+        news = self._news_now()
+        if news != self._news:
+            self._news = news
+            self._show()
+
+    def _show(self, *, keep: bool = True) -> None:
+        comparison = self.comparison
+        if comparison is None or not self.has(FactsBar, LineLabel):
+            return
+        shown = self._rows
+        if self.only == "changed":
+            shown = [row for row in shown if row.change != "unchanged"]
+        elif self.only == "answers":
+            unchanged = [row for row in shown if row.change == "unchanged"]
+            shown = [row for row in unchanged if row.case is None or row.case.only_the_answer]
+        shown = [
+            folded(row) if row.case is None and row.change in self.folded else row
+            for row in shown
+            if row.case is None or row.change not in self.folded
+        ]
+        if self._news:
+            shown = [
+                row._replace(news=self._news[row.case.case_id])
+                if row.case is not None and row.case.case_id in self._news
+                else row
+                for row in shown
+            ]
+        self._table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
+        self._table.set_rows(shown, keep=keep)
+        if not shown:
+            self._table.relayout()
+        elif not keep and len(shown) > 1:
+            self._table.move_to(1)
+        parts = [("title", "Compare"), ("dim", f"  {len(comparison.cases):,} cases")]
+        if self.agents:
+            parts[1] = ("dim", f" two agents of {one_line(self.after.folder.name)}{parts[1][1]}")
+        for change in CHANGES[:3]:
+            number = comparison.count(change)
+            if number:
+                parts.append((STYLES[change], f"  {number:,} {change}"))
+        if comparison.other_answers:
+            parts.append(("dim", f"  {comparison.other_answers:,} answered differently"))
+        if self.only:
+            parts.append(("warn", f"  {ONLY[self.only]}"))
+        self.query_one(FactsBar).show(parts)
+        width = max(self.size.width - 2, 20)
+        before, after = _name(self.before, self.agents), _name(self.after, self.agents)
+        lines = summary_lines(comparison, before, after, width, agents=self.agents)
+        label = self.query_one(LineLabel)
+        label.styles.height = len(lines)
+        label.set_lines(lines)
+
+    def on_resize(self) -> None:
+        """The facts depend on the width."""
+        self._show()
+
+    def current(self) -> CasePointer | None:
+        """The case under the cursor, as the second run has it."""
+        row: CompareRow | None = self._table.current
+        if row is None or row.case is None:
+            return None
+        half, one = (self.after, row.case.after) if row.case.after else (self.before, row.case.before)
+        assert one is not None
+        return CasePointer(one.case_id, one.agent, one.model, half.folder.name)
+
+    def go_to(self, pointer: CasePointer) -> None:
+        """Put the cursor on a case."""
+        for number, row in enumerate(self._table.rows):
+            if row.case is not None and row.case.case_id == pointer.case_id:
+                self._table.move_to(number)
+                return
+
+    # -- keys
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        row: CompareRow | None = self._table.current
+        if row is None:
+            return
+        if row.case is None:
+            self.action_column(1 if row.change in self.folded else -1)
+            return
+        pointer = self.current()
+        if row.case.before is None or row.case.after is None:
+            if pointer is not None:
+                self.eval_app.open_case(pointer)
+            return
+
+        def take(sides: Sides | None) -> None:
+            if not self.is_current:
+                return
+            if sides is not None:
+                self.app.push_screen(SidesScreen(sides))
+            elif pointer is not None:
+                self.eval_app.open_case(pointer)
+
+        root = self.eval_app.state.root
+        work = partial(changed_sides, root, self.before, self.after, row.case)
+        if row.news is not None and row.news.ended:
+            work = partial(newest_sides, root, self.after, row.case, row.news.ended[-1])
+        run_in_thread(self.app, work, take, name="sides", opens=True)
+
+    def action_column(self, step: int) -> None:
+        """Right and left: unfold or fold the cases of the change that the cursor is in."""
+        row: CompareRow | None = self._table.current
+        if row is None:
+            return
+        if step > 0:
+            self.folded.discard(row.change)
+        else:
+            self.folded.add(row.change)
+        self._show()
+        heading = next((i for i, one in enumerate(self._table.rows) if one.key == (row.change,)), None)
+        if heading is not None and (step < 0 or row.case is None):
+            self._table.move_to(heading)
+
+    def action_changed(self) -> None:
+        """Only what changed; then only cases whose answer differs and nothing else; then everything."""
+        some = self.comparison is not None and self.comparison.other_answers
+        after: dict[Only, Only] = {"": "changed", "changed": "answers" if some else "", "answers": ""}
+        self.only = after[self.only]
+        self._show()
+
+    def action_swap(self) -> None:
+        """The other way round."""
+        self.before, self.after = self.after, self.before
+        self._load()
+
+    def action_other(self, step: int) -> None:
+        """Against a later (or earlier) run, or another agent of it."""
+        self._generation += 1
+        generation = self._generation
+
+        def take(half: Half | None) -> None:
+            if generation != self._generation or not stands(self):
+                return
+            if half is None:
+                what = "agent" if self.agents else "later run" if step > 0 else "earlier run"
+                self.eval_app.say(f"no {what} to compare with")
+            else:
+                self.before = half
+                self._load()
+
+        work = partial(other_half, self.eval_app.state.root, self.before, self.after, step)
+        run_in_thread(self.app, work, take, name="other", opens=True)
+
+
+def _name(half: Half, agents: bool) -> str:
+    """A side for people: its agent, or its run with how many count with it."""
+    if agents:
+        return half.column or "no agent"
+    more = f" +{len(half.linked) - 1} linked" if len(half.linked) > 1 else ""
+    what = f" · {half.what}" if half.what else ""
+    return f"{half.folder.name}{f' {half.column}' if half.column else ''}{more}{what}"

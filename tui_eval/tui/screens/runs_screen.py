@@ -1,0 +1,408 @@
+"""Runs: every run of the project, what became of it, its figures over time, how its attempts failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.timer import Timer
+
+from tui_eval.store.run_folders import Store
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_runs import RUNS_KEYS, RUNS_OPEN_KEYS
+from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
+from tui_eval.tui.messages import RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.list_place import now
+from tui_eval.tui.screens.place import keys_in, keys_of, labelled
+from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.screens.runs_asking import RunsAsking
+from tui_eval.tui.screens.runs_deleting import RunsDeleting
+from tui_eval.tui.screens.runs_plots import RunsPlots
+from tui_eval.tui.state.lists.run_line import RunLine, holds, row_line, titles
+from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows
+from tui_eval.tui.state.text.lines import fit, one_line
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
+from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.run_table import RowTable
+
+REST = 0.15
+"""Seconds the cursor rests before a run's figures are read."""
+AGAIN = 3.0
+"""Seconds between two looks at the list while a run goes on anywhere."""
+NO_RUN = labelled(keys_of("run.all", "place.suites", "help", "quit"), "place.suites", "suites")
+
+
+class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
+    """The list at the left, the run under the cursor at the right; one at a time on a narrow screen."""
+
+    TITLE = "Runs"
+    BINDINGS: ClassVar = bindings("runs", RUNS_KEYS)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    KEY_SECTIONS = (
+        ("Runs", (*RUNS_OPEN_KEYS, *RUNS_KEYS)),
+        ("Moving", keys_in("moving")),
+    )
+    DEFAULT_CSS = """
+    RunsScreen .body { height: 1fr; }
+    RunsScreen .list { width: 56%; }
+    RunsScreen .detail { width: 44%; background: $surface; padding: 0 1; }
+    RunsScreen.-narrow .list { width: 100%; }
+    RunsScreen.-narrow .detail { display: none; width: 100%; }
+    RunsScreen.-narrow.-detail .detail { display: block; }
+    RunsScreen.-narrow.-detail .list { display: none; }
+    RunsScreen.-plots .list { display: none; }
+    RunsScreen.-plots .detail { display: block; width: 100%; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole_only = False
+        self._facts: dict[str, RunFacts] = {}
+        self._reading = ""
+        self._rest: Timer | None = None
+        self._again: Timer | None = None
+        self._generation = 0
+        self._loaded_once = False
+        self._list = RowTable(
+            lambda row, width: row_line(row, width, now(), self.marks),
+            lambda row: row.run.id,
+            empty="Reading the runs.",
+            classes="runs",
+        )
+        self._detail = RowTable(lambda row, width: fit(row.line, width), classes="detail")
+
+    def compose(self) -> ComposeResult:
+        """Facts, list, detail, keys."""
+        yield FactsBar()
+        with Horizontal(classes="body"):
+            with Vertical(classes="list"):
+                yield LineLabel(classes="titles")
+                yield self._list
+            yield self._detail
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Read the list."""
+        self._list.focus()
+        self.load(asked=True)
+
+    def hints(self) -> Sequence[Key]:
+        """Seven keys of this place."""
+        own = {key.id: key for key in RUNS_KEYS}
+        if self.large:
+            names = ("runs.figure", "runs.alike", "runs.plots")
+            return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
+        if self._loaded_once and not self.lines:
+            return NO_RUN
+        if self.is_mounted and self._detail.has_focus:
+            return [
+                *labelled([own["runs.pane"]], "runs.pane", "list"),
+                *keys_of("list.open"),
+                *(own[name] for name in ("runs.search", "runs.plots")),
+                *keys_of("compare", "help", "quit"),
+            ]
+        return [
+            *keys_of("list.open"),
+            *(own[name] for name in ("runs.search", "runs.mark")),
+            *keys_of("compare"),
+            own["runs.plots"],
+            *keys_of("help", "quit"),
+        ]
+
+    def on_descendant_focus(self) -> None:
+        """Other keys in the figures than in the list."""
+        self.query_one(KeyHints).show(self.hints())
+
+    # -- what is shown
+
+    @property
+    def chosen(self) -> RunLine | None:
+        """The run under the cursor."""
+        return self._list.current
+
+    def load(self, asked: bool = False) -> None:
+        """Read the list (again); `asked`: what is typed next means the new list."""
+        if self._again is not None:
+            self._again.stop()
+            self._again = None
+        self._generation += 1
+        work = partial(load_runs, self.eval_app.state.root)
+        run_in_thread(self.app, work, partial(self._loaded, self._generation), name="runs", opens=asked)
+
+    def _loaded(self, generation: int, lines: list[RunLine]) -> None:
+        # Of two readings under way at once the older may come last: it still has the runs deleted since.
+        if generation != self._generation or not self.has(".titles", FactsBar):
+            return
+        changed = [one.run.id for one in lines if one.run.id in self._facts and one not in self.lines]
+        for run_id in changed:
+            del self._facts[run_id]
+        self.lines, self._loaded_once = lines, True
+        self.marks = {run_id: None for run_id in self.marks if any(one.run.id == run_id for one in lines)}
+        self._show()
+        if any(one.active for one in lines) and self._again is None:
+            self._again = self.set_timer(AGAIN, self._look_again)
+
+    def _look_again(self) -> None:
+        self._again = None
+        if self.is_current:
+            self.load()
+
+    def on_screen_resume(self) -> None:
+        """What happened meanwhile."""
+        if self._loaded_once:
+            self.load()
+
+    @on(RunChanged)
+    def _run_changed(self, event: RunChanged) -> None:
+        if event.opened:
+            self.load()
+
+    def _show(self) -> None:
+        self._list.empty = (
+            "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self._list.empty
+        )
+        shown = [one for one in self.lines if not (self.whole_only and one.run.linked_to)]
+        shown = [one for one in shown if holds(one, self.filter)]
+        if self.lines and not shown:
+            held = "holds these words: F clears the filter" if self.filter else "is a whole one"
+            self._list.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
+        self._list.set_rows(shown)
+        if not shown:
+            self._list.relayout()
+        self.query_one(".titles", LineLabel).set_lines([titles(self.size.width) if shown else ()])
+        self.query_one(KeyHints).show(self.hints())
+        self._bar()
+        self._show_detail()
+
+    def _bar(self) -> None:
+        active = sum(one.active for one in self.lines)
+        cut_off = sum(one.run.state == "interrupted" for one in self.lines)
+        damaged = sum(one.damaged for one in self.lines)
+        parts = [("title", "Runs"), ("dim", f"  {len(self.lines) - damaged:,}")]
+        if self.marks:
+            words = "c compares them" if len(self.marks) == 2 else "c compares"
+            parts.append(("key", f"  {len(self.marks)} marked, {words}"))
+        if active:
+            parts.append(("running", f"  {active} going on"))
+        if cut_off:
+            parts.append(("warn", f"  {cut_off} interrupted (u goes on)"))
+        if damaged:
+            parts.append(("bad", f"  {damaged} damaged"))
+        if self.eval_app.naming.words:
+            parts.append(("running", f"  {self.eval_app.naming.words}"))
+        if self.whole_only:
+            parts.append(("dim", "  whole runs only (i shows all)"))
+        if self.filter:
+            shown = f"  filter: {one_line(self.filter)} ({len(self._list.rows):,})"
+            parts.append(("warn", shown))
+        self.query_one(FactsBar).show(parts)
+
+    def _show_detail(self) -> None:
+        one = self.chosen
+        if not self._detail.display:
+            return
+        width = self._detail.text_width
+        if one is None:
+            self._detail.set_rows([], keep=False)
+            return
+        if self.large:
+            lines = self.large_plots(width, max(self._detail.size.height, 8))
+            self._detail.set_rows([DetailRow(line) for line in lines], keep=False)
+            return
+        facts = self._facts.get(one.run.id)
+        height = 2 if self.size.height >= 30 else 1
+        trend, same = self.trend()
+        rows = detail_rows(one, facts, trend, width, height=height, ours=self._ours(), same=same)
+        self._detail.set_rows(rows, keep=self._detail.has_focus)
+        if facts is None and not one.damaged and self._reading != one.run.id:
+            self._read(one.run.id)
+
+    def _read(self, run_id: str) -> None:
+        self._reading = run_id
+
+        def take(facts: RunFacts) -> None:
+            self._facts[run_id] = facts
+            if self._reading == run_id:
+                self._reading = ""
+            if self.has(".titles"):
+                self._show_detail()
+
+        def failed(error: Exception) -> None:
+            take(RunFacts(problem=str(error)))
+            self.eval_app.background_failed(error)
+
+        run_in_thread(self.app, partial(load_facts, self.folder_of(run_id)), take, failed, name="facts")
+
+    def folder_of(self, run_id: str) -> Path:
+        """Where a run is kept."""
+        return Store(self.eval_app.state.root).folder_of(run_id)
+
+    def naming_changed(self, run_id: str = "") -> None:
+        """How far the judge is, or the names it gave."""
+        self._facts.pop(run_id, None)
+        if self.has(".titles", FactsBar):
+            self._bar()
+            if run_id:
+                self._show_detail()
+
+    def _ours(self) -> set[str]:
+        app = self.eval_app
+        group = app.state.group
+        runs = group.active if group is not None else []
+        return {run.info.id for run in runs if run.info.id not in app.out_of_reach}
+
+    def on_resize(self) -> None:
+        """Titles and figures depend on the width."""
+        if self._loaded_once:
+            self.call_after_refresh(self._show)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        if event.pane is not self._list:
+            return
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(REST, self._show_detail)
+
+    # -- keys
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        one = self.chosen
+        if one is None:
+            return
+        if one.damaged:
+            self.eval_app.problem(one.run.what)
+            return
+        if event.pane is self._list:
+            self.eval_app.open_run(self.folder_of(one.run.id))
+            return
+        row = self._detail.current
+        if row is not None and row.example is not None:
+            example = row.example
+            self.eval_app.open_case(
+                CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
+            )
+
+    def action_pane(self) -> None:
+        """To the other side; on a narrow screen, one at a time."""
+        to_detail = self._list.has_focus
+        self.set_class(False, "-plots")
+        self.set_class(to_detail, "-detail")
+        self.call_after_refresh(self._focus, self._detail if to_detail else self._list)
+
+    def _focus(self, pane: RowTable) -> None:
+        pane.focus()
+        self._show_detail()
+
+    # -- what the plots, the prompt and the deleting ask for
+
+    def plotted(self) -> Sequence[RunLine]:
+        """Those the filter lets through, else all."""
+        return self._list.rows if self.filter else self.lines
+
+    def plots_shown(self, large: bool) -> None:
+        """The list is hidden behind them."""
+        self.set_class(False, "-detail")
+        self.query_one(KeyHints).show(self.hints())
+        self.call_after_refresh(self._focus, self._detail if large else self._list)
+
+    def show_plots(self) -> None:
+        """They stand in the detail."""
+        self._show_detail()
+
+    def filtered(self) -> None:
+        """Other runs are shown."""
+        self._show()
+
+    def prompt_left(self) -> None:
+        """Back to the list."""
+        self._list.focus()
+
+    def deleted(self) -> None:
+        """The marks went with the runs."""
+        if stands(self):
+            self.marks = {}
+            self.load(asked=True)
+
+    # -- keys of the list
+
+    def action_linked(self) -> None:
+        """With or without the runs that add to others."""
+        self.whole_only = not self.whole_only
+        self._show()
+
+    def action_mark(self) -> None:
+        """Mark the run, or not; of three the oldest mark goes."""
+        one = self.chosen
+        if one is None:
+            return
+        if one.run.id in self.marks:
+            del self.marks[one.run.id]
+        else:
+            self.marks[one.run.id] = None
+            if self._list.cursor + 1 < len(self._list.rows):
+                self._list.refresh_row(self._list.cursor)
+                self._list.move_to(self._list.cursor + 1)
+        self._list.refresh_row(self._list.cursor)
+        self._bar()
+
+    def action_take_up(self) -> None:
+        """Go on with an interrupted run."""
+        one = self.chosen
+        if one is None or one.run.state not in ("interrupted", "cancelled"):
+            self.eval_app.say("only an interrupted or cancelled run can go on")
+        else:
+            self.eval_app.take_up(self.folder_of(one.run.id))
+
+    def action_name_failures(self) -> None:
+        """The judge says in a sentence each how the attempts failed; stop where it goes on."""
+        one, app = self.chosen, self.eval_app
+        if app.naming.run_id:
+            app.naming.stop()
+        elif one is not None and one.active:
+            app.say("its failures can be named when it has ended")
+        elif one is not None:
+            app.desk.soon(app.naming.begin(self.folder_of(one.run.id)), opens=True)
+
+    def compared(self) -> tuple[str, str] | None:
+        """The two runs that `c` means, the older first: the marked ones, else the one marked and the one
+        under the cursor; None where that is the one under the cursor alone."""
+        one = self.chosen
+        chosen = list(self.marks)
+        if one is not None and len(chosen) < 2 and one.run.id not in chosen:
+            chosen.append(one.run.id)
+        return (min(chosen[-2:]), max(chosen[-2:])) if len(chosen) >= 2 else None
+
+    def unmark(self) -> None:
+        """No run is marked any more."""
+        self.marks = {}
+        self._list.refresh()
+        self._bar()
+
+    def back(self) -> bool:
+        """Leave the prompt, the plots, the figures, the marks."""
+        prompts = self.query(Prompt)
+        if prompts:
+            prompts.first().leave()
+        elif self.large:
+            self.action_plots()
+        elif self._detail.has_focus:
+            self.action_pane()
+        elif self.marks:
+            self.unmark()
+        elif self.filter:
+            self.filter_by("")
+        else:
+            return False
+        return True

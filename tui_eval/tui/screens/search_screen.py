@@ -1,0 +1,258 @@
+"""What a search through a run's transcripts found; enter opens the place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import Input
+
+from tui_eval.guard.text import visible
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys_runs import OPEN_KEYS, SEARCH_KEYS
+from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.runs.search_view import FoundEntry, place_of, row_line
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.lines import Line
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
+from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.run_table import RowTable
+from tui_eval.tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from tui_eval.tui.screens.case_screen import CaseScreen
+
+TRIES = 100
+"""Looks at a Case screen, a twentieth of a second apart, until its transcript is there."""
+
+
+WAITING = "Searching."
+PROGRESS = 0.3
+"""Seconds between two words about how far it is."""
+HINT = "words that an entry holds; enter searches"
+
+
+class ResultTable(RowTable):
+    """Two lines for each result, which the cursor takes together."""
+
+    def move_to(self, row: int, *, top: bool = False) -> None:
+        """Put the cursor on the first line of a result."""
+        before = self.cursor
+        super().move_to(row - row % 2, top=top)
+        for other in (before + 1, self.cursor + 1):
+            self.refresh_row(other)
+
+    def action_move(self, step: int) -> None:
+        """Results down (or up)."""
+        self.move_to(self.cursor + 2 * step)
+
+    def cursor_line(self, row: int) -> bool:
+        """Both lines."""
+        return bool(self.rows) and row // 2 == self.cursor // 2
+
+
+class SearchScreen(Place, inherit_bindings=False):
+    """Results, best first: case, turn, who said it, the words with what stands around them."""
+
+    TITLE = "Search"
+    BINDINGS: ClassVar = bindings("search", SEARCH_KEYS)
+    KEY_SECTIONS = (("Results", (*OPEN_KEYS, *SEARCH_KEYS)), ("Moving", keys_in("moving")))
+
+    def __init__(self, folder: Path, words: str) -> None:
+        super().__init__()
+        self._folder = folder
+        self._words = words
+        self._table = ResultTable(
+            self._draw, lambda row: (row[0].run_id, row[0].hit.attempt_ref, row[1]), empty=WAITING
+        )
+        self._search = 0
+        self._told = 0.0
+        self._everywhere = False
+
+    def _draw(self, row: tuple[FoundEntry, int], width: int) -> Line:
+        return row_line(row[0], row[1], width)
+
+    def compose(self) -> ComposeResult:
+        """Facts, results, keys."""
+        yield FactsBar()
+        yield self._table
+        yield KeyHints(self.hints())
+
+    def on_mount(self) -> None:
+        """Search."""
+        self._table.focus()
+        self._begin()
+
+    def on_unmount(self) -> None:
+        """What is still being gathered is for nobody."""
+        self._search += 1
+
+    def hints(self) -> Sequence[Key]:
+        """Few keys."""
+        return [*keys_of("list.open"), *SEARCH_KEYS, *keys_of("back", "help", "quit")]
+
+    def _begin(self) -> None:
+        self._search += 1
+        number = self._search
+        self._bar("")
+        self._table.empty = WAITING
+        self._table.set_rows([], keep=False)
+        self._table.relayout()
+
+        def tell(words: str) -> bool:
+            """Called in the thread."""
+            if number == self._search and time.monotonic() - self._told > PROGRESS:
+                self._told = time.monotonic()
+                self.app.call_later(self._gathering, number, words)
+            return number == self._search
+
+        def one_run(done: int, total: int) -> bool:
+            return tell(f"Reading the transcripts: {done:,} of {total:,} attempts.")
+
+        def all_runs(run: int, runs: int, done: int, total: int) -> bool:
+            attempts = f", {done:,} of {total:,} attempts" if total else ""
+            return tell(f"Reading run {run + 1:,} of {runs:,}{attempts}; esc ends it.")
+
+        if self._everywhere:
+            work = partial(find_everywhere, self.eval_app.state.root, self._words, all_runs)
+            run_in_thread(self.app, work, partial(self._found_everywhere, number), name="search", opens=True)
+        else:
+            work = partial(find, self._folder, self._words, one_run)
+            run_in_thread(self.app, work, partial(self._found, number), name="search", opens=True)
+
+    def _bar(self, words: str) -> None:
+        asked = visible(self._words, newlines=False)
+        where = "Search in all runs" if self._everywhere else "Search"
+        self.query_one(FactsBar).show([("title", f"{where}: {asked}"), ("dim", f"  {words}")])
+
+    def _gathering(self, number: int, words: str) -> None:
+        """A run that is searched first takes a while."""
+        if stands(self) and number == self._search:
+            self._table.empty = words
+            self._table.relayout()
+
+    def _found_everywhere(self, number: int, answer: Everywhere) -> None:
+        if number != self._search or not self.has(FactsBar):
+            return
+        lost = f", {answer.unreadable} cannot be read" if answer.unreadable else ""
+        runs = f"{answer.runs:,} of {answer.searched:,} run{'s' * (answer.searched != 1)}{lost}"
+        self._show(answer.found, f"{_places(len(answer.found), answer.total)} in {runs}")
+        self._table.empty = f"Nothing in {answer.searched:,} runs{lost} holds all these words; / asks again."
+        self._table.relayout()
+
+    def action_runs(self) -> None:
+        """Search all runs, or only this one again."""
+        self._everywhere = not self._everywhere
+        self._begin()
+
+    def _found(self, number: int, answer: tuple[list[FoundEntry], int]) -> None:
+        if number != self._search or not self.has(FactsBar):
+            return
+        found, total = answer
+        cases = len({one.case.id for one in found})
+        self._show(found, f"{_places(len(found), total)} in {cases:,} case{'s' * (cases != 1)}")
+        self._table.empty = "Nothing in this run holds all these words; a looks in all runs, / asks again."
+        self._table.relayout()
+
+    def _show(self, found: list[FoundEntry], words: str) -> None:
+        self._bar(words if found else "")
+        self._table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
+
+    async def action_search(self) -> None:
+        """Ask for other words. Ends when the prompt has the focus: keys typed ahead belong to it."""
+        if not self.query(Prompt):
+            prompt = Prompt("search transcripts", self._words, HINT)
+            await self.mount(prompt)
+            self.set_focus(prompt.query_one(Input), scroll_visible=False)
+
+    @on(Prompt.Typed)
+    def _typed(self, event: Prompt.Typed) -> None:
+        event.stop()
+
+    @on(Prompt.Left)
+    def _asked(self, event: Prompt.Left) -> None:
+        event.stop()
+        for prompt in self.query(Prompt):
+            prompt.remove()
+        self._table.focus()
+        words = event.text.strip()
+        if event.kept and words and words != self._words:
+            self._words = words
+            self._begin()
+
+    def back(self) -> bool:
+        """Leave the prompt."""
+        prompts = self.query(Prompt)
+        if prompts:
+            prompts.first().leave()
+        return bool(prompts)
+
+    def current(self) -> CasePointer | None:
+        """The case of the result under the cursor."""
+        row = self._table.current
+        return place_of(row[0], self._folder.name) if row is not None else None
+
+    @on(LinePane.Opened)
+    def _opened(self, event: LinePane.Opened) -> None:
+        event.stop()
+        row, pointer = self._table.current, self.current()
+        if row is None or pointer is None:
+            return
+        from tui_eval.tui.screens.case_screen import CaseScreen
+
+        app = self.eval_app
+        app.case_view = {**app.case_view, "tab": 0}
+        screen = CaseScreen(pointer)
+        self.app.push_screen(screen)
+        hit = row[0].hit
+        self._show_turn(screen, hit.turn, hit.kind, 0)
+
+    def _show_turn(self, screen: CaseScreen, turn: int, kind: str, tries: int) -> None:
+        """Bring the turn into view as soon as the transcript is there."""
+        read = stands(screen) and stands(screen.tab) and screen.content.attempt is not None
+        pane = screen.tab.text if read else None
+        if pane is not None and show_place(pane, turn, kind, self._words.split()):
+            screen.query_text = pane.query_text  # n and N go on from there
+            return
+        if tries < TRIES and screen in self.app.screen_stack:
+            self.app.set_timer(0.05, partial(self._show_turn, screen, turn, kind, tries + 1))
+
+
+def _places(shown: int, total: int) -> str:
+    best = f"the best {shown:,} of " if total > shown else ""
+    return f"{best}{total:,} place{'s' * (total != 1)}"
+
+
+def show_place(pane: TextPane, turn: int, kind: str, words: Sequence[str]) -> bool:
+    """Mark the words where they stand together, else the first of them, and go there in this turn (in an entry of this kind, where there is
+    one); False while there is no text."""
+    blocks = pane.blocks
+    if not blocks or not pane.row_count:
+        return False
+    of_turn = [i for i, block in enumerate(blocks) if block.turn == turn]
+    of_kind = [i for i in of_turn if blocks[i].kind == kind]
+    sought = " ".join(words)
+    if not any(_holds(blocks[i], sought) for i in of_kind):
+        sought = words[0] if words else ""
+    holding = [i for i in of_kind if _holds(blocks[i], sought)]
+    best = next(iter([*holding, *of_kind, *of_turn]), None)
+    if best is not None:
+        pane.jump_to(best)
+    if sought:
+        pane.find(sought)
+    return True
+
+
+def _holds(block: Block, sought: str) -> bool:
+    """Whether a text stands in a block; of a long one no lines are made for that."""
+    said = block.raw or "\n".join(block.text())
+    return sought.lower() in said.lower()

@@ -1,0 +1,377 @@
+"""Step: a case run one turn at a time. Before each turn it stops and shows what would be sent."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import TextArea
+
+from tui_eval.guard.text import visible
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import StoreError
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.keys import KEYS, Key, bindings
+from tui_eval.tui.messages import LiveText, RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.step.step_view import StepView, expected, step_view
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
+from tui_eval.tui.widgets.lines_pane import LinesPane
+
+INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begins anew"
+NOTHING = "Nothing has been sent yet: below is what would be, once enter sends it."
+FACTS = 36
+"""Columns of the first line that are not the case's name."""
+SEND_EDITED = Key("step.send_edited", "ctrl+s", "send", "send what was edited", "step", "send")
+"""While a message is edited enter is a line break."""
+
+
+class StepMessage(TextArea):
+    """What would be sent; looked at, or edited in place."""
+
+    BINDINGS = [
+        Binding("escape", "leave", "done", show=False),
+        Binding("ctrl+s", "screen.send", "send", show=False),
+    ]
+
+    def action_leave(self) -> None:
+        """Editing is done; the text stays."""
+        screen = self.screen
+        if isinstance(screen, StepScreen):
+            screen.editing_done()
+
+
+class StepConversation(LinesPane):
+    """Stays at its end while more is said, unless the person has gone up."""
+
+    _at_end = True
+
+    def show(self, paragraphs: Sequence[tuple[str, str]]) -> None:
+        """Show other paragraphs."""
+        at_end, top = self._at_end, self.top
+        super().show(paragraphs)
+        self._stay(at_end, top)
+
+    def on_resize(self) -> None:
+        """The message below comes and goes."""
+        at_end, top = self._at_end, self.top
+        super().on_resize()
+        self._stay(at_end, top)
+
+    def moved(self) -> None:
+        """Look whether this is the end."""
+        self._at_end = self.top + self.size.height >= self.line_count
+
+    def _stay(self, at_end: bool, top: int) -> None:
+        most = max(0, self.line_count - self.size.height)
+        self.top = most if at_end else min(top, most)
+        self._at_end = at_end
+        self.repaint()
+
+
+class StepScreen(Place, inherit_bindings=False):
+    """Follows one stepped attempt and hands the person's decisions to the engine."""
+
+    TITLE = "Step"
+    BINDINGS = bindings("step")
+    KEY_SECTIONS = (("Before a turn", keys_in("step")), ("Moving", keys_in("moving")))
+    DEFAULT_CSS = """
+    StepScreen StepConversation { height: 1fr; }
+    StepScreen StepMessage { height: auto; max-height: 8; min-height: 3; border: round $primary; padding: 0 1; background: $surface; }
+    StepScreen Message.-hidden { display: none; }
+    StepScreen.-editing StepMessage { border: round $warning; }
+    """
+
+    def __init__(self, run_id: str, pointer: CasePointer, name: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self.pointer = pointer
+        self._name = name
+        self._view = StepView()
+        self._shown_turn = 0
+        self._decided = 0
+        self._reading = False
+        self._attempt: Attempt | None = None
+        self._followed: RunView | None = None
+
+    def compose(self) -> ComposeResult:
+        """What was said, what would be sent, keys."""
+        yield FactsBar()
+        yield StepConversation()
+        box = StepMessage("", soft_wrap=True, show_line_numbers=False, read_only=True, classes="-hidden")
+        box.cursor_blink = False
+        box.can_focus = False
+        yield box
+        yield KeyHints(self._keys())
+
+    def on_mount(self) -> None:
+        """Show what is known already."""
+        self.query_one(StepConversation).focus()
+        self._renew()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no turn is to come."""
+        return self._view.done
+
+    def current(self) -> CasePointer | None:
+        """The case that is stepped through."""
+        row = self._row()
+        return CasePointer(
+            self.pointer.case_id, self.pointer.agent, self.pointer.model, self.run_id, row.id if row else None
+        )
+
+    @on(LiveText)
+    def _live_text(self) -> None:
+        self._renew()
+
+    @on(RunChanged)
+    def _run_changed(self) -> None:
+        self._renew()
+
+    def _run(self) -> RunView | None:
+        # Once it has ended, it is no longer among those that are followed.
+        self._followed = self.eval_app.state.find_run(self.run_id) or self._followed
+        return self._followed
+
+    def _row(self) -> AttemptRow | None:
+        run = self._run()
+        return next(iter(run.attempts.values()), None) if run is not None else None
+
+    def _renew(self) -> None:
+        # Widgets go before their screen, also when the whole app ends.
+        if not stands(self) or not self.query(StepConversation):
+            return
+        run, row = self._run(), self._row()
+        if run is None or row is None:
+            self.query_one(FactsBar).show(
+                [("title", "step "), ("text", self._shown_name), ("dim", "  begins")]
+            )
+            return
+        if row.state != "done" and not run.active:
+            self._interrupted()
+            return
+        if row.state == "done" and self._attempt is None:
+            self._read(run, row)
+        # What it said last stays until the attempt itself is read.
+        if row.state == "done" and self._attempt is None and self._view.paragraphs:
+            return
+        self._view = view = step_view(row, run.live.get(row.id), self._attempt)
+        waits = view.waits if view.waits != self._decided else 0
+        item = self.eval_app.state.by_id.get(self.pointer.case_id)
+        asked = expected(item.case if item is not None else None, waits)
+        said = view.paragraphs or ([("dim", NOTHING)] if waits else [])
+        self.query_one(StepConversation).show([*said, *asked])
+        box = self.query_one(StepMessage)
+        if waits and waits != self._shown_turn:
+            self._shown_turn = waits
+            box.load_text(view.text)
+            box.border_title = None
+        box.set_class(not waits, "-hidden")
+        if waits:
+            state = ("warn", f"  turn {waits}{self._of} would be sent")
+        elif view.done:
+            state = ("title", f"  ended: {view.outcome}")
+        else:
+            state = ("running", f"  turn {row.turn or 1}{self._of} runs")
+        self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), state])
+        self.query_one(KeyHints).show(self._keys())
+
+    def _interrupted(self) -> None:
+        """The engine has ended in the middle: what was said last stays in sight."""
+        view = self._view
+        if not view.done:
+            view.waits, view.done, view.outcome = 0, True, "interrupted"
+            view.paragraphs = [*view.paragraphs, ("text", ""), ("bad", INTERRUPTED)]
+        self._set_editing(False)
+        self.query_one(StepConversation).show(view.paragraphs)
+        self.query_one(StepMessage).set_class(True, "-hidden")
+        self.query_one(FactsBar).show(
+            [("title", "step "), ("text", self._shown_name), ("bad", "  interrupted")]
+        )
+        self.query_one(KeyHints).show(self._keys())
+
+    @property
+    def _of(self) -> str:
+        item = self.eval_app.state.by_id.get(self.pointer.case_id)
+        turns = len(item.case.turns) if item is not None and item.case is not None else 0
+        return f" of {turns}" if turns > 1 and self._view.waits <= turns else ""
+
+    @property
+    def _shown_name(self) -> str:
+        return fit(
+            name := visible(self._name, newlines=False), min(cell_len(name), max(12, self.size.width - FACTS))
+        )
+
+    def _keys(self) -> list[Key]:
+        table = {key.id: key for key in KEYS}
+        if self.has_class("-editing"):
+            return [replace(table["back"], label="done"), SEND_EDITED]
+        if self._view.outcome == "interrupted":
+            return [replace(table["case.step"], label="step anew"), replace(table["back"], label="back"),
+                    table["help"]]  # fmt: skip
+        if self._view.done:
+            labels = {"step.send": "open", "case.save": "save as a case", "back": "back", "help": "help"}
+            return [replace(table[name], label=label) for name, label in labels.items()]
+        if not self._waits:
+            return [replace(table["case.cancel"], label="cancel it"), replace(table["back"], label="leave"),
+                    table["help"]]  # fmt: skip
+        return [*(key for key in KEYS if key.place == "step"), *keys_of("help")]
+
+    def _read(self, run: RunView, row: AttemptRow) -> None:
+        if self._reading:
+            return
+        self._reading = True
+
+        def read() -> Attempt | None:
+            try:
+                reader = RunReader(run.folder)
+            except StoreError:  # nothing was sent: there is nothing to remember
+                return Attempt(
+                    self.pointer.case_id, row.attempt, row.outcome or "cancelled", message=row.message
+                )
+            try:
+                return reader.attempt(row.id)
+            finally:
+                reader.close()
+
+        def take(attempt: Attempt | None) -> None:
+            self._attempt = attempt
+            self._reading = attempt is not None
+            self._renew()
+
+        run_in_thread(self.app, read, take, name="step")
+
+    # -- what the person decides
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._view.waits) and self._view.waits != self._decided
+
+    def _decide(self, action: str, text: str | None = None) -> None:
+        row, run = self._row(), self._run()
+        if not self._waits or row is None or run is None:
+            self.eval_app.say("no turn waits" if not self._view.done else "it has ended: esc goes back")
+            return
+        self._decided = self._view.waits
+        self._set_editing(False)
+        app = self.eval_app
+        app.desk.soon(app.engine_of(run).step(self.run_id, row.id, action, text))
+        self._renew()
+
+    def action_send(self) -> None:
+        """Send it, as it stands."""
+        if self._view.done:
+            self._open()
+            return
+        text = self.query_one(StepMessage).text
+        same = text == self._view.text.replace("\r\n", "\n").replace("\r", "\n")
+        self._decide("send", None if same else text)
+
+    def action_edit(self) -> None:
+        """Edit it in place."""
+        if not self._waits:
+            self.eval_app.say("no turn waits")
+            return
+        self._set_editing(True)
+
+    def editing_done(self) -> None:
+        """Back to the keys; what was typed stays."""
+        self._set_editing(False)
+
+    def _set_editing(self, editing: bool) -> None:
+        box = self.query_one(StepMessage)
+        if editing == (not box.read_only):
+            return
+        box.read_only = not editing
+        box.can_focus = editing
+        self.set_class(editing, "-editing")
+        (box if editing else self.query_one(StepConversation)).focus()
+        if editing:
+            box.move_cursor(box.document.end)
+        facts = "  editing what would be sent" if editing else f"  turn {self._view.waits} would be sent"
+        self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
+        self.query_one(KeyHints).show(self._keys())
+
+    def action_edit_outside(self) -> None:
+        """Edit it in $EDITOR."""
+        from tui_eval.tui.terminal.editor import edit
+
+        if not self._waits:
+            self.eval_app.say("no turn waits")
+            return
+        box = self.query_one(StepMessage)
+        handle, path = tempfile.mkstemp(prefix="turn-", suffix=".md")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+                file.write(box.text)
+            trouble = edit(self.app, path)
+            if trouble:
+                self.eval_app.problem(trouble)
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError as error:
+            self.eval_app.problem(f"{path}: {error.strerror or error}")
+            return
+        finally:
+            with suppress(OSError):
+                os.unlink(path)
+        # Editors end a text with a line break of their own.
+        if not box.text.endswith("\n"):
+            text = text.removesuffix("\n")
+        box.load_text(text)
+
+    def action_skip(self) -> None:
+        """Leave this turn out."""
+        self._decide("skip")
+
+    def action_run_on(self) -> None:
+        """Ask no more."""
+        self._decide("run_on")
+
+    def back(self) -> bool:
+        """Esc: where the attempt goes on, ask what is to become of it."""
+        if self.has_class("-editing"):
+            self._set_editing(False)
+            return True
+        if self._view.done or self._row() is None:
+            return False
+        self.eval_app.ask(
+            "Stop this case?",
+            [("y", "stop", "stop it here"), ("o", "on", "leave, and let it run on"), ("n", "no", "stay")],
+            self._leave,
+        )
+        return True
+
+    def _leave(self, answer: str | None) -> None:
+        row, run = self._row(), self._run()
+        if answer not in ("stop", "on"):
+            return
+        if row is not None and run is not None and row.state != "done":
+            if self._waits:
+                self._decide("stop" if answer == "stop" else "run_on")
+            elif answer == "stop":
+                self.eval_app.desk.cancel([row.id], self.run_id)
+        self.call_later(partial(self._close, self.app))
+
+    def _close(self, app: object) -> None:
+        if self.is_current:
+            self.eval_app.pop_screen()
+
+    def _open(self) -> None:
+        pointer = self.current()
+        self.eval_app.pop_screen()
+        if pointer is not None:
+            self.eval_app.open_case(pointer)

@@ -1,0 +1,299 @@
+"""What the right side of the Suites screen says about the line under the cursor, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval import vacuity
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Assertion, Case, Suite
+from tui_eval.tui.state.case.noting import note_words
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.state.lists.reasons import short_reason
+from tui_eval.tui.state.text import formatting
+
+Paragraph = tuple[str, str]
+"""A style's name (`title`, `text`, `dim`, `label`, `code`, `good`, `bad`, `warn`) and a text."""
+
+VALUE_LIMIT = 400
+TEXT_LIMIT = 4_000
+LIST_LIMIT = 60
+FAILING_LIMIT = 30
+"""Failing cases that a folder or suite names."""
+FORMAT_NAMES = {
+    "nao": "nao",
+    "start_to_agent": "StartToAgent",
+    "promptfoo": "promptfoo",
+    "neuro_san": "neuro-san",
+}
+_WORDS = {
+    "contains": "contains",
+    "icontains": "contains, whatever the case,",
+    "contains-any": "contains one of",
+    "contains-all": "contains all of",
+    "icontains-any": "contains, whatever the case, one of",
+    "icontains-all": "contains, whatever the case, all of",
+    "not-contains-any": "contains none of",
+    "not-icontains-any": "contains, whatever the case, none of",
+    "not-contains-all": "does not contain all of",
+    "not-contains": "does not contain",
+    "not-icontains": "does not contain, whatever the case,",
+    "equals": "equals",
+    "not-equals": "does not equal",
+    "regex": "matches",
+    "not-regex": "does not match",
+    "starts-with": "starts with",
+    "is-json": "is JSON",
+    "contains-json": "contains JSON",
+    "llm-rubric": "a judge agrees:",
+    "javascript": "JavaScript holds:",
+    "python": "Python holds:",
+    "similar": "is similar to",
+    "cost": "costs at most",
+    "latency": "takes at most",
+    "sql": "the answer's rows equal those of",
+    "tool_call": "calls the tool",
+    "tools_used": "uses the tool",
+    "max_tool_calls": "calls of tools at most",
+    "max_input_tokens": "input tokens at most",
+    "max_output_tokens": "output tokens at most",
+    "should_contain": "contains",
+    "should_not_contain": "does not contain",
+    "keywords": "has the keyword",
+    "not_keywords": "lacks the keyword",
+    "value": "equals",
+    "not_value": "does not equal",
+    "gist": "means",
+    "not_gist": "does not mean",
+    "less": "is less than",
+    "greater": "is greater than",
+}
+
+
+_NAMES_TARGET = frozenset(
+    {"sql", "tool_call", "tools_used", "max_tool_calls", "max_input_tokens", "max_output_tokens"}
+)
+"""Assertions whose words say what they are about."""
+_UNITS = {"cost": "${:g}", "latency": "{:,.0f} ms"}
+"""How the threshold of an assertion is written that is nothing but one."""
+
+
+def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
+    """A value on one line, as JSON unless it is text."""
+    if value is UNSET or value is None:
+        return "" if value is UNSET else "null"
+    if isinstance(value, str):
+        text = value
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = str(value)
+    return clip(visible(" ".join(text[: limit * 4].split()), newlines=False), limit)
+
+
+def assertion_text(assertion: Assertion) -> str:
+    """An assertion in words: `text contains "refund"`."""
+    words = _WORDS.get(assertion.type, assertion.type.replace("_", " "))
+    target = "" if assertion.target in ("text", "") or assertion.type in _NAMES_TARGET else assertion.target
+    value = value_text(assertion.value)
+    if isinstance(assertion.value, str) and assertion.type not in (
+        "javascript",
+        "python",
+        "sql",
+        "llm-rubric",
+    ):
+        value = f'"{value}"'
+    parts = [visible(target, newlines=False), visible(words, newlines=False), value]
+    if assertion.threshold is not None and assertion.type in _UNITS:
+        parts.append(_UNITS[assertion.type].format(assertion.threshold))
+    elif assertion.threshold is not None:
+        parts.append(f"(threshold {assertion.threshold:g})")
+    if assertion.weight is not None:
+        parts.append(f"(weight {assertion.weight:g})")
+    return " ".join(part for part in parts if part)
+
+
+def describe(
+    line: TreeLine, symbols: formatting.Symbols, now: float, below: Callable[[], Iterable[CaseRow]] = tuple
+) -> list[Paragraph]:
+    """The paragraphs for a line of the list; `below` gives the cases that a folder or suite holds."""
+    if line.kind == "case" and line.entry is not None:
+        return describe_entry(line.entry, symbols, now)
+    if line.kind == "problem" and line.problem is not None:
+        problem = line.problem
+        place = f"{problem.path}:{problem.line}" if problem.line else problem.path
+        shown: list[Paragraph] = [
+            (
+                "bad" if problem.level == "error" else "warn",
+                "Problem" if problem.level == "error" else "Note",
+            ),
+            ("dim", visible(place, newlines=False)),
+        ]
+        if problem.key:
+            shown.append(("label", visible(problem.key, newlines=False)))
+        shown += [("text", ""), ("text", clip(visible(problem.message), TEXT_LIMIT))]
+        if problem.cure:
+            shown += [
+                ("text", ""),
+                ("label", "What to do"),
+                ("text", clip(visible(problem.cure), TEXT_LIMIT)),
+            ]
+        return [*shown, ("text", ""), ("dim", "e opens the file at this line")]
+    if line.kind == "suite" and line.suite is not None:
+        return [*_suite(line.suite, line, symbols), *_failing(line, symbols, below)]
+    total = line.counts.total()
+    return [
+        ("title", visible(line.path or line.name, newlines=False)),
+        ("text", ""),
+        ("text", f"{total:,} case{'s' * (total != 1)}{symbols.dot}{_counts(line)}"),
+        *_failing(line, symbols, below),
+    ]
+
+
+def _failing(
+    line: TreeLine, symbols: formatting.Symbols, below: Callable[[], Iterable[CaseRow]]
+) -> list[Paragraph]:
+    """What does not pass in a folder or suite, each with its reason."""
+    if not (line.counts["failed"] or line.counts["error"]):
+        return []
+    bad = (entry for entry in below() if entry.status in ("failed", "error"))
+    shown: list[Paragraph] = [("text", ""), ("label", "What does not pass")]
+    for entry in islice(bad, FAILING_LIMIT):
+        name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
+        style = "bad" if entry.status == "failed" else "warn"
+        shown.append((style, f"{symbols.glyphs[entry.status]} {visible(clip(name, 200), newlines=False)}"))
+        reason = visible(" ".join(clip(short_reason(entry.message), 300).split()), newlines=False)
+        if reason:
+            shown.append(("dim", f"  {reason}"))
+    left = line.counts["failed"] + line.counts["error"] - FAILING_LIMIT
+    if left > 0:
+        shown.append(("dim", f"and {left:,} more"))
+    return shown
+
+
+def describe_entry(entry: CaseRow, symbols: formatting.Symbols, now: float) -> list[Paragraph]:
+    """A case: how it stands, why, and what it is."""
+    name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
+    shown: list[Paragraph] = [("title", visible(name, newlines=False))]
+    case = entry.case
+    place = f"{entry.suite}:{case.line}" if case and case.line else entry.suite
+    if case and case.line and case.file:  # the line is one of a table, say
+        place = f"{entry.suite}{symbols.dot}{case.file}:{case.line}"
+    parts = [place, FORMAT_NAMES.get(entry.format, entry.format)]
+    parts += [part for part in (entry.agent, entry.model) if part]
+    shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))
+    if entry.status:
+        style = {"passed": "good", "failed": "bad", "error": "warn"}.get(entry.status, "text")
+        facts = [f"{symbols.glyphs.get(entry.status, '')} {entry.status}"]
+        if entry.flaky:
+            facts.append("flaky")
+        if entry.ends_at and entry.started_at and entry.status in ("running", "retrying"):
+            facts.append(f"time limit {formatting.span(entry.ends_at - entry.started_at)}")
+        elif entry.duration_ms is not None:
+            facts.append(formatting.duration(entry.duration_ms))
+        if entry.tokens:
+            facts.append(f"{entry.tokens:,} tokens")
+        if entry.cost is not None:
+            facts.append(formatting.cost(entry.cost))
+        if entry.finished_at:
+            old = formatting.age(now - entry.finished_at)
+            facts.append("just now" if old == "now" else f"{old} ago")
+        shown += [("text", ""), (style, symbols.dot.join(facts))]
+        if entry.detail:
+            shown.append(("warn", visible(entry.detail, newlines=False)))
+        if entry.message and entry.status != "passed":
+            shown.append(("text", clip(visible(short_reason(entry.message)), 1_200)))
+    if entry.note is not None:
+        style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
+        old = entry.run_id and entry.note.run_id != entry.run_id
+        said = f"you said: {visible(note_words(entry.note))}"
+        shown.append((style, f"{said} (of an earlier answer)" if old else said))
+    if case is not None:
+        shown += _case(case)
+    return shown
+
+
+def _idle(case: Case) -> list[vacuity.Idle]:
+    """What of the case cannot fail, but for the case itself."""
+    return [part for part in vacuity.idle_parts(case) if part.key][:LIST_LIMIT]
+
+
+def _case(case: Case) -> list[Paragraph]:
+    shown: list[Paragraph] = []
+    if case.description and case.description != case.name:
+        shown += [("text", ""), ("text", clip(visible(case.description), TEXT_LIMIT))]
+    for problem in case.problems:
+        shown.append(("warn", visible(f"line {problem.line}: {problem.message}", newlines=False)))
+    several = len(case.turns) > 1
+    for number, turn in enumerate(case.turns[:LIST_LIMIT], start=1):
+        shown.append(("text", ""))
+        shown.append(("label", f"Turn {number}" if several else "Prompt"))
+        shown.append(("text", clip(visible(turn.text or "(no text)"), TEXT_LIMIT)))
+        shown += _assertions(turn.assertions)
+    if case.assertions:
+        shown += [("text", ""), ("label", "Of the whole conversation" if several else "Expected")]
+        shown += _assertions(case.assertions)
+    if vacuity.asserts_nothing(case):
+        shown += [("text", ""), ("warn", "nothing asserted: it runs, and proves nothing")]
+    shown += [("warn", visible(f"{part.key}: {part.message}", newlines=False)) for part in _idle(case)]
+    if case.vars:
+        shown += [("text", ""), ("label", "Vars")]
+        for name, value in list(case.vars.items())[:LIST_LIMIT]:
+            shown.append(("code", f"{visible(str(name), newlines=False)}: {value_text(value, 200)}"))
+    if case.metadata:
+        shown += [("text", ""), ("label", "Metadata"), ("code", value_text(case.metadata))]
+    if case.attempts > 1:
+        shown += [("text", ""), ("dim", f"{case.attempts} attempts, {case.required} must pass")]
+    return shown
+
+
+def _assertions(assertions: list[Assertion]) -> list[Paragraph]:
+    shown: list[Paragraph] = []
+    for assertion in assertions[:LIST_LIMIT]:
+        if assertion.type == "sql" and isinstance(assertion.value, str):
+            shown += [("dim", "rows equal those of"), ("code", clip(visible(assertion.value), TEXT_LIMIT))]
+        else:
+            shown.append(("item", assertion_text(assertion)))
+    if len(assertions) > LIST_LIMIT:
+        shown.append(("dim", f"and {len(assertions) - LIST_LIMIT:,} more"))
+    return shown
+
+
+def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
+    shown: list[Paragraph] = [("title", visible(suite.name or suite.path, newlines=False))]
+    if suite.format:  # the configuration has none, and no cases
+        place = symbols.dot.join([suite.path, FORMAT_NAMES.get(suite.format, suite.format)])
+        many = f"{len(suite.cases):,} case{'s' * (len(suite.cases) != 1)}"
+        counts = f"{symbols.dot}{_counts(line)}" if _counts(line) else ""
+        shown += [("dim", visible(place, newlines=False)), ("text", ""), ("text", f"{many}{counts}")]
+    if suite.description:
+        shown += [("text", ""), ("text", clip(visible(suite.description), TEXT_LIMIT))]
+    if suite.problems:
+        shown += [("text", ""), ("label", "Problems")]
+        shown += [
+            ("bad" if problem.level == "error" else "warn", clip(visible(str(problem), newlines=False), 600))
+            for problem in suite.problems[:LIST_LIMIT]
+        ]
+    agents = sorted({case.agent for case in suite.cases if case.agent})
+    if agents:
+        shown += [
+            ("text", ""),
+            ("label", "Agents"),
+            ("text", clip(visible(", ".join(agents), newlines=False), 600)),
+        ]
+    return shown
+
+
+def _counts(line: TreeLine) -> str:
+    order = ("failed", "error", "running", "retrying", "waiting", "passed", "cancelled", "skipped")
+    parts = [f"{line.counts[status]:,} {status}" for status in order if line.counts[status]]
+    if line.counts[""]:
+        parts.append(f"{line.counts['']:,} never run")
+    return ", ".join(parts)

@@ -1,0 +1,103 @@
+"""What `y` and `Y` copy of an attempt: actual, expected, prompt, transcript, id, command line, difference."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shlex
+from typing import Any
+
+from tui_eval.model import UNSET, Verdict
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
+from tui_eval.store.printed_commands import configs_of, run_options
+from tui_eval.tui.state.case.case_content import CaseContent, deciding
+from tui_eval.tui.state.case.verdict_lines import about_rows
+
+CHOICES: dict[str, str] = {
+    "a": "actual",
+    "e": "expected",
+    "p": "prompt",
+    "t": "transcript",
+    "i": "id",
+    "c": "command",
+    "d": "diff",
+}
+
+
+def text_of(content: CaseContent, choice: str, verdict: Verdict | None = None, transcript: str = "") -> str:
+    """The text behind a choice, empty where there is none.
+
+    Args:
+        choice: A key of `CHOICES`.
+        verdict: The verdict looked at; the deciding one where it is None.
+        transcript: The transcript's text as the pane has it.
+    """
+    if choice == "i":
+        return content.pointer.case_id
+    if choice == "c":
+        return command_line(content)
+    if choice == "p":
+        return prompt_of(content)
+    if choice == "t":
+        return transcript
+    attempt = content.attempt
+    if attempt is None:
+        return ""
+    if verdict is None:
+        index = deciding(attempt.verdicts)
+        verdict = attempt.verdicts[index] if index is not None else None
+    if verdict is not None and about_rows(verdict) and attempt.data is not None:
+        if choice == "d":
+            return attempt.data.comparison or ""
+        return as_text(attempt.data.actual if choice == "a" else attempt.data.expected)
+    if choice == "d":
+        return "" if verdict is None else difference_of(verdict.expected, verdict.actual)
+    value = None if verdict is None else verdict.actual if choice == "a" else verdict.expected
+    if value is None or value is UNSET:
+        value = (
+            (attempt.output if attempt.output is not None else attempt.response_text)
+            if choice == "a"
+            else None
+        )
+    return as_text(value)
+
+
+def difference_of(expected: Any, actual: Any) -> str:
+    """Expected against actual as a unified diff; empty where a side is not known or they are the same."""
+    if expected in (None, UNSET) or actual is None:
+        return ""
+    lines = difflib.unified_diff(
+        as_text(expected).splitlines(), as_text(actual).splitlines(), "expected", "actual", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def as_text(value: Any) -> str:
+    """A text as it is, anything else as indented JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def prompt_of(content: CaseContent) -> str:
+    """What was sent (promptfoo's rendered prompt), else the user's messages."""
+    if content.attempt is not None:
+        if content.attempt.prompt_sent:
+            return content.attempt.prompt_sent
+        said = [entry.text for entry in content.attempt.transcript if entry.kind == "user"]
+        if said:
+            return "\n\n".join(said)
+    return "\n\n".join(turn.text or "" for turn in content.case.turns) if content.case else ""
+
+
+def command_line(content: CaseContent) -> str:
+    """The command that runs this case alone, headless."""
+    where = configs_of(content.options) or [content.suite]
+    words = ["tui-eval", "run", *where, "--select", content.pointer.case_id]
+    agent = content.agent or content.pointer.agent
+    column = Column(agent or "", content.model or content.pointer.model or "")
+    asked = case_state.arguments(content.pointer.case_id, column, content.options)
+    if not asked and agent and (content.case is None or agent != content.case.agent):
+        asked = ["--agent", agent]
+    return shlex.join([*words, *asked, *run_options(content.options)])

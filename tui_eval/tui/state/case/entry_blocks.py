@@ -1,0 +1,147 @@
+"""The entries of a transcript as blocks: what was said, called, answered and handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from tui_eval.model import Entry
+from tui_eval.tui.state.case.expectation_marks import Expectations
+from tui_eval.tui.state.case.tool_pairing import PairedCall
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.formatting import duration
+from tui_eval.tui.state.text.json_lines import dumped, json_inline, parsed, value_lines
+from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text.markdown_lines import markdown_lines
+
+LABELS = {
+    "user": "user",
+    "assistant": "assistant",
+    "reasoning": "thinking",
+    "tool_call": "call",
+    "tool_result": "result",
+    "hand_off": "hand-off",
+    "note": "note",
+    "error": "! error",
+}
+LONG = 20_000
+"""Characters from which on a search looks at a result's own text first."""
+FOLDS = {
+    "user": 40,
+    "assistant": 300,
+    "reasoning": 3,
+    "tool_call": 12,
+    "tool_result": 8,
+    "hand_off": 6,
+    "note": 6,
+}
+"""Lines that are shown of each kind while it is folded; kinds that are not named never fold."""
+
+
+def entry_block(
+    index: int,
+    entry: Entry,
+    calls: dict[int, PairedCall],
+    rendered: bool = True,
+    marks: Expectations | None = None,
+    several: bool = False,
+) -> Block:
+    """The block of one entry; `several` names the agent that speaks."""
+    head = [Span(one_line(entry.agent, 80), "agent")] if several and entry.agent else []
+    failing = entry.kind == "error" or bool(entry.error)
+    source: Callable[[], Iterator[Line]]
+    length = len(entry.text)
+    call = calls.get(index)
+    if entry.kind == "tool_call":
+        source = partial(_call_lines, entry, call, rendered, head)
+        length = _length(entry.arguments)
+    elif entry.kind == "tool_result":
+        source = partial(_result_lines, entry, call, rendered)
+        length = _length(entry.result) + len(entry.text)
+    elif entry.kind == "hand_off":
+        source = partial(_hand_off_lines, entry, rendered)
+    else:
+        source = partial(_text_lines, entry, rendered, marks, head)
+    label = LABELS.get(entry.kind, entry.kind)
+    style = f"role-{entry.kind}"
+    if entry.kind == "tool_result" and entry.error:
+        label, style = LABELS["error"], "role-error"
+    return Block(
+        f"e{index}",
+        "error" if label == LABELS["error"] else entry.kind,
+        label,
+        source,
+        entry.turn,
+        style,
+        FOLDS.get(entry.kind, 0),
+        length,
+        failing,
+        entry.call_id,
+        raw=_raw(entry),
+    )
+
+
+def _raw(entry: Entry) -> str:
+    """A long result as it came."""
+    return entry.result if isinstance(entry.result, str) and len(entry.result) > LONG else ""
+
+
+def _text_lines(entry: Entry, rendered: bool, marks: Expectations | None, head: list[Span]) -> Iterator[Line]:
+    if head:
+        yield tuple(head)
+    text = entry.error if entry.kind == "error" and not entry.text and entry.error else entry.text
+    text = text.rstrip("\n") if rendered else text
+    style = {"reasoning": "thinking", "note": "muted", "error": "error"}.get(entry.kind, "")
+    lines: Iterator[Line]
+    if not rendered or style:
+        lines = text_lines(text, style)
+    elif entry.kind == "assistant":
+        value = parsed(text)
+        lines = markdown_lines(text) if isinstance(value, str) else value_lines(value)
+    else:
+        lines = text_lines(text)
+    yield from marks.mark(lines) if marks else lines
+
+
+def _call_lines(entry: Entry, call: PairedCall | None, rendered: bool, head: list[Span]) -> Iterator[Line]:
+    facts = duration(call.duration_ms) if call else ""
+    name: list[Span] = [Span(one_line(entry.name, 80), "strong")]
+    if head:
+        name = [*head, Span(" calls ", "muted"), *name]
+    arguments = parsed(entry.arguments) if rendered else entry.arguments
+    line = json_inline(arguments, 56) if arguments not in (None, {}, "") else ()
+    end = [Span(f"  {facts}", "muted")] if facts else []
+    if line is not None:
+        yield (*name, *([Span("  ")] if line else []), *line, *end)
+        return
+    yield (*name, *end)
+    yield from value_lines(arguments, rendered=rendered)
+
+
+def _result_lines(entry: Entry, call: PairedCall | None, rendered: bool) -> Iterator[Line]:
+    if call is None or call.apart:
+        yield (Span(f"of {one_line(entry.name, 80)}" if entry.name else "", "muted"),)
+    if entry.error:
+        yield from text_lines(entry.error, "error")
+    result = entry.result if entry.result is not None else entry.text
+    if result not in (None, ""):
+        yield from value_lines(result, rendered=rendered)
+    elif not entry.error:
+        yield (Span("nothing", "muted"),)
+
+
+def _hand_off_lines(entry: Entry, rendered: bool) -> Iterator[Line]:
+    agent = f"{one_line(entry.agent, 80)} " if entry.agent else ""
+    yield (Span(agent, "agent"), Span("→ ", "muted"), Span(one_line(entry.name or entry.text, 80), "strong"))
+    if entry.arguments not in (None, {}, ""):
+        yield from value_lines(entry.arguments, rendered=rendered)
+    if entry.text and entry.name:
+        yield from text_lines(entry.text)
+
+
+def _length(value: Any) -> int:
+    """Characters of a value as JSON; of a text its own."""
+    if value is None:
+        return 0
+    return len(value) if isinstance(value, str) else len(dumped(value))

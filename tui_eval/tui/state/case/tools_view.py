@@ -1,0 +1,203 @@
+"""The Tools tab: calls as rows of a table, and one call in full with what was expected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tui_eval.model import Attempt, Verdict
+from tui_eval.tui.state.case.span_view import trace_blocks
+from tui_eval.tui.state.case.tool_comparison import compared, named_tools, tools_explained
+from tui_eval.tui.state.case.tool_pairing import PairedCall, pair
+from tui_eval.tui.state.case.verdict_lines import about_tools, brief, label_of, word_of
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.formatting import duration, size
+from tui_eval.tui.state.text.json_head import LONG
+from tui_eval.tui.state.text.json_lines import dumped, parsed, short, value_lines
+from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+
+
+class CallRow(NamedTuple):
+    """One call as the table shows it. `verdict` names what an assertion says of it, `length` is its result's in
+    characters."""
+
+    call: PairedCall
+    number: int
+    turn: int
+    name: str
+    arguments: str
+    took: str
+    size: str
+    error: str
+    verdict: str
+    length: int = 0
+
+
+def rows(attempt: Attempt) -> list[CallRow]:
+    """All calls in order."""
+    made: list[CallRow] = []
+    about = [(verdict, {one["tool"] for one in expected_tools(verdict)}) for verdict in attempt.verdicts]
+    for number, call in enumerate(pair(attempt.transcript), 1):
+        result = call.result_entry
+        value = None if result is None else result.result if result.result is not None else result.text
+        length = len(value) if isinstance(value, str) else _length(value)
+        related = [v for v, tools in about if call.name in tools and v.turn in (None, call.entry.turn)]
+        worst = next((v for v in related if not v.passed), related[0] if related else None)
+        made.append(
+            CallRow(
+                call,
+                number,
+                call.entry.turn,
+                one_line(call.name, 60),
+                short(parsed(call.entry.arguments), 80) if call.entry.arguments not in (None, {}, "") else "",
+                duration(call.duration_ms),
+                size(length) if length else "",
+                one_line(call.error or ("" if result is not None else "no result"), 200),
+                word_of(worst) if worst else "",
+                length,
+            )
+        )
+    return made
+
+
+def _length(value: Any) -> int:
+    """Characters of a value as JSON; there may be megabytes of it."""
+    if value is None:
+        return 0
+    try:
+        return len(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return len(dumped(value))
+
+
+def expected_tools(verdict: Verdict) -> list[dict[str, Any]]:
+    """The tools that an assertion names, each as {tool, args}; empty where it names none."""
+    return named_tools(verdict.expected) if about_tools(verdict) else []
+
+
+def concerns(verdict: Verdict, call: PairedCall) -> bool:
+    """Whether an assertion names this call's tool (and its turn, where it has one)."""
+    if verdict.turn is not None and verdict.turn != call.entry.turn:
+        return False
+    return any(expected["tool"] == call.name for expected in expected_tools(verdict))
+
+
+def detail(
+    attempt: Attempt,
+    row: CallRow | None,
+    *,
+    rendered: bool = True,
+    only_failing: bool = False,
+    alone: bool = False,
+) -> list[Block]:
+    """The selected call: what was expected of it beside what it was given, then its result; after
+    it the assertions on tools that no call satisfies (not where it is wanted `alone`)."""
+    blocks: list[Block] = []
+    if row is not None:
+        call = row.call
+        result = call.result_entry
+        arguments = parsed(call.entry.arguments) if rendered else call.entry.arguments
+        facts = " · ".join(part for part in (row.took, row.size and f"{row.size} characters") if part)
+        rule = Block(
+            f"c{row.number}", "turn", f"{row.number} {row.name}", partial(_one, facts), row.turn, "strong"
+        )
+        blocks.append(rule)
+        related = [(i, v) for i, v in enumerate(attempt.verdicts) if concerns(v, call)]
+        for index, verdict in related:
+            if only_failing and verdict.passed:
+                continue
+            blocks.append(_verdict(index, verdict))
+            if "sequence" in verdict.type and not verdict.passed:
+                blocks.append(_explained(index, verdict, pair(attempt.transcript)))
+            for number, expected in enumerate(expected_tools(verdict)):
+                if expected["tool"] == call.name and expected["args"] is not None:
+                    source = partial(compared, expected["args"], arguments)
+                    blocks.append(
+                        Block(f"v{index}.{number}", "part", "expected", source, row.turn, word_of(verdict))
+                    )
+        source = partial(_or_nothing, arguments, rendered)
+        blocks.append(
+            Block(f"a{row.number}", "tool_call", "arguments", source, row.turn, "role-tool_call", 30)
+        )
+        if call.error:
+            blocks.append(
+                Block(
+                    f"x{row.number}",
+                    "error",
+                    "! error",
+                    partial(text_lines, call.error, "error"),
+                    row.turn,
+                    "role-error",
+                )
+            )
+        if result is not None and (result.result is not None or result.text or not call.error):
+            value = result.result if result.result is not None else result.text
+            source = partial(_or_nothing, value, rendered)
+            blocks.append(
+                Block(
+                    f"r{row.number}",
+                    "tool_result",
+                    "result",
+                    source,
+                    row.turn,
+                    "role-tool_result",
+                    200,
+                    row.length,
+                    raw=value if isinstance(value, str) and len(value) > LONG else "",
+                )
+            )
+    if alone:
+        return blocks
+    calls = pair(attempt.transcript) if any(about_tools(verdict) for verdict in attempt.verdicts) else []
+    called = {place for call in calls for place in ((call.name, None), (call.name, call.entry.turn))}
+    for index, verdict in enumerate(attempt.verdicts):
+        if (
+            about_tools(verdict)
+            and not any((one["tool"], verdict.turn) in called for one in expected_tools(verdict))
+            and not (only_failing and verdict.passed)
+        ):
+            blocks.append(_verdict(index, verdict))
+            if expected_tools(verdict) and not verdict.passed:
+                blocks.append(_explained(index, verdict, calls))
+            elif verdict.actual is not None and not verdict.passed:
+                source = partial(value_lines, parsed(verdict.actual))
+                blocks.append(
+                    Block(f"v{index}.actual", "part", "actual", source, verdict.turn or 0, "muted", 12)
+                )
+    blocks += trace_blocks(attempt.trace)
+    if not blocks:
+        blocks.append(Block("empty", "note", "", partial(text_lines, "No tools were called.", "muted")))
+    return blocks
+
+
+def _verdict(index: int, verdict: Verdict) -> Block:
+    return Block(
+        f"v{index}",
+        "verdict",
+        label_of(verdict),
+        partial(brief, verdict),
+        verdict.turn or 0,
+        word_of(verdict),
+        12,
+        failing=not verdict.passed,
+    )
+
+
+def _explained(index: int, verdict: Verdict, calls: Sequence[PairedCall]) -> Block:
+    """The tools that were expected beside those that were called."""
+    source = partial(tools_explained, verdict, calls)
+    return Block(f"v{index}.tools", "part", "expected", source, verdict.turn or 0, word_of(verdict), 12)
+
+
+def _one(facts: str) -> Iterator[Line]:
+    yield (Span(facts, "muted"),)
+
+
+def _or_nothing(value: Any, rendered: bool) -> Iterator[Line]:
+    if value in (None, "", {}):
+        yield (Span("none", "muted"),)
+    else:
+        yield from value_lines(value if isinstance(value, (str, dict, list)) else [value], rendered=rendered)

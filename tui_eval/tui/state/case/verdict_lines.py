@@ -1,0 +1,243 @@
+"""Verdicts as lines: in a few words beside a turn, and in full with expected against actual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tui_eval.model import UNSET, Usage, Verdict
+from tui_eval.tui.state.lists.reason_words import reason_of
+from tui_eval.tui.state.text.formatting import tokens
+from tui_eval.tui.state.text.json_lines import parsed, short, value_lines
+from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text.text_difference import alike, difference
+
+# -- What a judge was asked and what it answered, as lines.
+
+
+_GRADES = ("pass", "score", "category", "verdict", "flagged")
+
+
+def judge_lines(verdict: Verdict, agreement: Mapping[str, tuple[int, int]]) -> Iterator[Line]:
+    """The judge's words, what people think of it, and what it was asked."""
+    judge = verdict.judge
+    if not judge:
+        return
+    model = one_line(judge.get("model") or "the judge", 60)
+    usage = judge.get("usage")
+    used = ""
+    if isinstance(usage, dict):
+        used = tokens(Usage(usage.get("input_tokens"), usage.get("output_tokens")))
+    agreed, count = agreement.get(str(judge.get("model") or "the judge"), (0, 0))
+    people = (Span(f" · people agreed with it {agreed} of {count} times", "note"),) if count else ()
+    grade, rest = _answer(parsed(judge.get("answer")), verdict.reason)
+    yield (
+        Span(f"{model} answered", "muted"),
+        Span(f" {grade}" if grade else "", "strong"),
+        Span(f" · {used}" if used else "", "muted"),
+        *people,
+    )
+    for line in value_lines(rest):
+        yield (Span("  "), *line)
+    if judge.get("question"):
+        yield (Span("it was asked", "muted"),)
+        for line in value_lines(judge["question"]):
+            yield (Span("  "), *line)
+
+
+def _answer(answer: Any, reason: str) -> tuple[str, Any]:
+    """A grade in a few words (`pass false · score 0.3`), and what else the answer says that the verdict's reason
+    does not."""
+    if not isinstance(answer, dict):
+        return "", answer
+    grade = " · ".join(f"{name} {short(answer[name], 20)}" for name in _GRADES if name in answer)
+    rest = {name: value for name, value in answer.items() if name not in _GRADES}
+    if isinstance(rest.get("reason"), str) and rest["reason"].strip() in reason:
+        del rest["reason"]
+    return (grade, rest or None) if grade else ("", answer)
+
+
+LABEL = 10
+"""Columns of `expected` and `actual` before their values."""
+SHORT = 60
+"""Characters of a passed verdict's reason that are worth showing beside what it found."""
+LONG = 160
+"""Characters from which on a reply is not shown again beside what was expected of it."""
+BEGINNING = 26
+"""Characters of such a reply that are shown, to know it by."""
+GLYPHS = {
+    "passed": "✓",
+    "failed": "✗",
+    "error": "!",
+    "cancelled": "⊘",
+    "skipped": "–",
+    "running": "●",
+    "waiting": "◌",
+}
+"""The glyph of each outcome (ux.md, Habits); always beside its word."""
+
+
+def word_of(verdict: Verdict) -> str:
+    """`passed`, `failed` or `error`."""
+    return "error" if verdict.passed is None else "passed" if verdict.passed else "failed"
+
+
+def label_of(verdict: Verdict) -> str:
+    """Glyph and word."""
+    word = word_of(verdict)
+    return f"{GLYPHS[word]} {word}"
+
+
+def about_rows(verdict: Verdict) -> bool:
+    """Whether the verdict compares rows, so that the Data tab says more than its text."""
+    return verdict.target.split(".")[0] == "rows" or verdict.type == "sql"
+
+
+def about_tools(verdict: Verdict) -> bool:
+    """Whether the verdict is about tool calls."""
+    return verdict.target.split(".")[0] == "tools" or "tool" in verdict.type
+
+
+def title(verdict: Verdict, room: int = 70) -> Line:
+    """What is asserted: `should_contain "March"`, `tool_call run_sql {"limit": 5}`, the target where
+    it says more than the type."""
+    spans = [Span(one_line(verdict.type, 40), "strong")]
+    if verdict.target not in ("text", "tools", "rows", ""):
+        spans.append(Span(" " + one_line(verdict.target, 40), "muted"))
+    expected = verdict.expected
+    if isinstance(expected, dict) and isinstance(expected.get("tool"), str):
+        spans.append(Span(" " + one_line(expected["tool"], 60)))
+        expected = expected.get("args")
+    if expected is not None and expected is not UNSET and not about_rows(verdict):
+        spans.append(Span(" " + short(expected, max(room - sum(len(s.text) for s in spans), 16))))
+    if verdict.metric:
+        spans.append(Span(f"  metric {one_line(verdict.metric, 30)}", "muted"))
+    return tuple(spans)
+
+
+def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> Iterator[Line]:
+    """What stands beside a turn: what is asserted, and why it did not hold; `why` shows that in what
+    the agent did."""
+    indent = "  " if verdict.set is not None else ""
+    head = title(verdict)
+    reason = reason_of(verdict)
+    if reason.startswith(verdict.type) and "\n" not in reason and not verdict.passed:
+        rest = one_line(reason[len(verdict.type) :])
+        yield (Span(indent), head[0], Span(rest))
+        yield from _indented(why, indent)
+        return
+    yield (Span(indent), *head)
+    if verdict.passed:
+        return
+    if reason:
+        for line in text_lines(reason):
+            yield (Span(indent), *line) if indent else line
+    yield from _indented(why, indent)
+    if about_rows(verdict):
+        yield (Span(indent), Span("d shows which cells differ", "muted"))
+    elif verdict.judge is not None:
+        yield from _judges_words(verdict, indent)
+
+
+def _judges_words(verdict: Verdict, indent: str) -> Iterator[Line]:
+    """A judge's sentence where the reason does not have it."""
+    answer = verdict.judge.get("answer") if verdict.judge else None
+    said = parsed(answer)
+    if not isinstance(said, str) or len(said.strip()) < 8 or said.strip() in verdict.reason:
+        return
+    for number, line in enumerate(text_lines(said.strip()[:400])):
+        if number < 4:
+            yield (Span(indent), Span("judge: " if not number else "       ", "muted"), *line)
+
+
+def _indented(why: Callable[[], Iterator[Line]] | None, indent: str) -> Iterator[Line]:
+    for line in why() if why is not None else ():
+        yield (Span(indent), *line) if indent else line
+
+
+def in_full(
+    verdict: Verdict,
+    *,
+    rendered: bool = True,
+    why: Callable[[], Iterator[Line]] | None = None,
+    agreement: Mapping[str, tuple[int, int]] | None = None,
+    reply: str = "",
+) -> Iterator[Line]:
+    """Everything known of a verdict, for the Assertions tab.
+
+    Args:
+        rendered: Values made readable, `why` in place of the values that it explains.
+        why: What was looked for, shown in what the agent did.
+        agreement: By a judge's model, how often people agreed with it and of how many.
+        reply: What the agent said, which is not shown again in full where it is what was judged.
+    """
+    facts = [one_line(verdict.target, 60)] if verdict.target else []
+    facts.append(f"score {verdict.score:g}")
+    if verdict.weight != 1.0:
+        facts.append(f"weight {verdict.weight:g}")
+    if verdict.metric:
+        facts.append(f"metric {one_line(verdict.metric, 40)}")
+    if verdict.set is not None:
+        facts.append("part of the set above")
+    if verdict.line:
+        facts.append(f"line {verdict.line}")
+    yield (Span(one_line(verdict.type, 60), "strong"), Span("  " + " · ".join(facts), "muted"))
+    lines = list(why()) if why is not None and rendered else []
+    if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
+        reason = reason_of(verdict) if rendered else verdict.reason
+        yield from text_lines(reason, "" if verdict.passed else word_of(verdict))
+    if about_rows(verdict) and not verdict.passed:
+        yield (Span("d shows which cells differ", "muted"),)
+    else:
+        yield from lines
+        if not lines:
+            yield from _sides(verdict, rendered, reply)
+    yield from judge_lines(verdict, agreement or {})
+
+
+def _sides(verdict: Verdict, rendered: bool, reply: str) -> Iterator[Line]:
+    """Expected and actual: in brief where it passed, text against text where they are alike."""
+    expected = None if verdict.expected is UNSET else verdict.expected
+    sides = [
+        (word, value)
+        for word, value in (("expected", expected), ("actual", verdict.actual))
+        if value is not None
+    ]
+    if verdict.passed and rendered:
+        for word, value in sides:
+            yield (Span(f"{word:<{LABEL}}", "label"), Span(short(value, 200)))
+    elif rendered and not verdict.judge and len(sides) == 2 and alike(*(value for _, value in sides)):
+        for (word, _), lines in zip(sides, difference(str(expected), str(verdict.actual)), strict=True):
+            yield from _titled(word, lines)
+    else:
+        if rendered and verdict.type in ("not-equals", "not_value"):
+            sides = sides[-1:]  # they are the same
+        for word, value in sides:
+            if word == "actual" and rendered and _is_reply(value, reply):
+                yield (Span(f"{'reply':<{LABEL}}", "label"), *_in_short(str(value), reply))
+            else:
+                yield from _titled(word, value_lines(_shown(value), rendered=rendered))
+
+
+def _is_reply(value: Any, reply: str) -> bool:
+    """Whether a value is a long reply, which the Transcript shows."""
+    return isinstance(value, str) and len(value) > LONG and reply.startswith(value[:LONG])
+
+
+def _in_short(value: str, reply: str) -> Line:
+    begins = " ".join(value[:LONG].split())[:BEGINNING].rstrip()
+    return (
+        Span(one_line(begins)),
+        Span(f"… {max(len(reply), len(value)):,} characters: 1 shows them", "muted"),
+    )
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, (str, list, dict)) else short(value)
+
+
+def _titled(word: str, lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
+    for index, line in enumerate(lines):
+        yield (Span(f"{word if not index else '':<{LABEL}}", "label"), *line)

@@ -1,0 +1,162 @@
+"""Two runs (or two columns of one) against each other as lines: worst first, honest about chance. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tui_eval.reports.run_comparison import (
+    CHANGES,
+    COLUMN_WORDS,
+    GLYPHS,
+    WORDS,
+    CaseChange,
+    Change,
+    RunComparison,
+    chance,
+    steadiness,
+)
+from tui_eval.store.summary import CaseSummary
+from tui_eval.tui.state.case.verdict_lines import GLYPHS as OUTCOME_GLYPHS
+from tui_eval.tui.state.compare.compare_news import CompareNews
+from tui_eval.tui.state.lists.reasons import line_reason
+from tui_eval.tui.state.runs.trends import share
+from tui_eval.tui.state.text.formatting import cost, counted, duration
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
+
+_STYLES: dict[Change, str] = {
+    "regressed": "failed", "fixed": "passed", "flaky": "note", "new": "running", "gone": "muted", "unchanged": "muted",
+}  # fmt: skip
+GLYPH: dict[Change, tuple[str, str]] = {change: (GLYPHS[change], _STYLES[change]) for change in CHANGES}
+"""Glyph and style of each change."""
+OTHER_ANSWER = "≠"
+"""Glyph of an unchanged case that was answered differently."""
+
+
+class CompareRow(NamedTuple):
+    """A heading of a change (`case` None) or one case; `news` is what was run of it since."""
+
+    change: Change
+    case: CaseChange | None
+    number: int = 0
+    words: str = ""
+    news: CompareNews | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The same whenever the same thing is shown again."""
+        if self.case is None:
+            return (self.change,)
+        one = self.case.after or self.case.before
+        return (self.change, self.case.case_id, one.agent if one else "", (one.model if one else "") or "")
+
+
+def rows(comparison: RunComparison, *, only_changed: bool = False, agents: bool = False) -> list[CompareRow]:
+    """Headings with their cases, regressed first; `only_changed` leaves out what is as it was, `agents`
+    says that two agents are compared."""
+    by_change: dict[Change, list[CaseChange]] = {change: [] for change in CHANGES}
+    for case in comparison.cases:
+        by_change[case.change].append(case)
+    found: list[CompareRow] = []
+    for change, cases in by_change.items():
+        if not cases or (only_changed and change == "unchanged"):
+            continue
+        words = (COLUMN_WORDS if agents else WORDS)[change]
+        if change == "unchanged" and comparison.other_answers:
+            words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
+        found.append(CompareRow(change, None, len(cases), words))
+        found += [CompareRow(change, case) for case in cases]
+    return found
+
+
+def folded(heading: CompareRow) -> CompareRow:
+    """A heading whose cases are not shown."""
+    return heading._replace(words=f"… {heading.words}; enter or → shows them")
+
+
+def summary_lines(
+    comparison: RunComparison, before: str, after: str, width: int, *, agents: bool = False
+) -> list[Line]:
+    """What the two are and what they come to as wholes."""
+    lost, won = comparison.count("regressed"), comparison.count("fixed")
+    labels = ("first  ", "second ") if agents else ("before ", "after  ")
+    lines: list[Line] = []
+    for label, name, (rate, low, high) in zip(labels, (before, after), comparison.pass_rates, strict=True):
+        words = f"  {share(rate)} of cases ({share(low)} to {share(high)})"
+        room = max(width - len(label) - len(words), 8)
+        lines.append((Span(label, "label"), *fit((Span(one_line(name)),), room), Span(words, "muted")))
+    style = "failed" if lost > won else "passed" if won > lost else "strong"
+    words = f"{counted(lost, 'case')} regressed, {won:,} fixed"
+    if comparison.nothing_common:
+        words = f"{comparison.nothing_common}: > < take another"
+    told: Line = (Span(words, style),)
+    if comparison.p_value is not None and lost + won:
+        told = (*told, Span(f": {chance(comparison.p_value)}", "muted"))
+    lines.append(told)
+    taken = usual_line(comparison)
+    return [fit(line, width) for line in (*lines, *([taken] if taken else []))]
+
+
+def usual_line(comparison: RunComparison) -> Line:
+    """What an attempt takes, before and after, of the cases that both have; empty where none says it."""
+    usual = comparison.usual
+    parts: list[str] = []
+    for pair, show in (
+        (usual.latency, duration),
+        (usual.tokens, lambda value: f"{value:,.0f}"),
+        (usual.cost, cost),
+    ):
+        if pair is None:
+            continue
+        old, new = pair
+        change = round((new - old) / old * 100) if old else 0
+        unit = " tokens" if pair is usual.tokens else ""
+        parts.append(f"{show(old)} → {show(new)}{unit}" + (f" ({change:+d}%)" if change else ""))
+    return (Span("an attempt  ", "label"), Span(" · ".join(parts), "muted")) if parts else ()
+
+
+def ratio(one: CaseSummary | None) -> str:
+    """Attempts passed of those ended: `2/3`."""
+    return f"{one.passed}/{one.attempts}" if one is not None else "–"
+
+
+def row_line(row: CompareRow, width: int) -> Line:
+    """A heading, or a case: its name, attempts passed before and after, how sure that is, why it fails."""
+    glyph, style = GLYPH[row.change]
+    if row.case is None:
+        words = f"  {row.words or WORDS[row.change]}"
+        return fit((Span(f" {glyph} {row.number:,} {row.change}", style), Span(words, "muted")), width)
+    case = row.case
+    before, after = case.before, case.after
+    other = case.only_the_answer
+    if other:
+        glyph, style = OTHER_ANSWER, "note"
+    numbers = f"{ratio(before):>6} → {ratio(after):<6}"
+    told = steadiness(after) if not other else "differs"
+    if other and width >= 90:
+        told = "answer differs"
+    told_by = case.p_value if row.change != "unchanged" else None
+    took = f" p={told_by:.2f}" if told_by is not None else ""
+    right: Line = (
+        *_outcome(before),
+        Span(numbers, "muted"),
+        *_outcome(after),
+        Span(f" {told:<7}" if width >= 70 else "", "note" if other or told == "flaky" else "muted"),
+        Span(f"{took:<7}" if width >= 90 and not other else "", "muted"),
+    )
+    room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
+    mark: Line = (Span(f" {one_line(case.mark, 60)}", "label"),) if case.mark else ()
+    mark = fit(mark, room // 2)
+    if row.news is not None:
+        mark = (*mark, Span(f" {row.news.words}", row.news.style))
+    name = fit((Span(one_line(case.name)),), room - width_of(mark))
+    pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
+    line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
+    message = next((one.message for one in (after, before) if one and one.outcome != "passed"), "")
+    if message and width >= 100:
+        line = (*line, Span(f" {one_line(line_reason(message), 200)}", "muted"))
+    return fit(line, width)
+
+
+def _outcome(one: CaseSummary | None) -> Line:
+    outcome = one.outcome if one is not None else None
+    return (Span(OUTCOME_GLYPHS.get(outcome or "", "·"), outcome or "muted"),)

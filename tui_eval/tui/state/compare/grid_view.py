@@ -1,0 +1,215 @@
+"""Cases as a grid: tests down, what they are run with (agent, model, prompt) across. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.cells import cell_len
+
+from tui_eval.case_names import short_prompts
+from tui_eval.store.column_names import column_agent
+from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.runs.trends import share
+from tui_eval.tui.state.text.formatting import duration
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
+
+Column = tuple[str, str, str]
+"""Agent, model and prompt; empty where there is none."""
+
+CELL = 17
+"""Columns of the screen for a cell: an outcome with its time, and a space."""
+ENDED = ("passed", "failed", "error")
+"""Statuses that count in a column's share."""
+
+
+def column_of(entry: CaseRow) -> Column:
+    """Where a case stands."""
+    case = entry.case
+    if case is None:
+        return entry.agent, entry.model, ""
+    return column_agent(case, entry.agent), entry.model, case.prompt or ""
+
+
+@dataclass(slots=True, eq=False)
+class GridTest:
+    """One test with its cells by column."""
+
+    name: str
+    suite: str
+    cells: dict[Column, CaseRow] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Grid:
+    """Tests and columns, each in the order they came in; `prompts` are the short names of the columns'
+    prompts, by label."""
+
+    columns: list[Column]
+    tests: list[GridTest]
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def worth_it(self) -> bool:
+        """Whether any test stands in more than one column."""
+        return any(len(test.cells) > 1 for test in self.tests)
+
+
+def differs(test: GridTest) -> bool:
+    """Whether a test came out differently in its columns, of those in which it has ended."""
+    return len({cell.status for cell in test.cells.values() if cell.status in ENDED}) > 1
+
+
+def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
+    """Put cases of the same test (promptfoo: the same name, line and vars; else the same case) into one row.
+    `columns` are the columns in their order, however the cases are sorted; those without a cell are left out."""
+    tests: dict[str, GridTest] = {}
+    found: dict[Column, None] = {}
+    for cell in cells:
+        found.setdefault(column_of(cell))
+        test = tests.setdefault(_test_key(cell), GridTest(cell.name, cell.suite))
+        test.cells.setdefault(column_of(cell), cell)
+    order = {column: number for number, column in enumerate(dict.fromkeys(columns))}
+    labels = list(dict.fromkeys(column[2] for column in (*order, *found)))
+    names = dict(zip(labels, short_prompts(labels), strict=True))
+    return Grid(sorted(found, key=lambda column: order.get(column, len(order))), list(tests.values()), names)
+
+
+def _test_key(cell: CaseRow) -> str:
+    case = cell.case
+    if case is None or case.format != "promptfoo":
+        return cell.case_id
+    return json.dumps([case.suite, case.name, case.line, case.vars], sort_keys=True, default=str)
+
+
+def shared(columns: Sequence[Column]) -> Column:
+    """The parts that all columns have in common; they need not stand in every heading."""
+    parts = [{column[i] for column in columns} for i in range(3)]
+    agent, model, prompt = (next(iter(part)) if len(part) == 1 else "" for part in parts)
+    return agent, model, prompt
+
+
+def heading(column: Column, common: Column, prompts: Mapping[str, str], width: int = 0) -> str:
+    """What tells a column from the others, in so many cells (0: all of it), of which each part gets its share:
+    the prompt that tells two columns of one agent apart is not cut for the agent's name. `prompts` as in `Grid`."""
+    named = (*column[:2], prompts.get(column[2], column[2]))
+    parts = [
+        one_line(name)
+        for name, part, same in zip(named, column, common, strict=True)
+        if part and part != same
+    ]
+    room = width - 3 * (len(parts) - 1)
+    if width and sum(map(cell_len, parts)) > room:
+        shares: dict[int, int] = {}
+        for number, index in enumerate(sorted(range(len(parts)), key=lambda i: cell_len(parts[i]))):
+            shares[index] = min(cell_len(parts[index]), room // (len(parts) - number))
+            room -= shares[index]
+        parts = [plain(fit((Span(part),), max(shares[i], 1))) for i, part in enumerate(parts)]
+    return " · ".join(parts) or one_line(column[0]) or "case"
+
+
+def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
+    """Columns of the screen for the test's name and for each cell, and how many cells fit, from the
+    column `first`. Names get what is left over where every column is in sight."""
+    left = max(min(width // 3, 40), 12)
+    many = max(len(found.columns) - first, 1)
+    room = width - left - 2  # the arrow to columns out of sight
+    fits = max(min(room // CELL, many), 1)
+    each = max(min(room // fits, 30), 2)
+    if fits == len(found.columns):
+        left = max(left, min(width - each * fits - 1, 60))
+    return left, each, fits
+
+
+def title_line(found: Grid, width: int, first: int, chosen: int) -> Line:
+    """The headings of the columns in sight; the one the cursor is in stands out."""
+    left, each, fits = widths(found, width, first)
+    common = shared(found.columns)
+    before = f"← {first} more" if first else "test"
+    line: Line = (Span(f"{before:<{left}}", "muted"),)
+    for index in range(first, min(first + fits, len(found.columns))):
+        text = fit((Span(heading(found.columns[index], common, found.prompts, each - 1)),), each - 1)
+        words = "".join(span.text for span in text)
+        pad = " " * (each - width_of(text))
+        line = (*line, Span(words, "tab-active" if index == chosen else "strong"), Span(pad))
+    if first + fits < len(found.columns):
+        line = (*line, Span("→", "note"))
+    return fit(line, width)
+
+
+def total_line(found: Grid, width: int, first: int) -> Line:
+    """Tests passed per column."""
+    left, each, fits = widths(found, width, first)
+    line: Line = (Span(f"{f'{len(found.tests):,} tests':<{left}}", "muted"),)
+    for column in found.columns[first : first + fits]:
+        cells = [test.cells[column] for test in found.tests if column in test.cells]
+        ended = [cell for cell in cells if cell.status in ENDED]
+        passed = sum(cell.status == "passed" for cell in ended)
+        words = f"{passed}/{len(ended)} {share(passed / len(ended))}" if ended else "–"
+        line = (*line, Span(f"{words:<{each}}", "muted"))
+    return fit(line, width)
+
+
+def row_line(found: Grid, test: GridTest, width: int, first: int, chosen: int = -1) -> Line:
+    """One test: its name, then glyph, word and attempts of each cell; `chosen` is the cursor's column."""
+    left, each, fits = widths(found, width, first)
+    name = fit((Span(one_line(test.name)),), left - 1)
+    line: Line = (*name, Span(" " * (left - width_of(name))))
+    for index in range(first, min(first + fits, len(found.columns))):
+        text = cell_line(test.cells.get(found.columns[index]))
+        if width_of(text) > each - 1:  # of a time that is cut nobody knows the unit
+            text = fit(text[:1], each - 1)
+        if index == chosen:
+            text = tuple(Span(span.text, f"{span.style} cell-here".strip()) for span in text)
+        line = (*line, *text, Span(" " * (each - width_of(text))))
+    return fit(line, width)
+
+
+def cell_line(cell: CaseRow | None) -> Line:
+    """A cell: glyph and word, attempts where there are several, duration, the agent where it is not the
+    column's (a test with a provider of its own)."""
+    if cell is None:
+        return (Span("–", "muted"),)
+    if not cell.status:
+        return (Span("not run", "muted"),)
+    glyph = GLYPHS.get(cell.status, "●")
+    ended = sum(letter in "pfec" for letter in cell.attempts)
+    words = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
+    took = f" {duration(cell.duration_ms)}" if cell.duration_ms is not None else ""
+    style = cell.status if cell.status in GLYPHS else "running"
+    agent = f" {one_line(cell.agent)}" if cell.agent != column_of(cell)[0] else ""
+    return (Span(f"{glyph} {cell.status}{words}", style), Span(f"{took}{agent}", "muted"))
+
+
+def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
+    """Named scores of promptfoo's columns (mean by weight) and what is derived from them, a line for each
+    column; `metrics` as in `RunInfo.metrics`."""
+    lines: list[Line] = []
+    labels = list(dict.fromkeys(str(column.get("prompt") or "") for column in metrics))
+    prompts = dict(zip(labels, short_prompts(labels), strict=True))
+    for column in metrics:
+        named, weights = column.get("named_scores") or {}, column.get("named_weights") or {}
+        scores = [
+            f"{one_line(name, 40)} {_number(_mean(value, weights.get(name)))}"
+            for name, value in named.items()
+        ]
+        scores += [
+            f"{one_line(name, 40)} = {_number(value)}"
+            for name, value in (column.get("derived") or {}).items()
+        ]
+        if scores:
+            told = (column.get("agent"), prompts[str(column.get("prompt") or "")])
+            who = " · ".join(one_line(part, 40) for part in told if part)
+            lines.append(fit((Span(f"{who or 'scores'}  ", "label"), Span(", ".join(scores))), width))
+    return lines
+
+
+def _mean(value: Any, weight: Any) -> Any:
+    return value / weight if isinstance(value, int | float) and weight else value
+
+
+def _number(value: object) -> str:
+    return f"{value:,.4g}" if isinstance(value, int | float) else one_line(value, 20)

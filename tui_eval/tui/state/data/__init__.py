@@ -1,0 +1,4 @@
+"""What the Data tab shows of two frames. Pure; no Textual.
+
+May not: compare frames (`frames`).
+"""

@@ -1,0 +1,146 @@
+"""What stands below the rows of a difference: the queries behind both sides, or one cell in full."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_eval.guard.text import visible
+from tui_eval.model import DataDetails
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.json_lines import parsed, value_lines
+from tui_eval.tui.state.text.lines import TAB, Line, Span, text_lines, wrap
+from tui_eval.tui.state.text.text_difference import difference
+
+if TYPE_CHECKING:
+    from tui_eval.frames.cells import Cell
+
+
+# -- SQL as coloured lines, by Pygments' lexer; the text itself is left as it is.
+
+
+ONE_LINE = 60
+"""A query of one line that is longer (characters) is broken."""
+LONGEST = 50_000
+"""A longer query (characters) is shown without colours."""
+
+
+def sql_lines(sql: str, *, rendered: bool = True) -> Iterator[Line]:
+    """The lines of a query; controls are visible. `rendered`: one that is written on one long line is broken
+    before its clauses."""
+    text = visible(sql.replace("\r\n", "\n")).replace("\t", TAB).strip("\n")
+    if rendered and "\n" not in text and ONE_LINE < len(text) <= LONGEST:
+        text = broken(text)
+    if len(text) > LONGEST:
+        for line in text.split("\n"):
+            yield (Span(line),)
+        return
+    from pygments.lexers.sql import SqlLexer
+
+    spans: list[Span] = []
+    for token, piece in SqlLexer(stripnl=False, ensurenl=False).get_tokens(text):
+        style = _style(str(token))
+        for number, part in enumerate(piece.split("\n")):
+            if number:
+                yield tuple(spans)
+                spans = []
+            if part:
+                spans.append(Span(part, style))
+    yield tuple(spans)
+
+
+_CLAUSE = re.compile(
+    r"(?:UNION|EXCEPT|INTERSECT)(?:\s+ALL)?|(?:(?:LEFT|RIGHT|FULL|INNER|CROSS|NATURAL|ASOF)\s+)*(?:OUTER\s+)?JOIN"
+    r"|FROM|WHERE|GROUP\s+BY|HAVING|WINDOW|QUALIFY|ORDER\s+BY|LIMIT|OFFSET|SELECT|WITH",
+    re.IGNORECASE,
+)
+_PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--.*|/\*.*?\*/|[()]|\w+|\s+|.")
+
+
+def broken(sql: str) -> str:
+    """A query of one line with a line for each clause; subqueries are indented. Nothing but blanks changes."""
+    if "--" in sql:  # what follows would be taken into the comment, or out of it
+        return sql
+    lines: list[str] = []
+    line, at = "", 0
+    subqueries: list[bool] = []
+    while at < len(sql):
+        clause = (
+            _CLAUSE.match(sql, at) if at == 0 or not (sql[at - 1].isalnum() or sql[at - 1] in "_.") else None
+        )
+        if clause is not None and re.match(r"\w", sql[clause.end() : clause.end() + 1]):
+            clause = None
+        if clause is not None and line.strip() and all(subqueries):
+            lines.append(line.rstrip())
+            line = "  " * len(subqueries)
+        piece = clause[0] if clause is not None else _PIECE.match(sql, at)[0]  # type: ignore[index]
+        if piece == "(":
+            subqueries.append(bool(re.match(r"\s*(?:SELECT|WITH)\b", sql[at + 1 :], re.IGNORECASE)))
+        elif piece == ")" and subqueries:
+            subqueries.pop()
+        line += piece
+        at += len(piece)
+    return "\n".join([*lines, line])
+
+
+def _style(token: str) -> str:
+    for word, style in (
+        ("Keyword", "json-key"),
+        ("String", "json-text"),
+        ("Number", "json-number"),
+        ("Comment", "muted"),
+    ):
+        if word in token:
+            return style
+    return ""
+
+
+def sql_blocks(details: DataDetails, rendered: bool = True) -> list[Block]:
+    """The queries behind both sides, and the comparison in words."""
+    same = details.reference_sql == details.verification_sql
+    queries = (
+        [("both", details.reference_sql)]
+        if same
+        else [("expected", details.reference_sql), ("actual", details.verification_sql)]
+    )
+    blocks = [
+        Block(label, "part", label, partial(sql_lines, sql, rendered=rendered), 0, "role-note")
+        for label, sql in queries
+        if sql
+    ]
+    if details.comparison:
+        blocks.append(
+            Block(
+                "words", "part", "in words", partial(text_lines, details.comparison), 0, "role-note", fold=10
+            )
+        )
+    return blocks
+
+
+def cell_blocks(cell: Cell, rendered: bool = True) -> list[Block]:
+    """Both values of a cell in full; texts that are alike with the words that differ marked."""
+    expected, actual = cell.expected, cell.actual
+    sides: list[tuple[str, str | None, str]] = [("expected", expected, "muted"), ("actual", actual, "muted")]
+    marked: dict[str, list[Line]] = {}
+    if expected and actual and not cell.same and set(cell.kinds) == {"text"}:
+        marked["expected"], marked["actual"] = difference(expected, actual)
+    blocks: list[Block] = []
+    for label, text, style in sides:
+        if text is None:
+            continue
+        value = parsed(text) if rendered and label not in marked else text
+        source = (
+            partial(iter, marked[label])
+            if label in marked
+            else partial(value_lines, value, rendered=rendered)
+        )
+        blocks.append(Block(label, "part", label, source, 0, style, size=len(text)))
+    return blocks
+
+
+def rows_of(blocks: list[Block], width: int) -> int:
+    """How many rows of the screen blocks take at a width, folded ones as they are folded."""
+    lines = [line for block in blocks for line in (block.head() if block.fold else block.lines())]
+    return sum(len(wrap(line, width, most=40)) for line in lines)

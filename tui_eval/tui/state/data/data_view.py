@@ -1,0 +1,228 @@
+"""Expected and actual rows side by side: which rows and columns are shown, how they are marked.
+
+Wraps a `frames.difference.Difference`; asks it only for the rows that are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.model import DataDetails
+from tui_eval.tui.state.data import data_export, data_words
+from tui_eval.tui.state.data.data_columns import columns_of
+from tui_eval.tui.state.text.lines import Line
+
+if TYPE_CHECKING:
+    from tui_eval.frames.difference import AlignedRow, Difference
+
+MARKS = {"same": " ", "different": "≠", "missing": "−", "extra": "+"}
+MANY_COLUMNS = 8
+"""With more columns, those in which nothing differs are left out where only differences are shown."""
+_MOST_NAMES = 40
+_LIKELY = 0.8
+
+
+def settings_of(details: DataDetails) -> Any:
+    """The comparison's settings as `frames` wants them; what it does not know is left out."""
+    from tui_eval.frames.comparison_rules import ComparisonSettings
+
+    return ComparisonSettings.kept(details.settings)
+
+
+def make(details: DataDetails, folder: Path | None = None) -> DataView:
+    """Align the rows: the whole frames kept in the run's folder where there are such, else the rows of
+    the details. Takes long for large frames, so call it in a thread."""
+    from tui_eval.frames.difference import align
+    from tui_eval.frames.typed_columns import column_names
+
+    expected, actual, cut = sides_of(details, folder)
+    kinds = details.settings.get("types")
+    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
+    difference = align(expected, actual, settings_of(details), details.columns or None, types)
+    ignored = [name for name in column_names(actual) if name not in difference.columns]
+    renamed = _renamed(difference, expected, actual, ignored)
+    return DataView(
+        difference, ignored, renamed, ordered=bool(details.settings.get("ordered")), truncated=cut
+    )
+
+
+def _renamed(difference: Difference, expected: Any, actual: Any, ignored: Sequence[str]) -> dict[str, str]:
+    """For each column that the answer lacks, the one of its own that holds the same values."""
+    from tui_eval.frames.pairing import pair
+    from tui_eval.frames.pairs import pair_same
+    from tui_eval.frames.typed_columns import column
+
+    found: dict[str, str] = {}
+    e_rows, a_rows = difference.both_rows()
+    if not len(e_rows):
+        return found
+    for name in difference.missing_columns[:_MOST_NAMES]:
+        wanted = difference.lacking.get(name)
+        best = 0.0
+        for other in ignored[:_MOST_NAMES]:
+            if wanted is None or other in found.values():
+                continue
+            both = pair(name, wanted, column(actual, other), difference.settings)
+            share = pair_same(both, e_rows, a_rows).sum() / len(e_rows)
+            if share >= _LIKELY and share > best:
+                best, found[name] = share, other
+    return found
+
+
+def sides_of(details: DataDetails, folder: Path | None) -> tuple[Any, Any, dict[str, int]]:
+    """Both sides, and how many rows each had where not all of them are at hand."""
+    sides: list[Any] = []
+    cut = details.settings.get("truncated")
+    lost = {str(side): int(rows) for side, rows in cut.items()} if isinstance(cut, dict) else {}
+    for side in ("expected", "actual"):
+        frame = None
+        if lost and folder is not None:
+            from tui_eval.store.frames import load
+
+            frame = load(folder, details, side)
+        rows = frame if frame is not None else getattr(details, side) or []
+        if len(rows) >= lost.get(side, 0):
+            lost.pop(side, None)
+        sides.append(rows)
+    if lost:
+        lost = {
+            side: lost.get(side, len(rows)) for side, rows in zip(("expected", "actual"), sides, strict=True)
+        }
+    return sides[0], sides[1], lost
+
+
+class DataView:
+    """The aligned rows, all of them or only those that differ.
+
+    `differing` are the rows that are looked for: cells apart, missing, extra, and, where the order counts,
+    those in another place. `apart`, `missing`, `extra` and `moved_count` are how many there are of each,
+    `frozen` how many columns stay while one goes sideways, `renamed` what the answer may call a column
+    that it lacks.
+    """
+
+    def __init__(
+        self,
+        difference: Difference,
+        extra_columns: Sequence[str] = (),
+        renamed: Mapping[str, str] | None = None,
+        *,
+        ordered: bool = False,
+        truncated: dict[str, int] | None = None,
+    ) -> None:
+        self.difference = difference
+        self.expected, self.actual = difference.lengths
+        self.only = False
+        self.ordered = ordered
+        self.truncated = truncated or {}
+        self.key = tuple(difference.key)
+        self.key_given, self.key_unique = difference.key_given, difference.key_unique
+        self.total = len(difference)
+        wrong = difference.rows_apart
+        self.wrong = len(wrong)
+        self.missing, self.extra = self.total - self.actual, self.total - self.expected
+        self.apart = self.wrong - self.missing - self.extra
+        self._moved: set[int] = set(difference.moved()) if ordered else set()
+        self.moved_count = len(self._moved)
+        self.differing = wrong.append(difference.moved()).unique().sort() if self._moved else wrong
+        self.wrong += self.moved_count
+        # an answer without rows has no columns: that says nothing of them
+        self.missing_columns = difference.missing_columns if self.actual else []
+        self.extra_columns = list(extra_columns)
+        self.renamed = dict(renamed or {})
+        self.columns = columns_of(
+            difference, self.differing.head(200).to_list(), difference.differing_cells(), self.missing_columns
+        )
+        self.frozen = self._key_columns()
+
+    def __len__(self) -> int:
+        """Rows shown."""
+        return len(self.differing) if self.only else self.total
+
+    @property
+    def visible(self) -> Sequence[int]:
+        """The places of the columns shown."""
+        return self._affected if self.only else range(len(self.columns))
+
+    @cached_property
+    def _affected(self) -> Sequence[int]:
+        """Those in which something differs, and the key's; all, where they are few or rows are what differs."""
+        every = range(len(self.columns))
+        if len(self.columns) <= MANY_COLUMNS or not any(column.apart for column in self.columns):
+            return every
+        return [i for i in every if (c := self.columns[i]).apart or c.missing or c.name in self.key]
+
+    def row(self, shown: int) -> AlignedRow:
+        """The aligned row at a place among those shown."""
+        return self.difference.row(self.aligned(shown))
+
+    def aligned(self, shown: int) -> int:
+        """The number of the aligned row at a place among those shown."""
+        return int(self.differing[shown]) if self.only else shown
+
+    def place(self, aligned: int) -> int:
+        """Where an aligned row stands among those shown (the nearest that is)."""
+        if not self.only:
+            return max(0, min(aligned, self.total - 1))
+        return max(0, min(int(self.differing.search_sorted(aligned)), len(self.differing) - 1))
+
+    def next_difference(self, shown: int, step: int) -> int | None:
+        """The place of the nearest differing row after (or before) one shown."""
+        if self.only:
+            return shown + step if 0 <= shown + step < len(self) else None
+        if step > 0:
+            at = int(self.differing.search_sorted(max(shown, -1) + 1, side="left"))
+        else:
+            at = int(self.differing.search_sorted(max(shown, 0), side="left")) - 1
+        return int(self.differing[at]) if 0 <= at < len(self.differing) else None
+
+    def first_bad_column(self, shown: int) -> int:
+        """The first column in which a row differs (0: none does, or the row is missing or extra)."""
+        return next(iter(self.bad_columns(self.row(shown))), 0)
+
+    def bad_columns(self, row: AlignedRow) -> list[int]:
+        """The columns in which a row that both sides have differs."""
+        if row.status != "different":
+            return []
+        return self.difference.apart_in(row.number)
+
+    def _key_columns(self) -> int:
+        """The first columns where they are the key: they stay while one goes sideways."""
+        count = 0
+        while count < len(self.key) and count < len(self.columns) - 1:
+            if self.columns[count].name not in self.key:
+                return 0
+            count += 1
+        return count if count == len(self.key) else 0
+
+    def has_moved(self, row: AlignedRow) -> bool:
+        """Whether the order counts and the row stands elsewhere."""
+        return row.number in self._moved
+
+    def mark(self, row: AlignedRow) -> str:
+        """The mark of a row; `↕` where the order counts and it stands elsewhere."""
+        if row.status == "different" and not self.bad_columns(row):
+            return "↕" if self.has_moved(row) else " "
+        return "↕" if row.status == "same" and self.has_moved(row) else MARKS[row.status]
+
+    # -- words
+
+    def summary(self) -> Line:
+        """Counts, and by what rows were aligned."""
+        return data_words.summary(self)
+
+    def explain(self, shown: int, column: int, room: int = data_words.LONGEST) -> list[Line]:
+        """What the cell under the cursor is, on both sides, and why it counts as different."""
+        return data_words.explain(self, shown, column, room)
+
+    def text(self, limit: int = 5000) -> str:
+        """The rows shown as text for the pager, at most `limit` of them."""
+        return data_export.as_text(self, limit)
+
+    def csv(
+        self, limit: int | None = None, progress: Callable[[int, int], bool] | None = None
+    ) -> Iterator[str]:
+        """The difference as CSV in pieces; at most `limit` rows."""
+        return data_export.as_csv(self, limit, progress)

@@ -1,0 +1,124 @@
+"""A case as a list shows it, and what of the cases' figures there is to be shown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from tui_eval.model import Case
+from tui_eval.store.notes import HumanNote
+
+
+class EntryColumn(NamedTuple):
+    """How a case stands in one of its columns, where a line stands for several or for one that was named
+    (`--agent`, `-m`); `own`: it is the suite's own."""
+
+    agent: str
+    model: str
+    status: str
+    flaky: bool
+    own: bool
+
+
+@dataclass(slots=True, eq=False)
+class CaseRow:
+    """A case as a list shows it now. `key` is unique in the list; `trend` oldest first; `finished_at`
+    in seconds since the epoch; `attempts` the attempts' statuses in order; `case_ref` its row in the
+    run `run_id`."""
+
+    key: str
+    case_id: str
+    name: str
+    suite: str
+    format: str
+    status: str = ""
+    agent: str = ""
+    model: str = ""
+    flaky: bool = False
+    case: Case | None = None
+    case_ref: int | None = None
+    run_id: str = ""
+    attempts: str = ""
+    ratio: tuple[int, int] | None = None
+    """Attempts that passed, of how many, where they are not known one by one."""
+    trend: tuple[float, ...] = ()
+    finished_at: float | None = None
+    started_at: float | None = None
+    ends_at: float | None = None
+    """When the time limit ends what runs of it, seconds since the epoch."""
+    duration_ms: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    message: str = ""
+    detail: str = ""
+    note: HumanNote | None = None
+    """What a person said of the case's newest answer that was noted on."""
+    variant: str = ""
+    """What tells it from others of its suite with the same name: prompt, provider, agent."""
+    columns: tuple[EntryColumn, ...] = ()
+    """The columns that the line stands for, the one it shows first; empty where it has only the suite's own."""
+
+
+@dataclass(slots=True)
+class Extent:
+    """What of the entries' figures is there to be shown; a column without any takes no room."""
+
+    name: int = 0
+    """Cells of the longest name with what tells it apart."""
+    attempts: int = 0
+    """Of the case with the most."""
+    trend: bool = False
+    tokens: bool = False
+    cost: bool = False
+    duration: bool = False
+    age: bool = False
+    limit: bool = False
+    """Whether anything runs that a time limit may end."""
+    word: int = 0
+    """Cells of the longest outcome."""
+    flaky: bool = False
+
+    def widen(self, entry: CaseRow) -> bool:
+        """Take an entry in; says whether that changed anything."""
+        changed = False
+        if len(entry.status) > self.word:
+            self.word, changed = len(entry.status), True
+        if len(entry.attempts) > self.attempts:
+            self.attempts, changed = len(entry.attempts), True
+        for name, has in (
+            ("trend", entry.trend),
+            ("tokens", entry.tokens),
+            ("cost", entry.cost),
+            ("duration", entry.duration_ms is not None or entry.started_at),
+            ("age", entry.finished_at),
+            ("limit", entry.ends_at),
+            ("flaky", entry.flaky),
+        ):
+            if has and not getattr(self, name):
+                setattr(self, name, True)
+                changed = True
+        return changed
+
+
+def extent_of(entries: Iterable[CaseRow]) -> Extent:
+    """What these entries have to show."""
+    extent = Extent()
+    for entry in entries:
+        wide = len(entry.name) if entry.name.isascii() else cell_len(entry.name)
+        if entry.variant:
+            wide += cell_len(entry.variant) + 3
+        if wide > extent.name:
+            extent.name = wide
+        # Most cases of a large list have nothing yet, or nothing new.
+        if (
+            len(entry.status) > extent.word
+            or entry.attempts
+            or entry.finished_at
+            or entry.started_at
+            or entry.trend
+        ):
+            extent.widen(entry)
+    return extent

@@ -1,0 +1,266 @@
+"""The entries of the two lists of cases: of the suites (with their past) and of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+
+from tui_eval.case_names import told_apart, variant_of
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
+from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import AppState, CaseItem
+from tui_eval.tui.state.lists.case_entry import CaseRow, EntryColumn
+from tui_eval.tui.state.lists.filtering import Subject, tags_of
+from tui_eval.tui.state.runs.run_group import RunGroup
+
+_STATES = {"waiting": "w", "running": "r", "retrying": "t"}
+ATTEMPT_STATUSES = {
+    "p": "passed",
+    "f": "failed",
+    "e": "error",
+    "c": "cancelled",
+    "s": "skipped",
+    "w": "waiting",
+    "r": "running",
+    "t": "retrying",
+}
+"""What the letters of `Entry.attempts` stand for."""
+
+
+def suite_entries(state: AppState) -> list[CaseRow]:
+    """One entry per case of the suites, with its last result, or what the runs in front make of it. May be
+    called in a thread: what changes meanwhile is told again."""
+    return _told_apart([suite_entry(item, state) for item in state.rows])
+
+
+def suite_entry(item: CaseItem, state: AppState) -> CaseRow:
+    """The entry of one case: how it stands in each of its columns, the worst shown. Runs in front and beside it
+    count while they are at work, newer than what is known of the past, or the ones the newest result is from."""
+    past = case_state.by_column(item.history)
+    found: dict[Column, CaseRow] = {}
+    for column, results in past.items():
+        found[column] = _of_past(_blank(item, state), results)
+    newest = max((results[0].finished_at for results in past.values()), default=0.0)
+    for group in (state.group, state.aside):
+        for key in group.keys(item.case_id) if group is not None else ():
+            assert group is not None
+            run, row = group.newest(key)
+            column = Column(row.agent, row.model or "")
+            results = past.get(column)
+            last = results[0] if results else None
+            if last is not None and group.status(key) == "skipped":
+                continue  # by hand, no result: what there was still counts
+            if last is None and not run.active and newest > run.info.started_at and item.history:
+                continue  # of a column that is no more, or of a run that came to nothing
+            if (
+                last is None
+                or run.active
+                or group.find_run(last.run_id) is not None
+                or last.finished_at < run.info.started_at
+            ):
+                _from_group(found.setdefault(column, _blank(item, state)), group, key)
+    entry = _shown(found, past) if found else _blank(item, state)
+    if item.case is not None:
+        own = variant_of(item.case, entry.agent)
+        entry.variant = f"{own} {entry.variant}".strip() if own else entry.variant
+    return entry
+
+
+def _blank(item: CaseItem, state: AppState) -> CaseRow:
+    """The entry of a case of which nothing is known yet."""
+    return CaseRow(
+        item.case_id,
+        item.case_id,
+        item.name,
+        item.suite,
+        item.format,
+        agent=item.agent or "",
+        model=item.model or "",
+        case=item.case,
+        note=state.notes.get(item.case_id),
+    )
+
+
+def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
+    """What the results of a column, newest first, say of it."""
+    last = results[0]
+    entry.status = last.outcome
+    entry.flaky = case_state.flaky(last)
+    entry.ratio = (last.passed, last.attempts)
+    entry.trend = tuple(
+        old.passed / old.attempts if old.attempts else 0.0
+        for old in case_state.over_runs(results)
+        if old.outcome != "cancelled"
+    )
+    entry.finished_at = last.finished_at
+    entry.duration_ms = last.duration_ms
+    entry.tokens = last.tokens
+    entry.cost = last.cost
+    entry.message = last.message
+    entry.agent = last.agent or entry.agent
+    return entry
+
+
+def _shown(found: dict[Column, CaseRow], past: case_state.Results) -> CaseRow:
+    """The entry of the column that stands for the case; with several it says which, and how many stand badly."""
+    worst = case_state.worst({column: entry.status for column, entry in found.items()})
+    assert worst is not None
+    shown = found[worst]
+    columns = [
+        EntryColumn(
+            column.agent,
+            column.model,
+            entry.status,
+            entry.flaky,
+            column in past and case_state.is_own(past[column]),
+        )
+        for column, entry in found.items()
+    ]
+    if len(columns) == 1 and (columns[0].own or worst not in past):
+        return shown
+    columns.sort(key=lambda one: (one.agent, one.model) != worst)
+    shown.columns = tuple(columns)
+    shown.agent, shown.model = worst.agent, worst.model
+    if len(columns) > 1:
+        bad = sum(_runs_again(one.status, one.flaky) for one in columns)
+        which = case_state.column_names(list(found))[worst]
+        shown.variant = f"{which}, {bad} of {len(columns)}" if bad else f"{len(columns)} columns"
+    return shown
+
+
+def run_entries(group: RunGroup, state: AppState) -> list[CaseRow]:
+    """One entry per case and column of the runs in front. May be called in a thread, as `suite_entries`."""
+    return _told_apart([run_entry(group, key, state) for key in list(group.cases)])
+
+
+def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
+    """The entry of one case of the runs in front as it stands now."""
+    _, row = group.newest(key)
+    item = state.by_id.get(row.case_id)
+    case = item.case if item else None
+    entry = CaseRow(
+        key,
+        row.case_id,
+        row.name,
+        row.suite,
+        row.format,
+        agent=row.agent,
+        model=row.model or "",
+        case=case,
+        variant=row.variant or (variant_of(case, row.agent) if case is not None else ""),
+    )
+    _from_group(entry, group, key)
+    note = state.notes.get(row.case_id)
+    if note is not None and any(
+        (one.run.info.id, one.row.id) == (note.run_id, note.attempt_ref) for one in group.attempts(key)
+    ):
+        entry.note = note
+    return entry
+
+
+def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
+    """Put what the runs say of a case into its entry."""
+    run, case = group.newest(key)
+    placed = group.attempts(key)
+    rows = [one.row for one in placed]
+    entry.case_ref = case.id
+    entry.run_id = run.info.id
+    entry.status = group.status(key)
+    done = [row for row in rows if row.state == "done"]
+    passed = sum(row.outcome == "passed" for row in done)
+    entry.flaky = 0 < passed < len(done)
+    entry.attempts = "".join(
+        (row.outcome or "c")[0] if row.state == "done" else _STATES[row.state] for row in rows
+    )
+    working = [row for row in rows if row.state in ("running", "retrying")]
+    oldest = min(working, key=lambda row: row.started_at or inf, default=None)
+    entry.started_at = oldest.started_at if oldest is not None else None
+    entry.ends_at = oldest.ends_at if oldest is not None else None
+    times = [row.duration_ms for row in done if row.duration_ms is not None]
+    entry.duration_ms = sum(times) / len(times) if times else None
+    ends = [(row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000 for row in done]
+    entry.finished_at = max(ends, default=0.0) or None
+    tokens = [
+        (row.input_tokens or 0) + (row.output_tokens or 0)
+        for row in rows
+        if row.input_tokens is not None or row.output_tokens is not None
+    ]
+    entry.tokens = sum(tokens) if tokens else None
+    costs = [row.cost for row in rows if row.cost is not None]
+    entry.cost = sum(costs) if costs else None
+    bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
+    worst = next((one for one in bad if one.run is placed[-1].run), None) or next(iter(bad), None)
+    entry.message = worst.row.message if worst else done[0].message if done else ""
+    entry.detail = next((row.detail for row in working if row.detail), "")
+
+
+def subject(entry: CaseRow) -> Subject:
+    """What a filter sees of an entry."""
+    case = entry.case
+
+    def tags() -> list[str]:
+        return tags_of(case.metadata) if case else []
+
+    def text() -> str:
+        parts: list[str] = [entry.message]
+        if case is not None:
+            parts.append(case.description)
+            parts.extend(turn.text for turn in case.turns if turn.text)
+            parts.extend(tags())
+        return "\n".join(parts)
+
+    return Subject(
+        entry.status,
+        entry.flaky,
+        entry.name,
+        entry.case_id,
+        entry.suite,
+        entry.format,
+        entry.agent,
+        entry.model,
+        (case.prompt or "") if case else "",
+        tags,
+        text,
+        entry.duration_ms / 1000 if entry.duration_ms is not None else None,
+        entry.cost,
+        entry.tokens,
+        entry.note,
+    )
+
+
+def meant(entry: CaseRow, pointer: CasePointer) -> bool:
+    """Whether a pointer means this entry: the case, and its agent and model where both say them."""
+    return (
+        entry.case_id == pointer.case_id
+        and (not pointer.agent or not entry.agent or entry.agent == pointer.agent)
+        and (not pointer.model or not entry.model or entry.model == pointer.model)
+    )
+
+
+def failing(entry: CaseRow) -> bool:
+    """What `]` and `[` stop at: failed, in error, or flaky."""
+    return entry.status in ("failed", "error") or entry.flaky or any(one.flaky for one in entry.columns)
+
+
+def not_passed(entries: Iterable[CaseRow]) -> list[CaseRow]:
+    """What `R` runs again: each with only those of its columns that did not pass."""
+    found: list[CaseRow] = []
+    for entry in entries:
+        bad = tuple(one for one in entry.columns if _runs_again(one.status, one.flaky))
+        if bad or (not entry.columns and _runs_again(entry.status, entry.flaky)):
+            found.append(entry if len(bad) == len(entry.columns) else replace(entry, columns=bad))
+    return found
+
+
+def _runs_again(status: str, flaky: bool) -> bool:
+    return flaky or status in ("failed", "error", "cancelled", "skipped")
+
+
+def _told_apart(entries: list[CaseRow]) -> list[CaseRow]:
+    """Give those with the same name in one suite what tells them apart."""
+    for entry, variant in zip(entries, told_apart(entries), strict=True):
+        entry.variant = variant
+    return entries

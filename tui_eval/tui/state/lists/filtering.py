@@ -1,0 +1,238 @@
+"""The filter expression of the case lists: `failed agent:support tag:refund -suite:old "two words"`.
+
+Terms are joined by *and*. A word that names an outcome or state asks for it; several such words are
+alternatives. `duration:>5s`, `cost:>0.01`, `tokens:<500` compare; `@name` stands for a saved
+expression. `key:value` looks into one part of the case; `star` and `noted` ask for a person's note,
+`note:` for words in it and `verdict:right` or `verdict:wrong` for what it says; `-` before a term turns
+it round; anything else is looked for in name, path, messages and tags, without regard to case.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from tui_eval.store.notes import HumanNote
+
+STATUSES = {
+    "passed": ("passed",),
+    "pass": ("passed",),
+    "failed": ("failed",),
+    "fail": ("failed",),
+    "error": ("error",),
+    "errors": ("error",),
+    "cancelled": ("cancelled",),
+    "skipped": ("skipped",),
+    "running": ("running", "retrying"),
+    "retrying": ("retrying",),
+    "waiting": ("waiting",),
+    "flaky": ("flaky",),
+    "new": ("",),
+    "bad": ("failed", "error", "cancelled"),
+}
+FLAGS = ("star", "noted")
+KEYS = ("agent", "model", "suite", "tag", "format", "name", "id", "prompt", "note", "verdict")
+NUMBERS = ("duration", "cost", "tokens")
+_COMPARED = re.compile(r"(<=|>=|<|>|=)?\$?(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(slots=True)
+class Subject:
+    """What a filter looks at. `tags` are metadata as `key=value` and bare values; `text` is everything
+    that a bare word may match, made only when it is asked for."""
+
+    status: str
+    flaky: bool
+    name: str
+    case_id: str
+    suite: str
+    format: str
+    agent: str
+    model: str
+    prompt: str
+    tags: Callable[[], list[str]]
+    text: Callable[[], str]
+    duration: float | None = None
+    """Seconds."""
+    cost: float | None = None
+    tokens: int | None = None
+    note: HumanNote | None = None
+    """A person's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition: `key` is empty for bare text."""
+
+    key: str
+    value: str
+    negative: bool
+
+
+class ListFilterError(Exception):
+    """The expression cannot be understood; one line that says what could be meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """A parsed expression."""
+
+    expression: str
+    statuses: frozenset[str]
+    excluded: frozenset[str]
+    terms: tuple[Term, ...]
+
+    def matches(self, subject: Subject) -> bool:
+        """Whether the case is shown."""
+        if self.statuses and not _has_status(subject, self.statuses):
+            return False
+        if self.excluded and _has_status(subject, self.excluded):
+            return False
+        return all(_matches(term, subject) != term.negative for term in self.terms)
+
+
+def parse(expression: str) -> CaseFilter:
+    """Read an expression.
+
+    Raises:
+        FilterError: a quote is not closed, or a key is not one of `KEYS`.
+    """
+    try:
+        words = shlex.split(expression, posix=True)
+    except ValueError:
+        words = expression.replace('"', "").replace("'", "").split()
+    statuses: set[str] = set()
+    excluded: set[str] = set()
+    terms: list[Term] = []
+    for word in words:
+        negative = word.startswith("-") and len(word) > 1
+        body = word[1:] if negative else word
+        if body.lower() in STATUSES:
+            (excluded if negative else statuses).update(STATUSES[body.lower()])
+            continue
+        if body.lower() in FLAGS:
+            terms.append(Term("is", body.lower(), negative))
+            continue
+        key, colon, value = body.partition(":")
+        if colon and key.lower() in KEYS:
+            if value:
+                terms.append(Term(key.lower(), value.lower(), negative))
+        elif colon and key.lower() in NUMBERS:
+            if value:
+                if _COMPARED.fullmatch(value.lower()) is None:
+                    raise ListFilterError(
+                        f"{key}: wants a number, such as {key}:>{'5s' if key == 'duration' else '1'}"
+                    )
+                terms.append(Term(key.lower(), value.lower(), negative))
+        elif (
+            colon
+            and key.isalpha()
+            and len(key) < 10
+            and value
+            and not value.startswith("//")
+            and " " not in word
+        ):
+            raise ListFilterError(_no_such(key))
+        else:
+            terms.append(Term("", body.lower(), negative))
+    return CaseFilter(expression.strip(), frozenset(statuses), frozenset(excluded), tuple(terms))
+
+
+def _no_such(key: str) -> str:
+    names = (*KEYS, *NUMBERS)
+    close = get_close_matches(key.lower(), names, 1) or [
+        name for name in names if name.startswith(key.lower())
+    ]
+    meant = f"{close[0]}: is meant?" if close else f"there are {' '.join(f'{name}:' for name in names)}"
+    return f"no {key}: to filter by; {meant}"
+
+
+def expand(expression: str, saved: Mapping[str, str]) -> str:
+    """The expression with every `@name` replaced by what was saved under that name.
+
+    Raises:
+        FilterError: nothing was, or names stand for each other.
+    """
+    for _ in range(8):
+        words = expression.split()
+        if not any(len(word) > 1 and word.startswith("@") for word in words):
+            return expression
+        for word in words:
+            if len(word) > 1 and word.startswith("@") and word[1:] not in saved:
+                there = ", ".join(f"@{name}" for name in saved) or "none"
+                raise ListFilterError(f"no filter {word}; there are: {there}")
+        expression = " ".join(
+            saved[word[1:]] if len(word) > 1 and word.startswith("@") else word for word in words
+        )
+    raise ListFilterError("saved filters name each other in a circle")
+
+
+def tags_of(metadata: dict[str, Any]) -> list[str]:
+    """Metadata as things to filter by, in lower case."""
+    tags: list[str] = []
+    for key, value in metadata.items():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, (str, int, float, bool)):
+                text = str(item).lower()
+                tags += [text, f"{key}={text}".lower()]
+    return tags
+
+
+def _has_status(subject: Subject, statuses: frozenset[str]) -> bool:
+    return subject.status in statuses or (subject.flaky and "flaky" in statuses)
+
+
+def _matches(term: Term, subject: Subject) -> bool:
+    value = term.value
+    match term.key:
+        case "agent":
+            return value in subject.agent.lower()
+        case "model":
+            return value in subject.model.lower()
+        case "suite":
+            return value in subject.suite.lower()
+        case "format":
+            return subject.format.lower().replace("_", "-").startswith(value.replace("_", "-"))
+        case "name":
+            return value in subject.name.lower()
+        case "id":
+            return value in subject.case_id.lower()
+        case "prompt":
+            return value in subject.prompt.lower()
+        case "tag":
+            return any(value == tag or ("=" not in value and value in tag) for tag in subject.tags())
+        case "is":
+            return subject.note is not None and (value == "noted" or subject.note.star)
+        case "note":
+            return subject.note is not None and value in subject.note.text.lower()
+        case "verdict":
+            return subject.note is not None and (subject.note.verdict or "").startswith(value)
+    if term.key in NUMBERS:
+        return _compares(getattr(subject, term.key), value)
+    return (
+        value in subject.name.lower() or value in subject.case_id.lower() or value in subject.text().lower()
+    )
+
+
+def _compares(number: float | None, value: str) -> bool:
+    """`>5s`, `<=100`; a number alone asks for at least it. What is not known never matches."""
+    found = _COMPARED.fullmatch(value)
+    if number is None or found is None:
+        return False
+    sign, digits, unit = found.groups()
+    wanted = float(digits) * _SECONDS.get(unit or "s", 1.0)
+    match sign:
+        case "<":
+            return number < wanted
+        case "<=":
+            return number <= wanted
+        case ">":
+            return number > wanted
+        case "=":
+            return number == wanted
+    return number >= wanted

@@ -1,0 +1,162 @@
+"""One run in the list of runs: its line, what it holds, and the point that it is in the plots. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from tui_eval.store.run_folders import DATABASE
+from tui_eval.store.schema import RunSummary
+from tui_eval.tui.state.runs.trends import Point, share
+from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
+
+STATES: dict[str, tuple[str, str]] = {
+    "running": ("●", "running"),
+    "paused": ("●", "running"),
+    "finished": ("✓", "muted"),
+    "cancelled": ("⊘", "cancelled"),
+    "interrupted": ("!", "error"),
+    "damaged": ("!", "error"),
+}
+"""Glyph and style of each state of a run."""
+_ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
+
+
+class RunLine(msgspec.Struct, frozen=True):
+    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it."""
+
+    run: RunSummary
+    latency_ms: float | None = None
+    tokens: int | None = None
+    linked: int = 0
+
+    @property
+    def judged(self) -> int:
+        """Attempts that passed, failed or erred."""
+        return self.run.passed + self.run.failed + self.run.errors
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of those that passed (0–1); None while there are none."""
+        return self.run.passed / self.judged if self.judged else None
+
+    @property
+    def active(self) -> bool:
+        """Whether an engine is at work on it."""
+        return self.run.state in ("running", "paused")
+
+    @property
+    def damaged(self) -> bool:
+        """Whether it cannot be read; its `what` says why."""
+        return self.run.state == "damaged"
+
+    @property
+    def places(self) -> str:
+        """The paths that were run, without how many cases that were."""
+        places, mark, cases = self.run.what.rpartition(" (")
+        return places if mark and cases.endswith(("case)", "cases)")) else self.run.what
+
+    @property
+    def cases(self) -> str:
+        """How many cases, as text; empty where that is not known."""
+        return self.run.what[len(self.places) :].strip(" ()").partition(" ")[0]
+
+
+def titles(width: int) -> Line:
+    """The line above the runs."""
+    head = f"   {'age':>4} {'passed':>6} {'failed':>6} {'error':>5} {'rate':>4} {'cost':>9}  what"
+    return fit((Span(head, "muted"),), width)
+
+
+def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) -> Line:
+    """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent."""
+    run = one.run
+    glyph, style = STATES.get(run.state, ("?", "muted"))
+    line: Line = (
+        Span("*" if run.id in marks else " ", "note"),
+        Span(f"{glyph} ", style),
+        Span(f"{formatting.age(now - run.started_at):>4} ", "muted"),
+    )
+    if one.damaged:
+        reason = run.what.partition(f"{DATABASE}: ")[2] or run.what
+        line = (*line, Span("damaged ", style), Span(f"{one_line(run.id)}: {one_line(reason)}", "muted"))
+        return fit(line, width)
+    rate = share(one.pass_rate) if one.pass_rate is not None else ""
+    line = (
+        *line,
+        Span(f"{run.passed:>6,} ", "passed" if run.passed else "muted"),
+        Span(f"{run.failed:>6,} ", "failed" if run.failed else "muted"),
+        Span(f"{run.errors:>5,} ", "error" if run.errors else "muted"),
+        Span(f"{rate:>4} "),
+        Span(f"{formatting.cost(run.cost):>9}  ", "muted"),
+    )
+    if run.state != "finished":
+        line = (*line, Span(f"{run.state} ", style))
+    if run.linked_to:
+        line = (*line, Span("↳ ", "note"))
+    return fit((*line, *_what(one, width - width_of(line))), width)
+
+
+def _what(one: RunLine, room: int) -> Line:
+    """What was run with which agent, in the longest form for which there is room: a path loses its folders,
+    and its ending, before its file's name is cut."""
+    agents = one_line(one.run.agents, 60)
+    known = agents.split(", ")
+    many = f"{len(known)} agents" if len(known) > 1 else agents
+    places = one_line(one.places, 200)
+    names = [place.rpartition("/") for place in places.split(", ")]
+    short = ", ".join(f"…/{name}" if folder else name for folder, _, name in names)
+    bare = _ENDING.sub("", short)
+    cases = one_line(one.cases)
+    long = f" ({cases} case{'s' * (cases != '1')})" if cases else ""
+    brief = f" ({cases})" if cases else ""
+    forms = [
+        *((name, cases, who) for who in (agents, many) for name, cases in ((places, long), (places, brief))),
+        (short, brief, many),
+        *((name, cases, "") for name, cases in ((places, long), (places, brief), (short, brief))),
+        *((name, cases, "") for name, cases in ((bare, brief), (bare, ""))),
+    ]
+    lines: list[Line] = [
+        (Span(name), Span(cases, "muted"), Span(f" · {who}" if who else "", "muted"))
+        for name, cases, who in forms
+    ]
+    return next((line for line in lines if width_of(line) <= room), lines[-1])
+
+
+def holds(one: RunLine, words: str) -> bool:
+    """Whether a run's id, state, what or agents hold every one of the words."""
+    run = one.run
+    said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''}".casefold()
+    return all(word in said for word in words.casefold().split())
+
+
+def points(lines: Sequence[RunLine]) -> list[Point]:
+    """The runs for the plots, oldest first; those that add to others are left out."""
+    return [_point(one) for one in reversed(lines) if not one.run.linked_to and one.judged]
+
+
+def _point(one: RunLine) -> Point:
+    run, tokens = one.run, one.tokens
+    return Point(
+        run.id,
+        run.started_at,
+        one.pass_rate,
+        None if run.cost is None else run.cost / one.judged,
+        one.latency_ms,
+        None if tokens is None else tokens / one.judged,
+        run.cost,
+        tokens,
+        None if run.finished_at is None else run.finished_at - run.started_at,
+    )
+
+
+def alike(lines: Sequence[RunLine], one: RunLine | None) -> list[RunLine]:
+    """The runs of the same suites as this one: only of those do the figures say what became better. All,
+    where there are not two to compare."""
+    if one is None:
+        return list(lines)
+    found = [other for other in lines if other.places == one.places]
+    return found if len(points(found)) > 1 else list(lines)

@@ -1,0 +1,4 @@
+"""What the Run, Runs and Search screens show. Pure; no Textual.
+
+May not: read files or the store.
+"""

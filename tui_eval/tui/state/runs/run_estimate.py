@@ -1,0 +1,119 @@
+"""What a run will probably cost and last, from what its cases took before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.state.text import formatting
+
+FREE = ("scripted", "echo", "replay")
+"""Types of agents that ask nobody: whatever they say of costs is pretended."""
+_JUDGED = ("passed", "failed")
+
+
+class Who(NamedTuple):
+    """Who answers: an agent and model (None: whichever it was), whether that is free, and how many attempts
+    of it run at once (0: no limit of its own)."""
+
+    agent: str | None = None
+    model: str | None = None
+    free: bool = False
+    at_once: int = 0
+
+
+class Planned(NamedTuple):
+    """A case to run: `history` newest first, `attempts` with each of those who answer."""
+
+    history: Sequence[CaseHistory]
+    attempts: int
+    who: Sequence[Who]
+
+
+class Estimate(NamedTuple):
+    """`cost` in USD (None: nothing is known), `unknown` attempts whose cost is not, `free` where nobody is
+    paid at all, `seconds` (None: nothing is known)."""
+
+    cases: int
+    attempts: int
+    cost: float | None = None
+    unknown: int = 0
+    free: bool = False
+    seconds: float | None = None
+
+    @property
+    def words(self) -> str:
+        """`12 cases, 36 attempts, about $0.4200 and 1:20`."""
+        text = f"{self.cases:,} case{'s' if self.cases != 1 else ''}, "
+        text += f"{self.attempts:,} attempt{'s' if self.attempts != 1 else ''}"
+        if self.free:
+            text += ", costs nothing"
+        elif self.cost is None:
+            text += ", cost not known"
+        elif self.unknown:
+            text += f", at least {formatting.cost(self.cost)} ({self.unknown:,} of unknown cost)"
+        elif self.cost:
+            text += f", about {formatting.cost(self.cost)}"
+        if self.seconds is not None and self.seconds >= 1:
+            text += f"{' and' if ', a' in text else ', about'} {formatting.clock(self.seconds)}"
+        return text
+
+
+def estimate(planned: Sequence[Planned], lanes: int) -> Estimate:
+    """What these cases come to, `lanes` attempts at once. What is not known of a case is taken to be what
+    the others take with the same agent."""
+    per: dict[Who, list[tuple[int, float | None, float | None]]] = {}
+    for case in planned:
+        for who in case.who:
+            per.setdefault(who, []).append((case.attempts, *_one(case.history, who)))
+    attempts = sum(count for rows in per.values() for count, _, _ in rows)
+    cost, priced, unknown = 0.0, False, 0
+    busy, longest, slowest, timed = 0.0, 0.0, 0.0, False
+    for who, rows in per.items():
+        price = _mean([value for _, value, _ in rows])
+        time = _mean([value for _, _, value in rows])
+        own = 0.0
+        for count, one_cost, one_time in rows:
+            if not who.free:
+                value = one_cost if one_cost is not None else price
+                priced = priced or value is not None
+                cost += (value or 0.0) * count
+                unknown += count if value is None else 0
+            seconds = one_time if one_time is not None else time or 0.0
+            timed = timed or seconds > 0
+            own += seconds * count
+            longest = max(longest, seconds)
+        busy += own
+        slowest = max(slowest, own / min(who.at_once or lanes, max(lanes, 1)))
+    free = bool(per) and all(who.free for who in per)
+    total = max(busy / max(1, min(lanes, attempts)), longest, slowest) if attempts else 0.0
+    return Estimate(
+        len(planned),
+        attempts,
+        (cost if priced else None) if not free else 0.0,
+        unknown,
+        free,
+        total if timed else None,
+    )
+
+
+def _one(history: Sequence[CaseHistory], who: Who) -> tuple[float | None, float | None]:
+    """USD and seconds of one attempt, from the newest results that know them. An answer that was judged
+    again cost nothing then, which says nothing of what asking costs."""
+    own = [
+        past
+        for past in history
+        if (who.agent is None or past.agent == who.agent) and (who.model is None or past.model == who.model)
+    ]
+    if who.model is None:  # whichever the suite asks by itself, not one that was named once
+        own = [past for past in own if past.asked != "named"] or own
+    costs = [past.cost / max(1, past.own_attempts or past.attempts) for past in own if past.cost]
+    times = [past.duration_ms / 1000 for past in own if past.duration_ms and past.outcome in _JUDGED]
+    times = times or [past.duration_ms / 1000 for past in own if past.duration_ms]
+    return costs[0] if costs else None, times[0] if times else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

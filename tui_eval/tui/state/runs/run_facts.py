@@ -1,0 +1,148 @@
+"""The two lines at the top of the Run screen, as styled parts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.cells import cell_len, set_cell_size
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.write_thread import FULL, LEFT_OUT
+from tui_eval.tui.state.lists.reasons import short_detail
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.formatting import Symbols
+
+Parts = list[tuple[str, str]]
+
+
+def progress_line(
+    run: RunView, symbols: Symbols, width: int, whole: Mapping[str, int] | None = None
+) -> Parts:
+    """State, progress and what became of the attempts; retries with their reason, for which everything
+    else makes room. `whole`: the list's cases by status, where it holds more than this run."""
+    detail = ""
+    if run.counts.retrying:
+        detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
+        detail = visible(clip(detail, 60), newlines=False)
+    parts: Parts = []
+    ways = ((True, 20, detail), (False, 10, detail), (False, 10, short_detail(detail)))
+    ways += ((False, 5, short_detail(detail)), (False, 0, short_detail(detail)))
+    for words, bar, why in ways if width >= 96 else ways[1:]:
+        parts = _progress(run, symbols, whole, words=words, bar=bar)
+        if why:
+            parts.append(("warn", f" {why}"))
+        if sum(cell_len(text) for _, text in parts) <= width:
+            break
+    return parts
+
+
+def _progress(
+    run: RunView, symbols: Symbols, whole: Mapping[str, int] | None, *, words: bool, bar: int
+) -> Parts:
+    counts = run.counts
+    state = run.info.state
+    style = {"running": "running", "finished": "title", "paused": "warn"}.get(state, "warn")
+    parts: Parts = [(style, f"{state:<9} " if bar else f"{state} ")]
+    if bar:
+        full, empty = symbols.bar(counts.done, counts.total, bar)
+        parts += [("bar", full), ("dim", f"{empty} ")]
+    parts.append(("text", f"{counts.done:,}/{counts.total:,}"))
+    if whole is not None:
+        parts.append(("dim", f"  of {sum(whole.values()):,}"))
+    for status, number, name in (
+        ("passed", counts.passed, "good"),
+        ("failed", counts.failed, "bad"),
+        ("error", counts.errors, "warn"),
+        ("cancelled", counts.cancelled, "dim"),
+        ("skipped", counts.skipped, "dim"),
+        ("running", counts.running, "running"),
+        ("retrying", counts.retrying, "warn"),
+    ):
+        if whole is not None and status not in ("running", "retrying"):
+            number = whole.get(status, 0)
+        if number or (status in ("passed", "failed") and bar > 5):
+            word = "errors" if status == "error" and number > 1 else status
+            shown = (
+                f"{symbols.glyphs[status]} {number:,} {word}"
+                if words
+                else f"{symbols.glyphs[status]}{number:,}"
+            )
+            parts.append((name if number else "dim", f"  {shown}" if bar else f" {shown}"))
+    return parts
+
+
+def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Parts:
+    """Rate, tokens, cost, elapsed, left; who is asked, as far as there is room for it."""
+    counts = run.counts
+    info = run.info
+    facts: list[str] = []
+    facts.append(f"{counts.tokens:,} tokens")
+    if counts.cost:
+        facts.append(formatting.cost(max(0.0, counts.cost)))
+    if info.started_at:
+        end = info.finished_at or (now if run.active else None)
+        if end is not None:
+            facts.append(formatting.clock(end - info.started_at))
+    if run.active:
+        rate = run.tokens_per_second(now)
+        if rate >= 1:
+            facts.append(f"~{rate:,.0f} tok/s")
+    if info.state == "running":
+        left = run.seconds_left(now)
+        if left is not None:
+            facts.append(f"~{formatting.clock(left)} left")
+    parts: Parts = [("text", symbols.dot.join(facts))]
+    room = width - cell_len(parts[0][1])
+
+    def add(style: str, text: str, least: int | None = None) -> None:
+        """Add what fits whole; what may be cut needs room for `least` cells."""
+        nonlocal room
+        wide = cell_len(text) + len(symbols.dot)
+        if wide > room:
+            if least is None or room < least + len(symbols.dot):
+                return
+            text = set_cell_size(text, room - len(symbols.dot) - 1) + "…"
+            wide = room
+        parts.append((style, f"{symbols.dot}{text}"))
+        room -= wide
+
+    if part := shard_words(info.provenance):
+        add("text", part)
+    if run.trouble and run.active:
+        add("warn", _waiting(run.trouble), 9)
+    if info.note:
+        add("warn", clip(visible(info.note, newlines=False), 80), 12)
+    agents = visible(clip(", ".join(info.agents), 60), newlines=False)
+    if info.scripted:
+        add("warn", "scripted agent" if len(info.agents) < 2 else "scripted agents")
+    if agents:
+        add("dim", agents, 10)
+    if info.linked_to:
+        add("dim", f"adds to {info.linked_to}")
+    return parts
+
+
+def summary(run: RunView) -> str:
+    """One line about a run that ended: `finished: 8 passed, 2 failed`."""
+    counts = run.counts
+    parts = [
+        f"{number:,} {name}"
+        for name, number in (
+            ("passed", counts.passed),
+            ("failed", counts.failed),
+            ("error" if counts.errors == 1 else "errors", counts.errors),
+            ("cancelled", counts.cancelled),
+            ("skipped", counts.skipped),
+        )
+        if number
+    ]
+    return f"{run.info.state}: {', '.join(parts) or 'nothing ran'}"
+
+
+def _waiting(trouble: str) -> str:
+    """What the store cannot write, in the words of its own report."""
+    if LEFT_OUT in trouble:
+        return "a part of the run could not be kept"
+    return f"{'disk full' if FULL in trouble else 'not written'}: results wait in memory"

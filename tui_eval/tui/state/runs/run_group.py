@@ -1,0 +1,149 @@
+"""The run in front together with the runs it builds on or that add to it (`r`, `R`, `+`): one list of
+cases, each with its newest attempts. Pure.
+
+Which attempts of a case count is `store.linked.generations`' rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import NamedTuple
+
+from tui_eval.model import Outcome
+from tui_eval.store.linked import Placed, generations, replaced_by
+from tui_eval.store.schema import AttemptRow, StoredCase
+from tui_eval.tui.state.runs.run_view import RunView, case_outcome
+
+
+class PlacedAttempt(NamedTuple):
+    """An attempt and the run it is in; attempts' ids are unique within a run only."""
+
+    run: RunView
+    row: AttemptRow
+
+
+def key_of(row: StoredCase) -> str:
+    """What a case with its agent and model is called in every run of a group."""
+    return f"{row.case_id}\n{row.agent}\n{row.model or ''}"
+
+
+class RunGroup:
+    """Runs that belong together, oldest first. `cases` says in which of them each case is."""
+
+    def __init__(self, runs: Iterable[RunView]) -> None:
+        self.runs: list[RunView] = []
+        self.cases: dict[str, list[tuple[RunView, int]]] = {}
+        self._keys: dict[str, list[str]] = {}
+        for run in runs:
+            self.add(run)
+
+    def add(self, run: RunView) -> None:
+        """Take a run in (or anew)."""
+        self.runs = [other for other in self.runs if other.info.id != run.info.id]
+        self.runs = sorted([*self.runs, run], key=lambda one: (one.info.started_at, one.info.id))
+        self.renew()
+
+    def renew(self) -> None:
+        """Look again at which cases the runs have."""
+        self.cases, self._keys = {}, {}
+        for run in self.runs:
+            for ref, row in run.cases.items():
+                key = key_of(row)
+                places = self.cases.get(key)
+                if places is None:
+                    self.cases[key] = [(run, ref)]
+                    self._keys.setdefault(row.case_id, []).append(key)
+                else:
+                    places.append((run, ref))
+
+    @property
+    def root(self) -> str:
+        """The id of the first of the runs; the same as long as others are linked to it."""
+        return self.runs[0].info.id if self.runs else ""
+
+    @property
+    def active(self) -> list[RunView]:
+        """Runs that an engine is at work on."""
+        return [run for run in self.runs if run.active]
+
+    def find_run(self, run_id: str | None) -> RunView | None:
+        """One of the runs by its id."""
+        return next((run for run in self.runs if run.info.id == run_id), None)
+
+    def drop(self, run_id: str) -> None:
+        """Leave a run out."""
+        self.runs = [run for run in self.runs if run.info.id != run_id]
+        self.renew()
+
+    def keys(self, case_id: str) -> list[str]:
+        """The keys of a case: one for each of its columns."""
+        return self._keys.get(case_id, [])
+
+    def key(self, case_id: str, agent: str | None = None, model: str | None = None) -> str | None:
+        """The key of a case (of that agent and model where given)."""
+        for key in self._keys.get(case_id, ()):
+            run, ref = self.cases[key][-1]
+            row = run.cases[ref]
+            if (not agent or row.agent == agent) and (not model or row.model == model):
+                return key
+        return None
+
+    def key_in(self, run: RunView, case_ref: int) -> str | None:
+        """The key of a row of one of the runs."""
+        row = run.cases.get(case_ref)
+        return key_of(row) if row is not None else None
+
+    def newest(self, key: str) -> tuple[RunView, StoredCase]:
+        """The case as the newest of the runs has it, and that run."""
+        run, ref = self.cases[key][-1]
+        return run, run.cases[ref]
+
+    def attempts(self, key: str) -> list[PlacedAttempt]:
+        """The attempts that count: those since the last rerun, in their order."""
+        runs: list[list[Placed]] = []
+        for run, ref in self.cases.get(key, ()):
+            rows = run.attempts_of(ref)
+            if runs and rows and all(row.outcome in ("skipped", "cancelled") for row in rows):
+                continue  # changed by hand on its way, or nothing came of it: it takes no result's place
+            if runs and not run.active:
+                if all(row.state != "done" for row in rows):
+                    continue  # cut off before it had any result
+                rows = [row for row in rows if row.state == "done" or not row.judges]
+            instead = replaced_by(run.info)
+            runs.append([Placed(run.info.id, row, instead) for row in rows])
+        by_id = {run.info.id: run for run in self.runs}
+        return [
+            PlacedAttempt(by_id[one.run_id], one.row) for group in generations(runs)[-1:] for one in group
+        ]
+
+    def telling(self, key: str) -> PlacedAttempt | None:
+        """The attempt to look at first: one at work, else the first that did not pass (of the newest run
+        where it has one), else the last."""
+        placed = self.attempts(key)
+        working = next((one for one in placed if one.row.state in ("running", "retrying")), None)
+        bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
+        newest = next((one for one in bad if one.run is placed[-1].run), None)
+        return working or newest or next(iter(bad), None) or (placed[-1] if placed else None)
+
+    def status(self, key: str) -> str:
+        """An outcome, or `running`, `retrying`, `waiting`."""
+        placed = self.attempts(key)
+        states = {one.row.state for one in placed}
+        if "retrying" in states:
+            return "retrying"
+        if "running" in states:
+            return "running"
+        if not placed or "waiting" in states:
+            going_on = any(run.active for run, _ in placed)
+            return "running" if going_on and "done" in states else "waiting"
+        return self._outcome(key, [one.row.outcome or "cancelled" for one in placed])
+
+    def _outcome(self, key: str, outcomes: list[Outcome]) -> Outcome:
+        """By the share of attempts that the case had to pass when it was run as a whole."""
+        run, ref = self.cases[key][0]
+        row = run.cases[ref]
+        required = row.required
+        if row.attempts and len(outcomes) != row.attempts:
+            required = ceil(row.required * len(outcomes) / row.attempts)
+        return case_outcome(outcomes, required)

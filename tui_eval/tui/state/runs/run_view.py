@@ -1,0 +1,265 @@
+"""One run as the app sees it: cases, attempts, counts and live text, computed from store rows.
+
+Pure: fed with what readers return, no app, no clock and no database of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tui_eval.model import Outcome
+from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
+
+TEXT_KINDS = ("assistant", "reasoning")
+LIVE_LIMIT = 200_000
+"""Characters of live text kept per attempt; older pieces fall away first."""
+CHARACTERS_PER_TOKEN = 4.0
+"""Rule of thumb for tokens/s while an agent has not reported its usage yet."""
+
+INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
+
+
+@dataclass(slots=True)
+class LivePiece:
+    """Consecutive live rows of one kind and agent: one text, or one tool call, result, hand-off."""
+
+    seq: int
+    kind: str
+    agent: str
+    text: str
+    name: str
+    call_id: str
+    at: float
+    """When its first row was written, seconds since the epoch."""
+    last_at: float = 0.0
+
+
+@dataclass(slots=True)
+class LiveAttempt:
+    """What a running attempt has said so far. `version` grows with every piece of news."""
+
+    pieces: list[LivePiece] = field(default_factory=list)
+    characters: int = 0
+    dropped: int = 0
+    """Pieces that fell away at the front, so that `dropped + index` names a piece for good."""
+    version: int = 0
+    kept: int = 0
+
+
+@dataclass(slots=True)
+class RunCounts:
+    """Attempts of the run by what became of them."""
+
+    total: int = 0
+    done: int = 0
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    running: int = 0
+    retrying: int = 0
+    tokens: int = 0
+    cost: float | None = None
+
+
+def standing(row: AttemptRow) -> AttemptRow:
+    """An attempt whose engine has ended before it did."""
+    return msgspec.structs.replace(row, state="waiting", started_at=None, detail=INTERRUPTED)
+
+
+class RunView:
+    """A run that is followed or opened. `apply_*` take rows and say what changed."""
+
+    def __init__(self, info: RunInfo, folder: Path) -> None:
+        self.info = info
+        self.folder = folder
+        self.cases: dict[int, StoredCase] = {}
+        self.attempts: dict[int, AttemptRow] = {}
+        self.by_case: dict[int, list[int]] = {}
+        self.refs: dict[str, list[int]] = {}
+        self.counts = RunCounts()
+        self.live: dict[int, LiveAttempt] = {}
+        self.trouble = ""
+        """What the disk refuses while the run goes on."""
+        self.version = 0
+        """Grows with every change of an attempt."""
+        self._working: set[int] = set()
+        self._arrivals: deque[tuple[float, int]] = deque()
+
+    # -- feeding
+
+    def apply_cases(self, rows: Iterable[StoredCase]) -> None:
+        """Take the run's cases (all of them, once, and again when the run grows)."""
+        for row in rows:
+            if row.id not in self.cases:
+                self.refs.setdefault(row.case_id, []).append(row.id)
+                self.by_case.setdefault(row.id, [])
+            self.cases[row.id] = row
+
+    def apply_attempts(self, rows: Iterable[AttemptRow]) -> set[int]:
+        """Take changed attempts; returns the ids of the cases they belong to."""
+        touched: set[int] = set()
+        for row in rows:
+            before = self.attempts.get(row.id)
+            if before is not None and before.changed >= row.changed:
+                continue
+            if before is None:
+                ids = self.by_case.setdefault(row.case_ref, [])
+                ids.append(row.id)
+                if len(ids) > 1:
+                    ids.sort(key=lambda ref: row.attempt if ref == row.id else self.attempts[ref].attempt)
+            else:
+                self._count(before, -1)
+            self.attempts[row.id] = row
+            self._count(row, 1)
+            if row.state in ("running", "retrying"):
+                self._working.add(row.id)
+            else:
+                self._working.discard(row.id)
+            if row.state == "done":
+                self.live.pop(row.id, None)
+            touched.add(row.case_ref)
+        if touched:
+            self.version += 1
+        return touched
+
+    def stand_still(self) -> list[AttemptRow]:
+        """The engine has ended: what was at work waits again (a resume begins it anew). Returns what changed."""
+        rows = [standing(self.attempts[ref]) for ref in sorted(self._working)]
+        for row in rows:
+            self._count(self.attempts[row.id], -1)
+            self.attempts[row.id] = row
+            self._count(row, 1)
+        self._working.clear()
+        self.live.clear()
+        self.version += bool(rows)
+        return rows
+
+    def apply_live(self, rows: Iterable[LiveRow]) -> set[int]:
+        """Take live rows in the order of their `seq`; returns the attempts that said something."""
+        touched: set[int] = set()
+        for row in rows:
+            attempt = self.attempts.get(row.attempt_ref)
+            if attempt is not None and attempt.state == "done":
+                continue
+            live = self.live.setdefault(row.attempt_ref, LiveAttempt())
+            last = live.pieces[-1] if live.pieces else None
+            if (
+                last is not None
+                and row.kind in TEXT_KINDS
+                and last.kind == row.kind
+                and last.agent == row.agent
+            ):
+                last.text += row.text
+                last.last_at = row.at
+            else:
+                live.pieces.append(
+                    LivePiece(row.seq, row.kind, row.agent, row.text, row.name, row.call_id, row.at, row.at)
+                )
+            if row.kind in TEXT_KINDS:
+                live.characters += len(row.text)
+                self._arrivals.append((row.at, len(row.text)))
+            live.kept += len(row.text)
+            while live.kept > LIVE_LIMIT and len(live.pieces) > 1:
+                live.kept -= len(live.pieces.pop(0).text)
+                live.dropped += 1
+            live.version += 1
+            touched.add(row.attempt_ref)
+        return touched
+
+    # -- asking
+
+    @property
+    def active(self) -> bool:
+        """Whether an engine is still at work on it."""
+        return self.info.state in ("running", "paused")
+
+    def attempts_of(self, case_ref: int) -> list[AttemptRow]:
+        """A case's attempts in their order."""
+        return [self.attempts[ref] for ref in self.by_case.get(case_ref, ())]
+
+    def running(self) -> list[AttemptRow]:
+        """Attempts at work, oldest first."""
+        rows = [self.attempts[ref] for ref in self._working]
+        return sorted(rows, key=lambda row: (row.started_at or 0.0, row.id))
+
+    def find(self, case_id: str, agent: str | None = None, model: str | None = None) -> int | None:
+        """The id of the row of a case (of that agent and model where given)."""
+        for ref in self.refs.get(case_id, ()):
+            row = self.cases[ref]
+            if (agent is None or row.agent == agent) and (model is None or row.model == model):
+                return ref
+        return None
+
+    def outcome(self, case_ref: int) -> Outcome | None:
+        """The case's outcome once all its attempts are done, by the design's rule: passed if enough
+        passed, else error if none failed and one errored, else failed."""
+        rows = self.attempts_of(case_ref)
+        if not rows or any(row.state != "done" for row in rows):
+            return None
+        return case_outcome([row.outcome or "cancelled" for row in rows], self.cases[case_ref].required)
+
+    def status(self, case_ref: int) -> str:
+        """An outcome, or `running`, `retrying`, `waiting`."""
+        rows = self.attempts_of(case_ref)
+        states = {row.state for row in rows}
+        if "retrying" in states:
+            return "retrying"
+        if "running" in states:
+            return "running"
+        if not rows or "waiting" in states:
+            return "running" if self.active and "done" in states else "waiting"
+        return self.outcome(case_ref) or "waiting"
+
+    def tokens_per_second(self, now: float, window: float = 5.0) -> float:
+        """Tokens that arrived lately, estimated from the characters of live text."""
+        while self._arrivals and self._arrivals[0][0] < now - window:
+            self._arrivals.popleft()
+        if not self._arrivals:
+            return 0.0
+        span = max(1.0, min(window, now - self._arrivals[0][0]))
+        return sum(count for _, count in self._arrivals) / CHARACTERS_PER_TOKEN / span
+
+    def seconds_left(self, now: float) -> float | None:
+        """A guess from the pace so far; None before anything is done or when nothing is left."""
+        counts = self.counts
+        if not counts.done or counts.done >= counts.total or not self.info.started_at:
+            return None
+        return (now - self.info.started_at) / counts.done * (counts.total - counts.done)
+
+    # -- inside
+
+    def _count(self, row: AttemptRow, sign: int) -> None:
+        counts = self.counts
+        counts.total += sign
+        if row.state == "done":
+            counts.done += sign
+            name = {"error": "errors"}.get(row.outcome or "cancelled", row.outcome or "cancelled")
+            setattr(counts, name, getattr(counts, name) + sign)
+        elif row.state == "running":
+            counts.running += sign
+        elif row.state == "retrying":
+            counts.retrying += sign
+        if not row.judges:  # an answer that is judged again took its tokens where it was given
+            counts.tokens += sign * ((row.input_tokens or 0) + (row.output_tokens or 0))
+        if row.cost is not None:
+            counts.cost = (counts.cost or 0.0) + sign * row.cost
+
+
+def case_outcome(outcomes: list[Outcome], required: int) -> Outcome:
+    """What a case's finished attempts come to (design.md, Results file)."""
+    if outcomes and all(outcome == "skipped" for outcome in outcomes):
+        return "skipped"
+    if outcomes and all(outcome == "cancelled" for outcome in outcomes):
+        return "cancelled"
+    if outcomes.count("passed") >= max(1, required):
+        return "passed"
+    if "failed" not in outcomes and "error" in outcomes:
+        return "error"
+    return "failed"

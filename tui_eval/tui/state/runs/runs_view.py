@@ -1,0 +1,164 @@
+"""What is said of the run under the cursor: lines of styled text from what the store holds. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.summary import wilson
+from tui_eval.tui.state.lists.run_line import STATES, RunLine
+from tui_eval.tui.state.runs.trends import Point, distribution_lines, share, shown, trend_lines
+from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.formatting import duration
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of, wrap
+
+WHEN = "%a %d %b %Y %H:%M:%S"
+
+
+class RunFacts(msgspec.Struct):
+    """What only the run's own folder says: its facts, each attempt's latency (ms) and tokens, how its
+    attempts failed. `problem` where it cannot be read."""
+
+    info: RunInfo | None = None
+    durations: list[float] = []
+    tokens: list[float] = []
+    assessment: Assessment | None = None
+    problem: str = ""
+
+
+class DetailRow(NamedTuple):
+    """A line of the figures; enter opens its example."""
+
+    line: Line
+    example: FailedAttempt | None = None
+
+
+def action_of(one: RunLine, ours: Collection[str]) -> str:
+    """What can be done with a run in its state; `ours` are runs of this app's own engine."""
+    if one.damaged:
+        return "damaged: D deletes it; other runs are none the worse"
+    if one.active:
+        return "enter follows it" if one.run.id in ours else "running elsewhere: enter attaches to it"
+    if one.run.state == "interrupted":
+        return "interrupted: u goes on with it"
+    if one.run.state == "cancelled":
+        return "cancelled: enter opens it, R there runs what did not pass"
+    return "enter opens it"
+
+
+def detail_rows(
+    one: RunLine,
+    facts: RunFacts | None,
+    trend: Sequence[Point],
+    width: int,
+    *,
+    height: int = 2,
+    ours: Collection[str] = (),
+    same: bool = False,
+) -> list[DetailRow]:
+    """All that is said of the run under the cursor; `same` says that the runs in `trend` are all of the same
+    suites, and that there are others."""
+    if one.damaged:
+        return [DetailRow(line) for line in _damage(one, width, ours)]
+    rows = [DetailRow(line) for line in _head(one, facts, width, ours)]
+    if len(trend) > 1:
+        newest = len(shown(trend, width))
+        words = f"  {newest:,} of {len(trend):,}" if newest < len(trend) else f"  {len(trend):,}"
+        words += " of the same suites, s: all" if same else ""
+        rows.append(DetailRow(fit((Span("over the runs", "heading"), Span(words, "muted")), width)))
+        rows += [DetailRow(line) for line in trend_lines(trend, width, height, one.run.id)]
+    if facts is None:
+        return [*rows, DetailRow(()), DetailRow((Span("Reading its figures.", "muted"),))]
+    if facts.problem:
+        told = wrap((Span(one_line(facts.problem), "failed"),), width)
+        return [*rows, DetailRow(()), *(DetailRow(piece) for _, _, piece in told)]
+    rows += _modes(facts.assessment, width)
+    for name, values, show in (
+        ("latency", facts.durations, duration),
+        ("tokens", facts.tokens, lambda value: f"{value:,.0f}"),
+    ):
+        lines = distribution_lines(name, values, show, width)
+        if lines:
+            rows += [DetailRow(()), *(DetailRow(line) for line in lines)]
+    return rows
+
+
+def _damage(one: RunLine, width: int, ours: Collection[str]) -> list[Line]:
+    """A run that cannot be read: why, and what can be done."""
+    lines: list[Line] = [
+        (Span("! damaged", "error"), Span(f"  {one_line(one.run.id)}", "strong")),
+        *(piece for _, _, piece in wrap((Span(one_line(one.run.what), "failed"),), width)),
+        (Span(action_of(one, ours), "label"),),
+    ]
+    return [fit(line, width) for line in lines]
+
+
+def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str]) -> list[Line]:
+    run = one.run
+    info = facts.info if facts is not None else None
+    glyph, style = STATES.get(run.state, ("?", "muted"))
+    end = run.finished_at
+    took = f", took {formatting.clock(end - run.started_at)}" if end and run.started_at else ""
+    when = time.strftime(WHEN, time.localtime(run.started_at))
+    lines: list[Line] = [
+        (Span(f"{glyph} {run.state}", style), Span(f"  {one_line(run.id)}", "strong")),
+        (Span(f"{when}{took}", "muted"),),
+        (Span(one_line(run.what)), Span(f" · {one_line(run.agents)}" if run.agents else "", "muted")),
+    ]
+    if one.pass_rate is not None:
+        low, high = wilson(run.passed, one.judged)
+        words = f" ({share(low)} to {share(high)} at 95%)"
+        lines.append(
+            (
+                Span(f"{run.passed:,} of {one.judged:,} attempts passed, {share(one.pass_rate)}", "strong"),
+                Span(words, "muted"),
+            )
+        )
+    left = run.total - one.judged - run.cancelled
+    if left > 0 and not one.active:
+        lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
+    usage = [formatting.cost(run.cost), f"{one.tokens:,} tokens" if one.tokens is not None else ""]
+    if one.latency_ms is not None:
+        usage.append(f"{duration(one.latency_ms)} a case")
+    if any(usage):
+        lines.append((Span(" · ".join(word for word in usage if word), "muted"),))
+    if run.linked_to:
+        lines.append((Span(f"↳ adds to run {one_line(run.linked_to)}", "note"),))
+    if one.linked:
+        lines.append((Span(f"{one.linked} run{'s' * (one.linked > 1)} add to it", "note"),))
+    if info is not None and info.note:
+        lines.append((Span(one_line(info.note), "note"),))
+    git = info.provenance.get("git") if info is not None else None
+    if isinstance(git, dict) and git.get("commit"):
+        dirty = " with changes" if git.get("dirty") else ""
+        lines.append((Span(f"commit {one_line(git['commit'])[:12]}{dirty}", "muted"),))
+    lines.append((Span(action_of(one, ours), "label"),))
+    return [fit(line, width) for line in lines]
+
+
+def _modes(assessment: Assessment | None, width: int) -> list[DetailRow]:
+    if assessment is None or not assessment.modes:
+        return []
+    assessment = classified(assessment)
+    failed = assessment.attempts - assessment.passed
+    named = any(mode.name for mode in assessment.modes)
+    head = f"  {failed:,} of {assessment.attempts:,}, enter: example{'' if named else ', n: names them'}"
+    rows = [DetailRow(()), DetailRow(fit((Span("how they failed", "heading"), Span(head, "muted")), width))]
+    rows += [DetailRow(mode_line(mode, width), next(iter(mode.examples), None)) for mode in assessment.modes]
+    if assessment.note:
+        rows.append(DetailRow(fit((Span(one_line(assessment.note), "note"),), width)))
+    return rows
+
+
+def mode_line(mode: FailureMode, width: int) -> Line:
+    """One way to fail: count, share, what failed (or the judge's words for it)."""
+    cases = f" in {mode.cases} cases" if mode.cases > 1 else ""
+    line: Line = (Span(f"{mode.count:>5,} {share(mode.share):>4}  ", "failed"),)
+    words = one_line(mode.name or mode.what)
+    room = max(width - width_of(line) - len(cases), 8)
+    return fit((*line, *fit((Span(words),), room), Span(cases, "muted")), width)

@@ -1,0 +1,89 @@
+"""Search results as lines: two for each, where it is and the words with what stands around them. Pure."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from rich.cells import cell_len
+
+from tui_eval.case_names import full_name
+from tui_eval.store.full_text import Hit
+from tui_eval.store.schema import StoredCase
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.text.lines import Line, Span, end_of, fit, one_line, plain, width_of
+
+
+class FoundEntry(msgspec.Struct):
+    """A place in a transcript, the case it is in, and the run where several are searched."""
+
+    hit: Hit
+    case: StoredCase
+    attempt: int
+    outcome: str
+    run_id: str = ""
+
+
+_BEGUN = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d\d\b")
+_BLANKS = re.compile(r"[\n\r\t ]+")
+_MARKED = re.compile("\x02([^\x02\x03]*)\x03")
+KINDS = {"tool_call": "call", "tool_result": "result", "hand_off": "hand-off"}
+"""Kinds of entries in a word."""
+
+
+def place_of(found: FoundEntry, run_id: str) -> CasePointer:
+    """Where a result is."""
+    case: StoredCase = found.case
+    return CasePointer(case.case_id, case.agent, case.model, found.run_id or run_id, found.hit.attempt_ref)
+
+
+def row_line(found: FoundEntry, line: int, width: int) -> Line:
+    """The first (0) or second (1) line of a result."""
+    if line:
+        return fit((Span("    "), *from_first(excerpt(found.hit), max(width - 4, 8))), width)
+    hit = found.hit
+    glyph = GLYPHS.get(found.outcome, " ")
+    place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
+    name = one_line(full_name(found.case.name, found.case.variant))
+    run = (Span(f"  {when(found.run_id)}", "label"),) if found.run_id else ()
+    head: Line = (
+        Span(f"{glyph} ", found.outcome or "muted"),
+        Span(name, "strong"),
+        *run,
+        Span(place, "muted"),
+    )
+    room = width - width_of(head) - 2
+    return fit((*head, Span(f"  {end_of(one_line(found.case.suite), max(room, 1))}", "muted")), width)
+
+
+def when(run_id: str) -> str:
+    """A run's day and time, as its id begins; the id where it does not."""
+    found = _BEGUN.match(run_id)
+    return f"{found[1]}-{found[2]} {found[3]}:{found[4]}" if found else one_line(run_id, 20)
+
+
+def excerpt(hit: Hit) -> Line:
+    """The text around the words, the words marked."""
+    spans: list[Span] = []
+    at = 0
+    text = _BLANKS.sub(" ", hit.excerpt)
+    for found in _MARKED.finditer(text):
+        spans.append(Span(one_line(text[at : found.start()])))
+        spans.append(Span(one_line(found.group(1)), "hit"))
+        at = found.end()
+    spans.append(Span(one_line(text[at:])))
+    return tuple(span for span in spans if span.text)
+
+
+def from_first(line: Line, width: int) -> Line:
+    """The line from so late that its first marked word stands in the first half of the width."""
+    first = next((i for i, span in enumerate(line) if span.style == "hit"), 0)
+    before = line[:first]
+    most = width // 3
+    if not before or width_of(before) + width_of(line[first : first + 1]) <= width // 2:
+        return line
+    text = plain(before)
+    while cell_len(text) > most:
+        text = text[max(len(text) - most, 1) :] if len(text) > most else text[1:]
+    return (Span("…", "muted"), Span(text), *line[first:])

@@ -1,0 +1,228 @@
+"""Figures over the runs and within one: plots of block characters, distributions as bars. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import NamedTuple
+
+from tui_eval.tui.state.case.case_history import columns
+from tui_eval.tui.state.text.formatting import cost, duration
+from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked
+
+LABEL = 11
+"""Columns of a plot's name."""
+SCALE = 22
+"""Columns for the numbers at a plot's right."""
+WIDEST = 4
+"""Columns of one run where there are few."""
+HEADROOM = 1.15
+"""A plot's scale beyond its largest value, so that plots above each other do not touch."""
+BUCKETS = 6
+"""Bars of a distribution."""
+
+
+class Point(NamedTuple):
+    """One run in the plots: share of attempts passed (0–1), what an attempt takes (USD, ms, tokens) and what
+    the whole run took (USD, tokens, seconds); None: unknown."""
+
+    run_id: str
+    at: float
+    pass_rate: float | None
+    cost: float | None
+    latency_ms: float | None
+    tokens: float | None
+    whole_cost: float | None = None
+    whole_tokens: float | None = None
+    seconds: float | None = None
+
+
+class Series(NamedTuple):
+    """One figure over the runs. `top` is the scale's upper end (None: the largest value)."""
+
+    name: str
+    values: list[float | None]
+    show: Callable[[float], str]
+    top: float | None = None
+
+
+def share(value: float) -> str:
+    """A share as a whole percentage; never 100 % or 0 % where something is missing or there."""
+    percent = round(value * 100)
+    if percent == 100 and value < 1:
+        percent = 99
+    if percent == 0 and value > 0:
+        percent = 1
+    return f"{percent}%"
+
+
+FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("pass rate", "pass_rate", share),
+    ("latency", "latency_ms", duration),
+    ("tokens", "tokens", lambda value: f"{value:,.0f}"),
+    ("cost", "cost", cost),
+)
+"""What is plotted of an attempt: name, field of a point, how a value is said."""
+WHOLE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("all tokens", "whole_tokens", lambda value: f"{value:,.0f}"),
+    ("all cost", "whole_cost", cost),
+    ("time taken", "seconds", lambda value: duration(value * 1000)),
+)
+"""What is plotted of the whole run, each alone: it says as much of how large the run was."""
+
+
+def series(points: Sequence[Point], *, whole: bool = False) -> list[Series]:
+    """Pass rate, latency, tokens and cost of an attempt, those that are known of any run, oldest first; with
+    `whole` also what the runs took as wholes."""
+    found: list[Series] = []
+    for name, field, show in (*FIGURES, *(WHOLE if whole else ())):
+        values: list[float | None] = [getattr(point, field) for point in points]
+        if any(value is not None for value in values):
+            found.append(Series(name, values, show, 1.0 if name == "pass rate" else None))
+    return found
+
+
+def shown(points: Sequence[Point], width: int) -> Sequence[Point]:
+    """The newest runs, as many as the small plots have columns for."""
+    return points[-max(width - LABEL - SCALE, 6) :]
+
+
+def condensed(points: Sequence[Point], room: int, here: str = "") -> tuple[list[Point], int]:
+    """All runs in at most `room` columns, neighbours as their means, and how many runs a column stands for;
+    the column with the run `here` bears its id."""
+    per = max(ceil(len(points) / max(room, 1)), 1)
+    groups = [points[start : start + per] for start in range(0, len(points), per)]
+    return [_mean_of(group, here) for group in groups], per
+
+
+def _mean_of(group: Sequence[Point], here: str) -> Point:
+    if len(group) == 1:
+        return group[0]
+    run_id = next((point.run_id for point in group if point.run_id == here), group[0].run_id)
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known else None
+
+    # The fields after the id and the time, each for itself.
+    return Point(run_id, group[0].at, *(mean(values) for values in list(zip(*group, strict=True))[2:]))
+
+
+def trend_lines(
+    points: Sequence[Point],
+    width: int,
+    height: int | Sequence[int],
+    here: str = "",
+    own: Point | None = None,
+    *,
+    whole: bool = False,
+) -> list[Line]:
+    """The plots, each `height` lines high (or each its own), oldest run at the left; the run `here` stands
+    out, with its figures (those of `own`, where its column is a mean). The newest runs that fit are shown.
+    `whole`: what runs took as wholes too."""
+    newest = shown(points, width)
+    if not newest:
+        return []
+    room = max(width - LABEL - SCALE, 6)
+    at = next((i for i, point in enumerate(newest) if point.run_id == here), None)
+    wide = min(max(room // len(newest), 1), WIDEST)
+    lines: list[Line] = []
+    found = series(newest, whole=whole)
+    if own is None and at is not None:
+        own = newest[at]
+    told = {one.name: one.values[0] for one in series([own], whole=whole)} if own is not None else {}
+    heights = [height] * len(found) if isinstance(height, int) else list(height)
+    for one, high in zip(found, heights, strict=False):
+        lines += _series_lines(one, high, wide, at, told.get(one.name), width)
+    if at is not None:  # not by its colour alone
+        pointer = (Span(" " * (LABEL + at * wide)), Span("▲" * wide, "note"), Span(" this run", "muted"))
+        lines.append(fit(pointer, width))
+    return lines
+
+
+def _series_lines(
+    one: Series, height: int, wide: int, at: int | None, own: float | None, width: int
+) -> list[Line]:
+    known = [value for value in one.values if value is not None]
+    top = f"top {one.show(one.top if one.top is not None else max(known))}"
+    here = one.show(own) if own is not None else ""
+    lines: list[Line] = []
+    for number, row in enumerate(_scaled(one, height)):
+        last = number == height - 1
+        text: Line = (
+            Span("".join(step * wide for step in row), "passed" if one.name == "pass rate" else "code"),
+        )
+        if at is not None:
+            text = marked(text, [Mark(at * wide, (at + 1) * wide, "strong note")])
+        own_words = f"this run {here}" if here else ""
+        words = ", ".join(filter(None, (here, top)))
+        scale = words if height == 1 else top if number == 0 else own_words if last else ""
+        label = one.name if last else ""
+        lines.append(fit((Span(f"{label:<{LABEL}}", "label"), *text, Span(f"  {scale}", "muted")), width))
+    return lines
+
+
+def _scaled(one: Series, height: int) -> list[str]:
+    known = [value for value in one.values if value is not None]
+    top = (one.top if one.top is not None else max(known)) * HEADROOM
+    return [row[:-1] for row in columns([*one.values, top], height)]
+
+
+class RunBar(NamedTuple):
+    """How many values lie from `low` to `high`."""
+
+    low: float
+    high: float
+    number: int
+
+
+def histogram(values: Sequence[float], buckets: int = 0) -> list[RunBar]:
+    """Values in bars of equal width from the smallest to the largest; one bar where all are the same.
+    Without `buckets` as many as so few values can fill, at most six."""
+    if not values:
+        return []
+    low, high = min(values), max(values)
+    buckets = buckets or min(BUCKETS, round(len(values) ** 0.5))
+    if high <= low or buckets < 2:
+        return [RunBar(low, high, len(values))]
+    step = (high - low) / buckets
+    counts = [0] * buckets
+    for value in values:
+        counts[min(int((value - low) / step), buckets - 1)] += 1
+    return [RunBar(low + step * i, low + step * (i + 1), count) for i, count in enumerate(counts)]
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value below or at which this part (0–1) of the values lies (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(max(ceil(part * len(ordered)) - 1, 0), len(ordered) - 1)]
+
+
+def distribution_lines(
+    name: str, values: Sequence[float], show: Callable[[float], str], width: int
+) -> list[Line]:
+    """A heading with median, 90th percentile and largest value, then a bar for each bucket."""
+    if not values:
+        return []
+    head = (
+        f"  median {show(percentile(values, 0.5))}, 90% to {show(percentile(values, 0.9))},"
+        f" most {show(max(values))}, of {len(values):,}"
+    )
+    lines: list[Line] = [(Span(name, "strong"), Span(head, "muted"))]
+    bars = histogram(values)
+    if len(bars) == 1:
+        return [fit(lines[0], width)]
+    most = max(bar.number for bar in bars)
+    names = [f"{show(bar.low)} – {show(bar.high)}" for bar in bars]
+    left = max(len(text) for text in names)
+    room = max(width - left - len(f"{most:,}") - 5, 4)
+    for text, bar in zip(names, bars, strict=True):
+        length = max(round(bar.number / most * room), 1) if bar.number else 0
+        lines.append(
+            (
+                Span(f"  {text:>{left}} ", "muted"),
+                Span("█" * length, "code"),
+                Span(f" {bar.number:,}", "muted"),
+            )
+        )
+    return [fit(line, width) for line in lines]

@@ -1,0 +1,136 @@
+"""What the Step screen shows: the turns so far, what would be sent next, the verdicts so far. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Assertion, Attempt, Case, Verdict
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state.case.case_details import assertion_text
+from tui_eval.tui.state.case.verdict_lines import title
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.text.stream_text import pieces_of
+
+WAITS = "step:"
+LONGEST = 20_000
+MOST = 60_000
+"""Characters of the conversation that are shown, the last ones."""
+EXPECTED = 6
+"""Assertions that are named before a turn."""
+_STYLES = {"user": "label", "error": "bad", "reasoning": "dim", "note": "warn", "retry": "warn"}
+
+Paragraph = tuple[str, str]
+
+
+@dataclass(slots=True)
+class StepView:
+    """`waits` is the turn that waits for the person (0: none), `text` what would be sent then as the
+    engine has it, `paragraphs` what has been said, `done` whether the attempt has ended."""
+
+    waits: int = 0
+    text: str = ""
+    paragraphs: list[Paragraph] = field(default_factory=list)
+    done: bool = False
+    outcome: str = ""
+
+
+def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt | None = None) -> StepView:
+    """The view of an attempt that runs, or has ended."""
+    view = StepView()
+    pieces = live.pieces if live is not None else []
+    if attempt is not None:
+        pieces = pieces_of(attempt.transcript).pieces
+        view.done, view.outcome = True, attempt.outcome
+    elif row is not None and row.state == "done":
+        view.done, view.outcome = True, row.outcome or ""
+    view.paragraphs = _last(pieces)
+    if attempt is not None:
+        if view.paragraphs and view.paragraphs[-1][1].rstrip(" ").endswith("\n"):
+            style, said = view.paragraphs[-1]
+            view.paragraphs[-1] = (style, said.rstrip())
+        view.paragraphs.append(("text", ""))
+        view.paragraphs += [_final(verdict) for verdict in attempt.verdicts]
+        view.paragraphs.append(("title", f"{attempt.outcome}: {_one(attempt.message)}"))
+        return view
+    if row is not None and row.state != "done" and row.detail.startswith(WAITS):
+        last = next((piece for piece in reversed(pieces) if piece.kind == "step"), None)
+        turn = row.detail.rpartition(" ")[2]
+        if last is not None and last.name == turn and turn.isdecimal():
+            view.waits, view.text = int(turn), last.text
+    return view
+
+
+def expected(case: Case | None, turn: int) -> list[Paragraph]:
+    """What the case expects of the reply to a turn, and of the whole once that is the last one."""
+    if case is None or not 1 <= turn <= len(case.turns):
+        return []
+    asserted = [*case.turns[turn - 1].assertions, *(case.assertions if turn == len(case.turns) else ())]
+    if not asserted:
+        return []
+    shown = [("dim", f"  ◌ {_asserted(assertion)}") for assertion in asserted[:EXPECTED]]
+    if len(asserted) > EXPECTED:
+        shown.append(("dim", f"  ◌ and {len(asserted) - EXPECTED} more"))
+    return [("text", ""), ("dim", "what is expected of the reply:"), *shown]
+
+
+def _asserted(assertion: Assertion) -> str:
+    """In words; a value of the metadata is not named twice."""
+    target = assertion.target.rpartition(".")[2]
+    return assertion_text(
+        msgspec.structs.replace(assertion, target="") if target == assertion.type else assertion
+    )
+
+
+def _last(pieces: list[LivePiece]) -> list[Paragraph]:
+    """The end of a conversation: a long one is read on the Case screen."""
+    shown: list[list[Paragraph]] = []
+    room = MOST
+    for piece in reversed(pieces):
+        if room <= 0:
+            shown.append([("dim", "what was said before is in the transcript")])
+            break
+        shown.append(_paragraphs(piece))
+        room -= sum(len(text) + 80 for _, text in shown[-1])
+    return [paragraph for paragraphs in reversed(shown) for paragraph in paragraphs]
+
+
+def _final(verdict: Verdict) -> Paragraph:
+    mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("!", "bad")}[verdict.passed]
+    words = "".join(span.text for span in title(verdict))
+    if not verdict.passed and verdict.reason:
+        words = _one(verdict.reason)
+    turn = f"turn {verdict.turn}: " if verdict.turn is not None else ""
+    return style, f"{mark} {turn}{words}"
+
+
+def _paragraphs(piece: LivePiece) -> list[Paragraph]:
+    text = clip(visible(piece.text), LONGEST)
+    name = _one(piece.name)
+    match piece.kind:
+        case "step":
+            return []
+        case "verdict":
+            return [_verdict(line) for line in text.split("\n")]
+        case "user":
+            return [("text", ""), ("label", f"> {text}")]
+        case "tool_call":
+            return [("code", f"▸ {name}({clip(text, 400)})")]
+        case "tool_result":
+            return [("dim", f"◂ {clip(text, 400)}")]
+        case "hand_off":
+            return [("code", f"→ {name or text}")]
+    speaker = f"{_one(piece.agent)}: " if piece.agent else ""
+    return [(_STYLES.get(piece.kind, "text"), f"{speaker}{text}")]
+
+
+def _verdict(line: str) -> Paragraph:
+    word, _, words = line.partition(": ")
+    mark, style = {"passed": ("✓", "good"), "failed": ("✗", "bad")}.get(word, ("◌", "dim"))
+    return style, f"  {mark} {words}"
+
+
+def _one(text: str) -> str:
+    return clip(visible(" ".join(text.split()), newlines=False), 400)

@@ -1,0 +1,174 @@
+"""The lines of a streaming pane, wrapped as the text arrives.
+
+Pure. Only the last line is ever wrapped again: what stands above it is settled, so that news costs
+what is new and a terminal is sent only the lines that changed.
+"""
+
+from __future__ import annotations
+
+import json
+
+from rich.cells import cell_len, chop_cells
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Entry
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.text.formatting import duration
+
+LINES_KEPT = 2_000
+VALUE_LIMIT = 300
+SMALL = 60
+"""Cells below which a pane is small: prompts take two lines, arguments and results three."""
+Styled = tuple[str, str]
+"""A style's name and one line of text."""
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """One paragraph wrapped at spaces to lines of at most `width` cells; never empty. Joined, the
+    lines give the text back except for the spaces at which it was broken."""
+    width = max(1, width)
+    if len(text) <= width and cell_len(text) <= width:
+        return [text]
+    bare = text.lstrip(" ")
+    indent = min(len(text) - len(bare), width // 2)
+    lines: list[str] = []
+    line, cells = " " * indent, indent
+    fresh = True
+    for word in bare.split(" "):
+        size = cell_len(word)
+        joined = cells + size + (0 if fresh else 1)
+        if joined <= width:
+            line = f"{line}{word}" if fresh else f"{line} {word}"
+            cells, fresh = joined, False
+            continue
+        if not fresh:
+            lines.append(line)
+        fresh = False
+        if size <= width:
+            line, cells = word, size
+        else:
+            pieces = chop_cells(word, width)
+            lines.extend(pieces[:-1])
+            line, cells = pieces[-1], cell_len(pieces[-1])
+    lines.append(line)
+    return lines
+
+
+class StreamText:
+    """The wrapped lines of one attempt's live text at one width."""
+
+    def __init__(self, width: int, unicode: bool = True) -> None:
+        self.width = max(8, width)
+        # What the person knows, or can open, leaves room in a small pane for what is new.
+        self._limit = min(VALUE_LIMIT, (3 if self.width < SMALL else 6) * self.width)
+        self._call, self._result, self._to = ("▸", "◂", "→") if unicode else (">", "<", "->")
+        self.lines: list[Styled] = []
+        self.cut = 0
+        """Lines that fell away at the front."""
+        self._next = 0
+        self._open: tuple[int, int] | None = None
+        self._started: dict[str, tuple[str, float]] = {}
+        self._speaker = ""
+
+    def feed(self, live: LiveAttempt) -> bool:
+        """Take what is new; says whether any line changed."""
+        changed = False
+        end = live.dropped + len(live.pieces)
+        start = max(self._next - 1 if self._open else self._next, live.dropped)
+        for number in range(start, end):
+            piece = live.pieces[number - live.dropped]
+            if self._open is not None and self._open[0] == number:
+                fresh = piece.text[self._open[1] :]
+                if fresh:
+                    self._append(_style(piece), fresh)
+                    self._open = (number, len(piece.text))
+                    changed = True
+                continue
+            if number < self._next:
+                continue
+            self._begin(piece, number)
+            self._next = number + 1
+            changed = True
+        if len(self.lines) > LINES_KEPT * 2:
+            drop = len(self.lines) - LINES_KEPT
+            del self.lines[:drop]
+            self.cut += drop
+        return changed
+
+    def add(self, style: str, text: str) -> None:
+        """A line of the pane's own (its verdict), wrapped."""
+        self._open = None
+        for paragraph in text.split("\n"):
+            self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+
+    def _begin(self, piece: LivePiece, number: int) -> None:
+        self._open = None
+        if piece.kind in ("assistant", "reasoning"):
+            if piece.agent and piece.agent != self._speaker:
+                self.add("agent", f"{visible(piece.agent, newlines=False)}:")
+            self._speaker = piece.agent
+            self.lines.append((_style(piece), ""))
+            self._append(_style(piece), piece.text)
+            self._open = (number, len(piece.text))
+            return
+        limit = 2 * self.width - 3 if piece.kind == "user" and self.width < SMALL else self._limit
+        text = clip(visible(" ".join(piece.text[:4000].split()), newlines=False), limit)
+        name = visible(piece.name, newlines=False)
+        match piece.kind:
+            case "user":
+                self.add("user", f"> {text}")
+            case "tool_call":
+                self._started[piece.call_id] = (name, piece.at)
+                # A name and arguments without a space do not leave their sign alone in a line.
+                first, *rest = wrap(f"{name}({text})", self.width - 2)
+                self.lines.append(("tool", f"{self._call} {first}"))
+                self.lines.extend(("tool", f"  {line}") for line in rest)
+            case "tool_result":
+                _, since = self._started.pop(piece.call_id, (name, piece.at))
+                took = duration(max(0.0, piece.at - since) * 1000)
+                self.add("result", f"{self._result} {took} {text}")
+            case "hand_off":
+                self.add("handoff", f"{self._to} {name or text}")
+            case "retry":
+                self.add("warn", text)
+            case "error":
+                self.add("bad", text)
+            case _:
+                self.add("dim", text)
+
+    def _append(self, style: str, fresh: str) -> None:
+        fresh = visible(fresh).replace("\t", "    ")
+        first, *rest = fresh.split("\n")
+        _, tail = self.lines.pop()
+        self.lines.extend((style, line) for line in wrap(tail + first, self.width))
+        for paragraph in rest:
+            self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+
+
+def pieces_of(transcript: list[Entry]) -> LiveAttempt:
+    """A finished transcript as if it had just been said: the live rows of an attempt are dropped when
+    it is done, its last words often before a viewer has read them."""
+    pieces = [
+        LivePiece(
+            number,
+            entry.kind,
+            entry.agent,
+            _words(entry),
+            entry.name,
+            entry.call_id or "",
+            (entry.started_at or 0.0) + (entry.duration_ms or 0.0) / 1000 * (entry.kind == "tool_result"),
+        )
+        for number, entry in enumerate(transcript)
+    ]
+    return LiveAttempt(pieces)
+
+
+def _words(entry: Entry) -> str:
+    value = {"tool_call": entry.arguments, "tool_result": entry.error or entry.result}.get(entry.kind)
+    if value is None:
+        return entry.text or entry.error or ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _style(piece: LivePiece) -> str:
+    return "reasoning" if piece.kind == "reasoning" else "text"

@@ -1,0 +1,213 @@
+"""Frames in fewer bytes, for slow lines: only cells that look different from what the terminal shows.
+
+Textual sends whole regions whenever something in them may have changed, and sets and resets all colours
+for each piece of text: opening a screen repaints every cell, twice. Here what the terminal shows is kept
+cell by cell, each frame is compared with it, and what differs is written with the shortest change of
+style. The classes of frames are Textual's own but not public; where they are missing, frames stay as
+Textual makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+
+from rich.cells import cell_len, split_graphemes
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+from textual.strip import Strip
+
+from tui_eval.tui.terminal.sgr import NO_PEN, RESET, Pen, blank_pen, change, pen_of
+
+try:
+    from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+except ImportError:  # pragma: no cover - another Textual
+    ChopsUpdate = LayoutUpdate = None  # type: ignore[assignment,misc]
+    CompositorUpdate = object  # type: ignore[assignment,misc]
+
+Cell = tuple[str, Pen | Style]
+"""A character with what combines with it (empty: the second half of a wide one), and how it is painted; a
+`Style` where that is more than a pen."""
+NEAR = 4
+"""Cells that did not change between two that did are written too where they are at most so many: moving
+there takes about as many bytes."""
+_WIDE = (
+    (0x1100, 0x115F), (0x2E80, 0xA4CF), (0xA960, 0xA97F), (0xAC00, 0xD7A3), (0xF900, 0xFAFF),
+    (0xFE30, 0xFE6F), (0xFF00, 0xFF60), (0xFFE0, 0xFFE6), (0x20000, 0x3FFFD),
+)  # fmt: skip
+"""Characters that every terminal paints two cells wide."""
+
+
+class Ready(CompositorUpdate):  # type: ignore[misc,valid-type]
+    """A frame as it is to be written."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def render_segments(self, console: Console) -> str:
+        """The text."""
+        return self.text
+
+
+class Painted:
+    """What the terminal shows, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[Cell | None]] = []
+        self._width = 0
+
+    def forget(self) -> None:
+        """Something else has written to the terminal: the next frame is written in full."""
+        self._rows = []
+
+    def ready(self, frame: Any, console: Console) -> Any:
+        """A frame of Textual's, to be written in fewer bytes (its `text` is empty where nothing has
+        changed); anything else as it is. It has to be written: it counts as shown from now on."""
+        kind = type(frame)
+        if ChopsUpdate is None or kind not in (ChopsUpdate, LayoutUpdate):
+            return frame
+        out = _Writer(console)
+        if kind is LayoutUpdate:
+            lines = [list(line) for line in frame.strips]
+            x, y, width, height = frame.region
+            self._size(x + width, y + height)
+            for row, strips in enumerate(lines, y):
+                self._write(out, row, x, x + width, strips)
+        else:
+            ends = frame.chop_ends
+            self._size(max((line[-1] for line in ends if line), default=0), len(ends))
+            for y, x1, x2 in frame.spans:
+                at, strips = x1, list[Strip]()
+                for end, (x, strip) in zip(ends[y], frame.chops[y].items(), strict=False):
+                    if strip is None or x >= x2 or end <= x1:
+                        continue
+                    start, stop = max(x, x1), min(end, x2)
+                    if start > at:
+                        self._write(out, y, at - sum(s.cell_length for s in strips), at, strips)
+                        strips = []
+                    strips.append(strip if (start, stop) == (x, end) else strip.crop(start - x, stop - x))
+                    at = stop
+                self._write(out, y, at - sum(s.cell_length for s in strips), at, strips)
+        out.close()
+        return Ready("".join(out.parts))
+
+    def _size(self, width: int, height: int) -> None:
+        if width != self._width or height != len(self._rows):
+            self._width = width
+            self._rows = [[None] * width for _ in range(height)]
+
+    def _write(self, out: _Writer, y: int, x1: int, x2: int, strips: Iterable[Strip]) -> None:
+        """Write what differs of a part of a row."""
+        if not 0 <= y < len(self._rows):
+            return
+        cells = out.cells(strips)[: x2 - x1]
+        row = self._rows[y]
+        x2 = x1 + len(cells)
+        old = row[x1:x2]
+        if old == cells:
+            return
+        row[x1:x2] = cells
+        wanted = [x for x, before in enumerate(old, x1) if row[x] != before]
+        doubtful = [(x, len(text)) for x in wanted if is_doubtful(text := cells[x - x1][0])]
+        if doubtful:
+            # a terminal that paints it wider has painted over what stands after it
+            after = {at for x, length in doubtful for at in range(x, min(x + 1 + 2 * length, self._width))}
+            wanted = sorted({*wanted, *(at for at in after if row[at] is not None)})
+        start = end = wanted[0]
+        for at in [*wanted[1:], self._width + NEAR + 1]:
+            if at - end - 1 <= NEAR and None not in row[end:at]:
+                end = at
+                continue
+            out.run(y, *_whole(row, start, end + 1))
+            start = end = at
+
+
+def _whole(row: list[Cell | None], start: int, end: int) -> tuple[int, list[Cell]]:
+    """Cells of a row from one to before another, and where they begin: wide characters are not halved."""
+    while start > 0 and (first := row[start]) is not None and not first[0] and row[start - 1] is not None:
+        start -= 1
+    while end < len(row) and (after := row[end]) is not None and not after[0]:
+        end += 1
+    return start, [cell for cell in row[start:end] if cell is not None]
+
+
+class _Writer:
+    """Builds what goes to the terminal; knows the pen that is set."""
+
+    def __init__(self, console: Console) -> None:
+        self.parts: list[str] = []
+        self._pen = NO_PEN
+        self._system = console._color_system or ColorSystem.TRUECOLOR
+
+    def cells(self, strips: Iterable[Strip]) -> list[Cell]:
+        """One entry per cell."""
+        cells: list[Cell] = []
+        for strip in strips:
+            for text, style, control in strip:
+                if not text or control:
+                    continue
+                pen: Pen | Style | None = NO_PEN if style is None else pen_of(style, self._system)
+                if pen is None:
+                    assert style is not None
+                    pen = blank = style
+                else:
+                    assert not isinstance(pen, Style)
+                    blank = blank_pen(pen)
+                if not text.strip(" "):
+                    cells.extend(repeat((" ", blank), len(text)))
+                elif text.isascii():
+                    cells.extend([(c, pen) if c != " " else (" ", blank) for c in text])
+                else:
+                    _graphemes(cells, text, pen, blank)
+        return cells
+
+    def run(self, y: int, x: int, cells: list[Cell]) -> None:
+        """Write cells beside each other. After a character of which terminals disagree how wide it is the
+        cursor is put where it belongs, so that nothing after it is out of place."""
+        parts = self.parts
+        parts.append(f"\x1b[{y + 1};{x + 1}H")
+        for at, (text, pen) in enumerate(cells, x):
+            if isinstance(pen, Style):
+                self.close()
+                parts.append(pen.render(text, color_system=self._system))
+                continue
+            if pen is not self._pen:
+                sequence, self._pen = change(self._pen, pen)
+                if sequence:
+                    parts.append(sequence)
+            if len(text) > 1 or is_doubtful(text):
+                width = max(cell_len(text), 1)
+                parts.append(f"{' ' * width}\x1b[{y + 1};{at + 1}H{text}\x1b[{y + 1};{at + width + 1}H")
+            else:
+                parts.append(text)
+
+    def close(self) -> None:
+        """Back to no style."""
+        if self._pen != NO_PEN:
+            self.parts.append(RESET)
+            self._pen = NO_PEN
+
+
+@lru_cache(4096)
+def is_doubtful(text: str) -> bool:
+    """Whether terminals disagree how wide a cell's text is: emoji, and what is made of several characters."""
+    if text.isascii():
+        return False
+    if len(text) > 1:
+        return True
+    code = ord(text)
+    return cell_len(text) > 1 and not any(first <= code <= last for first, last in _WIDE)
+
+
+def _graphemes(cells: list[Cell], text: str, pen: Pen | Style, blank: Pen | Style) -> None:
+    for start, end, width in split_graphemes(text)[0]:
+        piece = text[start:end]
+        if width:
+            cells.append((piece, blank if piece == " " else pen))
+            cells.extend(repeat(("", pen), width - 1))
+        elif cells:  # it combines with what stands before it
+            before = next((i for i in range(len(cells) - 1, -1, -1) if cells[i][0]), len(cells) - 1)
+            cells[before] = (cells[before][0] + piece, cells[before][1])

@@ -1,0 +1,352 @@
+"""YAML with line numbers, by the C parser, without anything in a file being able to hurt.
+
+`load` gives the plain value of a document, a way to ask for the line of any key path, and the
+problems found. Two dialects: PyYAML's safe loader (YAML 1.1, what nao and the StartToAgent guide
+use) and, with `core=True`, the scalars as js-yaml 5 reads them (promptfoo). In both a date keeps
+its text, and nothing but plain JSON-like values ever comes out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import yaml
+from yaml._yaml import CParser
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.resolver import Resolver
+
+from tui_eval.model import Problem
+from tui_eval.yaml.yaml_scalars import core_scalar, safe_scalar
+
+# -- Characters that JSON writes as two escapes (`\ud83d\ude00`), which js-yaml reads and libyaml refuses.
+
+
+MOST_MENDED = 50
+"""Texts of one document that are mended; each costs reading the document again."""
+
+_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def joined_pairs(text: str, error: yaml.MarkedYAMLError) -> str | None:
+    """The document with such pairs as one escape each, within the quoted text that was refused for them;
+    None where something else is wrong."""
+    begin = error.context_mark
+    if begin is None or "Unicode character escape" not in (error.problem or ""):
+        return None
+    lines = text.split("\n", begin.line)
+    at = sum(len(line) + 1 for line in lines[: begin.line]) + begin.column
+    quoted = _QUOTED.search(text, at)
+    if quoted is None:
+        return None
+    joined = _PAIR.sub(_one, quoted[0])
+    return None if joined == quoted[0] else text[: quoted.start()] + joined + text[quoted.end() :]
+
+
+def _one(pair: re.Match[str]) -> str:
+    high, low = int(pair[1], 16), int(pair[2], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+
+
+DEEPEST = 200
+"""Levels of nesting allowed; the C composer would overflow its stack far beyond that."""
+
+MOST_VALUES = 5_000_000
+"""Values a document may have once its aliases are followed (`&a [*b, *b]` doubles with each line)."""
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"
+_MERGE = object()
+
+
+class YamlLines:
+    """The line of each key path of a document."""
+
+    def __init__(self, root: Node | None) -> None:
+        self._root = root
+
+    def at(self, *path: Hashable) -> int:
+        """The line (from 1) of the key or list item at `path`, else of its nearest parent that
+        the document has; 0 for an empty document. Keys are compared as text."""
+        node, line = self._root, 0
+        if node is None:
+            return 0
+        line = node.start_mark.line + 1
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                return line
+            line, node = found
+        return line
+
+    def source(self, *path: Hashable) -> str | None:
+        """The text of the scalar at `path` as the file writes it (`29.90`, not 29.9); None for
+        anything else."""
+        node = self._root
+        for step in path:
+            found = _child(node, step) if node is not None else None
+            if found is None:
+                return None
+            node = found[1]
+        return node.value if isinstance(node, ScalarNode) else None
+
+    def file(self, *path: Hashable) -> str | None:
+        """None: everything stands in the file itself (YAML has no includes)."""
+        return None
+
+
+class YamlDocument(NamedTuple):
+    """A document as read: `value` is None where it is empty or could not be read at all, which
+    `problems` then says. With problems beside a value, the value is what the rest of it gives."""
+
+    value: Any
+    lines: YamlLines
+    problems: list[Problem]
+
+
+def load(text: str, path: str, *, core: bool = False) -> YamlDocument:
+    """Read one YAML document; never raises for content.
+
+    Args:
+        text: the file's text; a byte order mark is skipped.
+        path: the file as problems name it.
+        core: scalars as js-yaml 5 reads them: `yes`, `no`, `on`, `off` are texts, `010` is 10,
+            `0x1F` 31, `0o17` 15, `1:30` a text. Otherwise YAML 1.1 as PyYAML's safe loader.
+
+    Errors reported: syntax, a second document, a repeated key (the last one counts), an unknown
+    tag, nesting deeper than 200, aliases that contain themselves or unfold to millions of values.
+    """
+    return _parse(text.removeprefix("\ufeff"), path, core, several=False)[0]
+
+
+def load_all(text: str, path: str, *, core: bool = False) -> list[YamlDocument]:
+    """As `load`, for a file that may hold several documents; at least one is returned."""
+    return _parse(text.removeprefix("\ufeff"), path, core, several=True)
+
+
+def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> list[YamlDocument]:
+    documents: list[YamlDocument] = []
+    try:
+        composer = _Composer(text)
+        while composer.check_node():
+            if documents and not several:
+                second = composer.get_node()
+                line = second.start_mark.line + 1 if second is not None else 0
+                message = "a second YAML document in the file"
+                cure = "keep one document in a file (remove the --- line)"
+                documents[0].problems.append(Problem(path, line, "", message, cure))
+                break
+            composer.depth = 0
+            node = composer.get_node()
+            if node is not None:
+                documents.append(_construct(node, path, core))
+    except yaml.MarkedYAMLError as error:
+        joined = joined_pairs(text, error) if core and mended < MOST_MENDED else None
+        if joined is not None:
+            return _parse(joined, path, core, several, mended + 1)
+        documents.append(YamlDocument(None, YamlLines(None), [_syntax_problem(error, path, text)]))
+    except (yaml.YAMLError, UnicodeError) as error:
+        documents.append(
+            YamlDocument(None, YamlLines(None), [Problem(path, _bad_line(text), "", _first_line(error))])
+        )
+    if not several and len(documents) > 1:  # the second document broke: the file as a whole did
+        return documents[1:]
+    return documents or [YamlDocument(None, YamlLines(None), [])]
+
+
+def _construct(root: Node, path: str, core: bool) -> YamlDocument:
+    builder = _Builder(path, core_scalar if core else safe_scalar, core)
+    try:
+        value = builder.build(root)
+    except _Refused as error:
+        line = error.node.start_mark.line + 1
+        return YamlDocument(None, YamlLines(None), [*builder.problems, Problem(path, line, "", str(error))])
+    return YamlDocument(value, YamlLines(root), builder.problems)
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, node: Node) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class _TooDeep(yaml.MarkedYAMLError):
+    pass
+
+
+class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
+    """The C composer; scalar types are left to the builder, which is faster and knows the dialect."""
+
+    def __init__(self, text: str) -> None:
+        CParser.__init__(self, text)
+        Resolver.__init__(self)
+        self.depth = 0
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        if kind is ScalarNode:
+            return _PLAIN if implicit[0] else _TAG + "str"
+        return _TAG + ("map" if kind is MappingNode else "seq")
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            mark = current_node.start_mark if current_node is not None else None
+            raise _TooDeep(problem=f"nested deeper than {DEEPEST} levels", problem_mark=mark)
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+
+class _Builder:
+    def __init__(self, path: str, scalar: Callable[[str], Any], core: bool) -> None:
+        self.problems: list[Problem] = []
+        self._path = path
+        self._core = core
+        self._scalar = scalar
+        self._scalars: dict[str, Any] = {}
+        self._done: dict[int, tuple[Any, int]] = {}
+        self._open: set[int] = set()
+        self._count = 0
+
+    def build(self, node: Node) -> Any:
+        if isinstance(node, ScalarNode):
+            self._count += 1
+            return self._leaf(node)
+        known = self._done.get(id(node))
+        if known is not None:
+            self._count += known[1]
+            self._check_size(node)
+            return known[0]
+        if id(node) in self._open:
+            raise _Refused("an alias that contains itself", node)
+        self._open.add(id(node))
+        before = self._count
+        self._count += 1
+        value = self._mapping(node) if isinstance(node, MappingNode) else self._sequence(node)
+        self._open.discard(id(node))
+        self._done[id(node)] = (value, self._count - before)
+        self._check_size(node)
+        return value
+
+    def _check_size(self, node: Node) -> None:
+        if self._count > MOST_VALUES:
+            raise _Refused(f"aliases that unfold to more than {MOST_VALUES:,} values", node)
+
+    def _leaf(self, node: ScalarNode) -> Any:
+        tag, text = node.tag, node.value
+        if tag == _PLAIN:
+            try:
+                return self._scalars[text]
+            except KeyError:
+                value = self._scalars[text] = self._scalar(text)
+                return value
+        if tag == _TAG + "str" or tag == "!":
+            return text
+        return self._tagged(node)
+
+    def _tagged(self, node: ScalarNode) -> Any:
+        kind = node.tag.removeprefix(_TAG)
+        if node.tag.startswith(_TAG) and kind in ("int", "float", "bool", "null"):
+            value = self._scalar(node.value)
+            if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+                return float(value)
+            wanted = {"int": int, "float": float, "bool": bool, "null": type(None)}[kind]
+            if type(value) is wanted:
+                return value
+            self._complain(node, f"{node.value!r} is no {kind}")
+            return node.value
+        if kind not in ("timestamp", "binary", "merge", "value"):
+            self._complain(node, f"unknown tag {node.tag!r}", "remove it; only plain YAML is read")
+        return node.value
+
+    def _sequence(self, node: Node) -> Any:
+        self._check_tag(node, ("seq", "omap", "pairs"))
+        return [self.build(item) for item in node.value]
+
+    def _mapping(self, node: Node) -> dict[Any, Any]:
+        self._check_tag(node, ("map", "set"))
+        result: dict[Any, Any] = {}
+        merged: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            if isinstance(key_node, ScalarNode) and key_node.value == "<<" and key_node.tag == _PLAIN:
+                self._merge(merged, value_node)
+                continue
+            key = self.build(key_node)
+            if isinstance(key, (dict, list)):
+                self._complain(key_node, "a list or mapping as a key", "quote it")
+                continue
+            value = self.build(value_node)
+            if key in result:
+                self._complain(key_node, "given twice; the last one counts", "remove one", key=str(key))
+            result[key] = value
+        if merged:
+            for key, value in merged.items():
+                result.setdefault(key, value)
+        return result
+
+    def _merge(self, into: dict[Any, Any], node: Node) -> None:
+        parts = node.value if isinstance(node, SequenceNode) else [node]
+        for part in parts:
+            value = self.build(part)
+            if not isinstance(value, dict):
+                self._complain(part, "only a mapping can be merged with <<", key="<<")
+                continue
+            for key, item in value.items():
+                into.setdefault(key, item)
+
+    def _check_tag(self, node: Node, allowed: tuple[str, ...]) -> None:
+        if node.tag.removeprefix(_TAG) not in allowed and node.tag != "!":
+            self._complain(node, f"unknown tag {node.tag!r}", "remove it; only plain YAML is read")
+
+    def _complain(self, node: Node, message: str, cure: str = "", key: str = "") -> None:
+        self.problems.append(Problem(self._path, node.start_mark.line + 1, key, message, cure))
+
+
+def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:
+    if isinstance(node, SequenceNode):
+        if isinstance(step, int) and 0 <= step < len(node.value):
+            item = node.value[step]
+            return item.start_mark.line + 1, item
+        return None
+    if isinstance(node, MappingNode):
+        for key, value in reversed(node.value):
+            if isinstance(key, ScalarNode) and key.value == str(step):
+                return key.start_mark.line + 1, value
+        for key, value in node.value:
+            if isinstance(key, ScalarNode) and key.value == "<<":
+                for part in value.value if isinstance(value, SequenceNode) else [value]:
+                    found = _child(part, step) if isinstance(part, MappingNode) and part is not node else None
+                    if found is not None:
+                        return found
+    return None
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    if mark is not None and _at(text, mark.line, mark.column) == "\t":
+        return Problem(
+            path, mark.line + 1, "", "not valid YAML: a tab where spaces are wanted", "indent with spaces"
+        )
+    what = " ".join(part for part in (error.problem, error.context) if part)
+    line = mark.line + 1 if mark is not None else 0
+    column = f" (column {mark.column + 1})" if mark is not None else ""
+    if isinstance(error, _TooDeep):
+        return Problem(path, line, "", what)
+    return Problem(path, line, "", f"not valid YAML: {_first_line(what)}{column}", "mend the syntax")
+
+
+def _at(text: str, line: int, column: int) -> str:
+    lines = text.split("\n", line + 1)
+    return lines[line][column : column + 1] if line < len(lines) else ""
+
+
+def _bad_line(text: str) -> int:
+    bad = re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]", text)
+    return text.count("\n", 0, bad.start()) + 1 if bad else 0
+
+
+def _first_line(error: object) -> str:
+    text = " ".join(str(error).split())
+    return f"not valid YAML: {text}" if isinstance(error, Exception) else text
