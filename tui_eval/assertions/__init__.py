@@ -25,9 +25,9 @@ from tui_eval.assertions.judging import REGISTRY, Handler, asks_a_judge, handler
 __all__ = [
     "REGISTRY",
     "CannotJudge",
-    "JudgeInput",
     "Handler",
     "JudgeAnswer",
+    "JudgeInput",
     "JudgeServices",
     "Judgement",
     "Reports",

@@ -68,7 +68,9 @@ class TestReader:
             return None
         if needs_some and not any(data.get(k) is not None for k in promptfoo_types.REQUIRED_SOME):
             slip = next((close_to(str(k), promptfoo_types.REQUIRED_SOME) for k in data), None)
-            cure = f"did you mean {slip}?" if slip else f"give one of {', '.join(promptfoo_types.REQUIRED_SOME)}"
+            cure = (
+                f"did you mean {slip}?" if slip else f"give one of {', '.join(promptfoo_types.REQUIRED_SOME)}"
+            )
             self.reading.problem(self.path, line, key, "a test without anything to test", cure)
             return None
         test = PromptfooTest(self.path, line, row=row, problems=[])
