@@ -288,6 +288,7 @@ NOT_FOUND: dict[str, tuple[pl.DataFrame, str]] = {
     "other keys": (pl.concat([SHOP, SHOP.head(13).with_columns(c.id + 100)]), "fan_out"),
     "any rows missing": (SHOP.filter(SHUFFLED % 5 != 0), "too_narrow"),
     "rows from everywhere": (SHOP.filter(SHUFFLED % 5 != 0), "limit"),
+    "the first of few rows": (SHOP.head(59), "limit"),
     "any rows too many": (pl.concat([SHOP, SHOP.sample(9, seed=3).with_columns(c.id + 100)]), "no_limit"),
     "fewer rows that are no sums": (
         SHOP.group_by("status", maintain_order=True).agg(c.price.mean(), c.cost.mean(), c.share.mean()), "granularity"

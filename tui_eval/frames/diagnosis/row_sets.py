@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import true
+from tui_eval.frames.diagnosis.changes import choose, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.difference import Difference
@@ -38,6 +38,10 @@ _ROUND = {
     50_000,
     100_000,
 }
+
+_USUAL = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
+_SELDOM = 1.5
+"""How unlikely it must be that the rows which are there are the first ones by chance (decimal logarithm)."""
 
 
 def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
@@ -96,7 +100,7 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
     if len(missing) and not len(extra) and actual == expected - len(missing) and actual:
         first = bool((missing >= actual).all())
         sure = actual in _ROUND and (actual >= 5 or expected >= 4 * actual)
-        if first and (sure or len(missing) >= 3):
+        if first and (sure or len(missing) >= 3) and choose(expected, actual) >= _SELDOM:
             yield (
                 Finding(
                     "limit",
@@ -107,7 +111,7 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
                 ),
                 1.0 if sure else 0.6,
             )
-        elif sure and actual >= 10:
+        elif actual in _USUAL and (actual >= 50 or expected >= 2 * actual):
             yield (
                 Finding(
                     "limit",
