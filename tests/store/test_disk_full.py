@@ -16,7 +16,7 @@ from tui_eval.store import rescued, write_thread
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back, delete_run
-from tui_eval.store.run_folders import LOCK, StoreError, moved_to
+from tui_eval.store.run_folders import DATABASE, LOCK, StoreError, moved_to
 from tui_eval.store.writer import RunWriter, keep_assessment
 
 FULL = "database or disk is full"
@@ -156,6 +156,23 @@ def test_a_run_that_is_deleted_is_deleted_there_too(tmp_path: Path, monkeypatch:
     assert not writer.home.exists() and not writer.folder.exists()
 
 
+def test_a_resumed_run_keeps_what_was_there_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    writer, references = start(tmp_path, cases=3)
+    fill(writer, references[:1])
+    writer.close()
+    again = RunWriter(writer.folder, writer.info)
+    (again.home / DATABASE).unlink()  # what was written through the open file is gone with it
+    fill(again, references[1:])
+    again.close()
+    assert again.folder == tmp_path / "state" / "tui-eval" / "rescued" / again.home.name
+    with contextlib.closing(RunReader(again.folder)) as reader:
+        assert [row.outcome for row in reader.attempts()] == ["passed"] * 6
+        (first, *_, last) = [reader.attempt(row.id) for row in reader.attempts()]
+        assert first is not None and "transcript is lost" in first.transcript[0].text
+        assert last is not None and last.response_text[:1] == "2"
+
+
 def test_no_room_yet_says_so_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     disk = Disk(monkeypatch)
@@ -197,8 +214,28 @@ def test_a_mark_that_leads_nowhere_is_none(tmp_path: Path) -> None:
     assert planted.is_dir() and not writer.home.exists()
 
 
+def no_room(**_: object) -> str:
+    raise OSError(28, "No space left on device")
+
+
+def test_temporary_files_are_the_last_place_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "state").write_text("a file where a folder should be")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(write_thread.tempfile, "tempdir", str(tmp_path / "temporary"))
+    disk = Disk(monkeypatch)
+    writer, references = start(tmp_path, cases=2)
+    writer.flush()
+    disk.pages = 1
+    fill(writer, references)
+    writer.close()
+    assert writer.folder.is_relative_to(tmp_path / "temporary")
+    assert kept(writer.folder) == ["0", "0", "1", "1"]
+
+
 def test_nowhere_to_go_says_what_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state").write_text("a file where a folder should be")
+    monkeypatch.setattr(write_thread.tempfile, "mkdtemp", no_room)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     disk = Disk(monkeypatch)
     writer, references = start(tmp_path, cases=2)

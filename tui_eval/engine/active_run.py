@@ -109,11 +109,14 @@ class ActiveRun:
 
         ask, _ = self.environment.judge(self.request.judge)
         await asyncio.to_thread(self.writer.flush)
-        reader = RunReader(self.writer.folder)
         try:
-            self.writer.assessment(await assess_run(reader, ask))
-        finally:
-            reader.close()
+            reader = RunReader(self.writer.folder)
+            try:
+                self.writer.assessment(await assess_run(reader, ask))
+            finally:
+                reader.close()
+        except StoreError:
+            return  # the disk refused; the run says so
 
     async def _found(self, facts: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         """The provenance; after an interrupt it is waited for a moment: a file system may never answer."""

@@ -6,14 +6,17 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
+from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, Operation, Pending, PendingText, own_fault, tried, write_live
 from tui_eval.store.run_folders import DATABASE, journal_mode, rescued_folder
 
@@ -24,16 +27,19 @@ FULL = "disk is full"
 LEFT_OUT = "could not be written: "
 """Stands in the report of a part of a run that no database takes; the rest is kept."""
 _AGAIN_SECONDS = 0.5
+_DAMAGED = "its database was damaged or taken away while the run went on"
 
 
 class WriteThread:
     """Everything told is on disk about 20 ms later, live text about 120 ms. A full disk loses nothing:
     what it refuses waits here and is tried again; `on_error` is told once, in one line. Nothing that it is
     given ends the thread: a record that the database does not take is written as an error, the others as they
-    are. `lost` are attempts of which nothing could be written, by id, and why."""
+    are. `lost` are attempts of which nothing could be written, by id, and why. A database that was damaged or
+    taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, held: HeldResults) -> None:
         self.folder = folder
+        self._held = held
         self.error: str | None = None
         self.on_error: Callable[[str], None] | None = None
         self._pending = Pending()
@@ -56,7 +62,7 @@ class WriteThread:
         return (
             "its disk was full"
             if FULL in str(self._refusal)
-            else f"it could not be written ({self._refusal})"
+            else f"it could not be written ({self._refusal or _DAMAGED})"
         )
 
     # What is told, from the engine's loop
@@ -119,8 +125,14 @@ class WriteThread:
             self._closing = True
             self._wake.notify()
         self._thread.join(timeout=30)
-        if self._pending:
+        if self._pending or self._thread.is_alive() or not self._kept_here():
             self._rescue()
+
+    def _kept_here(self) -> bool:
+        """Whether the run's own database has every result."""
+        if self._unwritten:
+            return True  # what it has not was tried record by record, and is told
+        return self._held.stands_in(self.folder / DATABASE, len(self.lost))
 
     # The thread
 
@@ -212,29 +224,55 @@ class WriteThread:
             self._say(f"{self.error}; the run goes on: what it finds waits in memory and is tried again")
 
     def _rescue(self) -> None:
-        """The run as it is on disk and what could not be written to it, into the person's state folder."""
-        folder = rescued_folder(self.folder)
+        """The whole run into the person's state folder; where that cannot be written, into one for temporary
+        files."""
+        refused = self.error or f"{self.folder / DATABASE}: {_DAMAGED}"
+        kept = rescued_folder(self.folder)
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            private.make_folder(folder)
+            try:
+                kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                bare = self._write_to(kept)
+            except (OSError, sqlite3.Error):
+                kept = Path(tempfile.mkdtemp(prefix="tui-eval-")) / self.folder.name
+                bare = self._write_to(kept)
+        except Exception as error:
+            lost = len(self._pending.ended)
+            self.error = f"{refused}; {lost} attempts are lost: {kept} cannot be written either ({error})"
+            self.lost |= {one.ref: f"its result was lost: {self.error}" for one in self._pending.ended}
+            return
+        without = f"; of {bare} attempts the transcript is lost, not the result" if bare else ""
+        self.error = f"{refused}; the whole run is kept in {kept}{without}"
+        self.folder = kept
+
+    def _write_to(self, folder: Path) -> int:
+        """The run into another folder: as it is on disk and what could not be written to it, or all anew. How
+        many attempts have no transcript there."""
+        private.make_folder(folder)
+        bare = 0
+        if not self._copied(folder):
+            for name in (DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"):
+                (folder / name).unlink(missing_ok=True)
+            private.prepare_database(folder / DATABASE)
+            with contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as target:
+                bare = self._held.write(target, self.folder / DATABASE, self.lost)
+        if (self.folder / FRAMES).is_dir():
+            shutil.copytree(self.folder / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
+        return bare
+
+    def _copied(self, folder: Path) -> bool:
+        """Whether the other folder has the whole run after what is on disk was copied, and the rest written."""
+        location = f"file:{quote(str(self.folder / DATABASE))}?mode=ro"
+        try:
             private.prepare_database(folder / DATABASE)
             with (
-                contextlib.closing(sqlite3.connect(self.folder / DATABASE)) as source,
+                contextlib.closing(sqlite3.connect(location, uri=True)) as source,
                 contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as target,
             ):
                 source.backup(target)
                 self._write(target, self._pending, [])
-            if (self.folder / FRAMES).is_dir():
-                shutil.copytree(self.folder / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
-        except Exception as error:
-            lost = len(self._pending.ended)
-            self.error = (
-                f"{self.error}; {lost} attempts are lost: {folder} cannot be written either ({error})"
-            )
-            self.lost |= {one.ref: f"its result was lost: {self.error}" for one in self._pending.ended}
-            return
-        self.error = f"{self.error}; the whole run is kept in {folder}"
-        self.folder = folder
+        except sqlite3.Error:
+            return False
+        return self._held.stands_in(folder / DATABASE, len(self.lost))
 
 
 def _transaction(connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tui_eval.model import Attempt, Case
 from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
+from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, storable_rows, unkept
 from tui_eval.store.run_folders import RunLock, StoreError, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
@@ -78,6 +78,7 @@ class RunWriter:
         self._changed = 0
         self._next_attempt = 1
         self._next_case = 1
+        self._held = HeldResults()
         try:
             connection = connect(folder)
             try:
@@ -86,6 +87,7 @@ class RunWriter:
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 else:
                     self._continue_from(connection)
+                    self._held.begin_with(connection)
                 _write_info(connection, info)
                 connection.commit()
             finally:
@@ -93,7 +95,8 @@ class RunWriter:
         except sqlite3.Error as error:
             self._lock.release()
             raise StoreError(f"{folder}: {error}") from None
-        self._thread = WriteThread(folder)
+        self._held.said("info", _info_text(info))
+        self._thread = WriteThread(folder, self._held)
 
     @property
     def folder(self) -> Path:
@@ -143,11 +146,14 @@ class RunWriter:
             )  # fmt: skip
             ids: list[int] = []
             numbers = item.numbers or range(item.first_attempt, item.first_attempt + item.attempts)
-            for number, judges in zip_longest(numbers, item.judges, fillvalue=""):
+            for place, number in enumerate(numbers):
+                judges = item.judges[place] if place < len(item.judges) else ""
                 self._changed += 1
                 attempt_rows.append((self._next_attempt, case_ref, number, "waiting", self._changed, judges))
                 ids.append(self._next_attempt)
                 self._next_attempt += 1
+                self._held.planned_attempt(ids[-1], case_ref, number, judges)
+            self._held.planned((*case_rows[-1][:-2], case_rows[-1][-1]), case)
             references.append(ids)
 
         def write(connection: sqlite3.Connection) -> None:
@@ -168,6 +174,7 @@ class RunWriter:
 
     def waiting(self, attempt_ref: int) -> None:
         """The attempt waits again, nothing of it kept (a resumed run)."""
+        self._held.again(attempt_ref)
         self._update(
             attempt_ref, state="waiting", outcome=None, started_at=None, detail="", turn=0, ends_at=None
         )
@@ -210,35 +217,27 @@ class RunWriter:
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
             int(attempt.asserted_nothing), attempt.cached, attempt.saved, self._changed, attempt_ref,
         )  # fmt: skip
-        self._thread.ended(Ended(values, packed.body))
+        ended = Ended(values, packed.body)
+        self._held.ended(ended)
+        self._thread.ended(ended)
 
     def state(self, state: RunState, finished_at: float | None = None) -> None:
         """The run's state changes (`finished_at`: seconds since the epoch, at its end)."""
         self.info.state = state
         self.info.finished_at = finished_at
-        info = msgspec.structs.replace(self.info)
-        self._thread.add(lambda connection: _write_info(connection, info))
+        self._say("info", _info_text(self.info))
 
     def update_info(self) -> None:
         """Write `info` again after a change of its provenance."""
-        info = msgspec.structs.replace(self.info)
-        self._thread.add(lambda connection: _write_info(connection, info))
+        self._say("info", _info_text(self.info))
 
     def whole_plan(self, cases: list[list[Any]]) -> None:
         """Keep the ids and shards of all cases of the whole that this run is a part of."""
-        body = pack(cases)
-        self._thread.add(
-            lambda connection: connection.execute("INSERT OR REPLACE INTO meta VALUES ('plan', ?)", (body,))
-        )
+        self._say("plan", pack(cases))
 
     def assessment(self, assessment: Assessment) -> None:
         """Keep how the run's attempts failed, named by a judge."""
-        text = encode_json(assessment).decode()
-        self._thread.add(
-            lambda connection: connection.execute(
-                "INSERT OR REPLACE INTO meta VALUES ('assessment', ?)", (text,)
-            )
-        )
+        self._say("assessment", encode_json(assessment).decode())
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until everything told so far is on disk; False when it could not be, or that took too long."""
@@ -255,6 +254,12 @@ class RunWriter:
             with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(self.folder)) as connection:
                 _write_info(connection, self.info)
         self._lock.release()
+
+    def _say(self, key: str, value: Any) -> None:
+        self._held.said(key, value)
+        self._thread.add(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        )
 
     def _update(self, attempt_ref: int, **columns: Any) -> None:
         self._changed += 1
@@ -287,4 +292,8 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def _write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('info', ?)", (encode_json(info).decode(),))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('info', ?)", (_info_text(info),))
+
+
+def _info_text(info: RunInfo) -> str:
+    return encode_json(info).decode()

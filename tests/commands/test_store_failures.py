@@ -1,0 +1,100 @@
+"""The store fails in the middle of a run: the files that `-o` asks for are written, nothing of what was found is
+taken for not run, and the exit code is the run's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tests.store.test_disk_full import Disk
+from tui_eval.store import held_results
+from tui_eval.store.reader import RunReader
+
+BITES = {
+    "a table dropped": 'db.execute("DROP TABLE attempts")',
+    "another dropped": 'db.execute("DROP TABLE bodies")',
+    "every table dropped": '[db.execute(f"DROP TABLE {n}") for n in ("live", "bodies", "attempts", "cases", "meta")]',
+    "the file overwritten": 'file.write_bytes(b"this is no database" * 9000)',
+    "the file emptied": 'file.write_bytes(b"")',
+    "the file taken away": "file.unlink()",
+    "the folder taken away": "shutil.rmtree(file.parent)",
+}
+BOT = """
+import secrets, shutil, sqlite3
+from pathlib import Path
+def answer(message):
+    if message == "two":
+        (file,) = Path({root!r}).glob(".tui-eval/runs/*/run.db")
+        db = sqlite3.connect(file, timeout=20, isolation_level=None)
+        {bite}
+        db.close()
+    return "fine" + secrets.token_hex({size})
+"""
+
+
+FILES = "-o", "results.json", "-o", "junit.xml"
+RUN = "run", "suite.yaml", "--trust", "-j", "1", "--display", "none", *FILES
+
+
+def written(root: Path) -> None:
+    """All four cases are in the files with their verdicts and answers, the one that failed as such."""
+    found = json.loads((root / "results.json").read_text("utf-8"))["results"]
+    assert [one["outcome"] for one in found] == ["passed", "passed", "failed", "passed"]
+    suites = ElementTree.parse(root / "junit.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("4", "1", "0")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("agents:\n  it: {type: python, function: 'bot.py:answer'}\n")
+    cases = "".join(
+        f"  - {{name: {name}, input: {name}, expected: {{should_contain: [{said}]}}}}\n"
+        for name, said in (("one", "fine"), ("two", "fine"), ("three", "nothing"), ("four", "fine"))
+    )
+    (tmp_path / "suite.yaml").write_text(f"agent: it\ntest_cases:\n{cases}")
+    return tmp_path
+
+
+def answers_of(root: Path) -> list[str]:
+    (folder,) = (root / "state" / "tui-eval" / "rescued").iterdir()
+    with contextlib.closing(RunReader(folder)) as reader:
+        attempts = [reader.attempt(row.id) for row in reader.attempts()]
+        assert reader.info().state == "finished"
+    return [one.response_text[:4] if one is not None else "" for one in attempts]
+
+
+@pytest.mark.parametrize("name", BITES)
+def test_nothing_is_lost_whatever_became_of_the_store(name: str, cli: Cli, project: Path) -> None:
+    (project / "bot.py").write_text(BOT.format(root=str(project), bite=BITES[name], size=8))
+    given = cli(*RUN)
+    assert given.code == 1 and "the whole run is kept in" in given.err, given
+    assert "Traceback" not in given.err and "internal error" not in given.err
+    written(project)
+    assert answers_of(project) == ["fine"] * 4
+
+
+def test_a_disk_that_fills_up(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "bot.py").write_text(BOT.format(root=str(project), bite="pass", size=40_000))
+    Disk(monkeypatch).pages = 1
+    given = cli(*RUN)
+    assert given.code == 1 and "full" in given.err, given
+    written(project)
+    assert answers_of(project) == ["fine"] * 4
+
+
+def test_transcripts_that_memory_has_no_room_for_cost_no_result(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_results, "_BODIES_KEPT", 1)
+    bite = BITES["the file emptied"]
+    (project / "bot.py").write_text(BOT.format(root=str(project), bite=bite, size=8))
+    given = cli(*RUN)
+    assert given.code == 1 and "the transcript is lost, not the result" in given.err, given
+    written(project)

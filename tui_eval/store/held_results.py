@@ -1,0 +1,177 @@
+"""What a run has told since it began, held in memory until it ends: its database can be damaged, emptied or taken
+away meanwhile, and is written anew from here then."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sqlite3
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tui_eval.model import Attempt, Case, Entry
+from tui_eval.store.encoding import pack
+from tui_eval.store.pending import Ended, Pending, storable_rows
+from tui_eval.store.schema import SCHEMA_VERSION, TABLES
+
+_BODIES_KEPT = 16 * 2**20  # bytes of packed transcripts: those of most runs, the newest of a large one
+_WITHOUT = "its transcript is lost: the run's database was damaged while the run went on"
+
+
+class HeldResults:
+    """Rows of cases and attempts, and of the newest attempts that ended also their transcripts. Used by one
+    thread at a time."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, list[dict[str, Any]]] = {}
+        self._cases: dict[int, tuple[tuple[Any, ...], Case]] = {}
+        self._attempts: dict[int, tuple[int, int, str]] = {}
+        self._ended: dict[int, Ended] = {}
+        self._meta: dict[str, Any] = {}
+        self._whose: dict[int, tuple[str, int, str, str | None]] = {}  # case, attempt, agent, model
+        self._earlier: set[int] = set()
+        self._with_body: deque[tuple[int, int]] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        """How many attempts have a result."""
+        return len(self._ended) + len(self._earlier)
+
+    def begin_with(self, connection: sqlite3.Connection) -> None:
+        """Take what an earlier process wrote of this run, transcripts apart."""
+        for table in ("cases", "attempts"):
+            cursor = connection.execute(f"SELECT * FROM {table}")
+            names = [one[0] for one in cursor.description]
+            self._before[table] = [dict(zip(names, row, strict=True)) for row in cursor]
+        cases = {row["id"]: row for row in self._before["cases"]}
+        for row in self._before["attempts"]:
+            if (case := cases.get(row["case_ref"])) is not None:
+                self._whose[row["id"]] = case["case_id"], row["attempt"], case["agent"], case["model"]
+        self._earlier = {row["id"] for row in self._before["attempts"] if row["state"] == "done"}
+        for key, value in connection.execute("SELECT key, value FROM meta"):
+            self._meta[key] = value
+
+    def planned(self, row: tuple[Any, ...], case: Case) -> None:
+        """A row of `cases` without its body (the last but one), which is made from the case."""
+        self._cases[row[0]] = row, case
+
+    def planned_attempt(self, ref: int, case_ref: int, number: int, judges: str) -> None:
+        """An attempt that is to come."""
+        self._attempts[ref] = case_ref, number, judges
+
+    def said(self, key: str, value: Any) -> None:
+        """A value of `meta`."""
+        self._meta[key] = value
+
+    def again(self, ref: int) -> None:
+        """The attempt waits again; its result does not count."""
+        self._ended.pop(ref, None)
+        self._earlier.discard(ref)
+
+    def ended(self, attempt: Ended) -> None:
+        """An attempt has ended."""
+        self._ended[attempt.ref] = attempt
+        self._with_body.append((attempt.ref, len(attempt.body)))
+        self._size += len(attempt.body)
+        while self._size > _BODIES_KEPT and self._with_body:
+            ref, size = self._with_body.popleft()
+            self._size -= size
+            if (old := self._ended.get(ref)) is not None:
+                self._ended[ref] = dataclasses.replace(old, body=b"")
+
+    def stands_in(self, database: Path, without: int) -> bool:
+        """Whether the database has a row and a body for every attempt with a result (`without`: how many of them
+        could not be written) and every case."""
+        location = f"file:{quote(str(database))}?mode=ro"
+        try:
+            with contextlib.closing(sqlite3.connect(location, uri=True, timeout=5)) as connection:
+                done, bodies, cases = connection.execute(
+                    "SELECT (SELECT count(*) FROM attempts WHERE state = 'done'), (SELECT count(*) FROM bodies),"
+                    " (SELECT count(*) FROM cases)"
+                ).fetchone()
+        except sqlite3.Error:
+            return False
+        # An attempt of an earlier process may have been left without a body by hand: its row counts.
+        return (
+            done >= len(self) - without
+            and bodies >= len(self._ended) - without
+            and (cases >= len(self._cases) or without > 0)
+        )
+
+    def write(self, connection: sqlite3.Connection, old: Path, lost: dict[int, str]) -> int:
+        """Make the whole run in an empty database; transcripts that are not held come from the old one where it
+        still has them. How many have none; `lost` as in `Pending.write_each`.
+
+        Raises:
+            sqlite3.Error, OSError: it cannot be written.
+        """
+        connection.executescript(TABLES)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", self._meta.items())
+        for table, rows in self._before.items():
+            for row in rows:
+                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
+        marks = ", ".join("?" * 12)
+        for row, case in self._cases.values():
+            whole = storable_rows([(*row[:-1], pack(case), row[-1])])
+            connection.executemany(f"INSERT INTO cases VALUES ({marks})", whole)
+        connection.executemany(
+            "INSERT INTO attempts (id, case_ref, attempt, state, changed, judges) VALUES (?, ?, ?, 'waiting', 0, ?)",
+            [(ref, *values) for ref, values in self._attempts.items()],
+        )
+        again = [row["id"] for row in self._before.get("attempts", []) if row["id"] not in self._earlier]
+        connection.executemany(
+            "UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id = ?", [(ref,) for ref in again]
+        )
+        bare = 0
+        earlier = {row["id"]: row for row in self._before.get("attempts", []) if row["id"] in self._earlier}
+        with contextlib.closing(_reading(old)) as source:
+            for one, known in self._whole(source):
+                bare += not known
+                Pending(ended=[one]).write_each(connection, lost)
+            for ref, row in earlier.items():
+                body = _body_of(source, ref)
+                bare += body is None
+                body = body or self._bare_body(ref, row["outcome"] or "error", row["message"])
+                connection.execute("INSERT OR REPLACE INTO bodies VALUES (?, ?)", (ref, body))
+        connection.commit()
+        return bare
+
+    def _whole(self, source: sqlite3.Connection) -> Iterator[tuple[Ended, bool]]:
+        """What has ended, with a body each; whether it is the one that it had."""
+        for ref, one in self._ended.items():
+            body = one.body or _body_of(source, ref)
+            if body is not None:
+                yield dataclasses.replace(one, body=body), True
+                continue
+            yield dataclasses.replace(one, body=self._bare_body(ref, one.values[0], one.values[2])), False
+
+    def _bare_body(self, ref: int, outcome: Any, message: str | None) -> bytes:
+        whose = self._whose.get(ref)
+        if whose is None:
+            case_ref, number, _ = self._attempts[ref]
+            row, _ = self._cases[case_ref]
+            whose = row[1], number, row[5], row[6]
+        case_id, number, agent, model = whose
+        note = Entry(turn=1, kind="note", text=_WITHOUT)
+        return pack(Attempt(case_id, number, outcome, agent, model, message=message or "", transcript=[note]))
+
+
+def _reading(database: Path) -> sqlite3.Connection:
+    """What is left of a database; an empty one where nothing can be read."""
+    with contextlib.suppress(sqlite3.Error):
+        return sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=5)
+    return sqlite3.connect(":memory:")
+
+
+def _body_of(source: sqlite3.Connection, ref: int) -> bytes | None:
+    try:
+        row = source.execute("SELECT body FROM bodies WHERE attempt_ref = ?", (ref,)).fetchone()
+    except sqlite3.Error:
+        return None
+    return row[0] if row is not None and isinstance(row[0], bytes) else None
