@@ -18,6 +18,7 @@ from tui_eval.tui.messages import Said
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_blocks import cell_blocks, rows_of, sql_blocks
+from tui_eval.tui.state.data.data_diagnosis import diagnosis_lines
 from tui_eval.tui.state.data.data_view import DataView, make
 from tui_eval.tui.state.data.data_words import shortened
 from tui_eval.tui.state.text.blocks import Block
@@ -99,6 +100,7 @@ Below = Literal["room", "sql", "cell", "nothing"]
 """What stands below the rows: the SQL where there is room for it, the SQL, the cell, nothing."""
 _LOW = 16
 """Rows of a tab from which on lines above the rows may wrap."""
+_BOXES = (".summary", ".diagnosis", ".modes", ".titles", ".explained")
 _BESIDE = 14
 """Columns that the text pane needs beside its text."""
 
@@ -110,12 +112,13 @@ class DataTab(SearchedRows):
     DEFAULT_CSS = """
     DataTab Vertical { height: 1fr; }
     DataTab .titles { height: 2; }
-    DataTab .modes { display: none; }
+    DataTab .modes, DataTab .diagnosis { display: none; }
     DataTab .explained { height: 3; background: $surface; }
     DataTab TextPane { display: none; }
     DataTab.-below TextPane { display: block; }
     DataTab.-words TextPane { display: block; height: 1fr; }
-    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained { display: none; }
+    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained,
+    DataTab.-words .diagnosis { display: none; }
     DataTab.-zoomed TextPane { display: none; }
     """
     foot = ("case.sql", "turn.next")
@@ -132,13 +135,15 @@ class DataTab(SearchedRows):
         self._details: DataDetails | None = None
         self._generation = 0
         self._told: list[Line] = []
+        self._found: list[Line] = []
         self._below: Below = "room"
         self._resting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Summary, titles, rows, explanation, SQL."""
+        """Summary, diagnosis, titles, rows, explanation, SQL."""
         with Vertical():
             yield LineLabel(classes="summary", wrapped=True)
+            yield LineLabel(classes="diagnosis", wrapped=True)
             yield LineLabel(classes="modes", wrapped=True)
             yield LineLabel(classes="titles")
             yield DataGrid()
@@ -171,6 +176,7 @@ class DataTab(SearchedRows):
         self.grid.set_view(None)
         self._explain()
         self._modes(self._generation, [])
+        self._diagnosed(self._generation, [])
         self._words(content)
         if details is None or details.expected is None:
             return
@@ -238,6 +244,22 @@ class DataTab(SearchedRows):
         self.grid.first_column = view.frozen
         self.grid.set_view(view, start)
         self._draw()
+        run_in_thread(
+            self.app,
+            partial(diagnosis_lines, view),
+            partial(self._diagnosed, generation),
+            lambda error: None,
+            name="diagnosis",
+        )
+
+    def _diagnosed(self, generation: int, lines: list[Line]) -> None:
+        """Say what the rows that differ have in common."""
+        if generation != self._generation or not stands(self):
+            return
+        self._found = lines
+        low = self.size.height <= _LOW  # where rows would be crowded out, the strongest alone
+        self._top(".diagnosis", lines[:1] if low else lines, 2 if low else 5)
+        self._beneath()
 
     def _modes(self, generation: int, lines: list[Line]) -> None:
         """Say that the two comparisons disagree."""
@@ -290,6 +312,7 @@ class DataTab(SearchedRows):
     def _resized(self) -> None:
         if self.view is not None:
             self._top(".modes", self._told, 4 if self.size.height > _LOW else 2)
+            self._diagnosed(self._generation, self._found)
             self._draw()
 
     # -- below the rows
@@ -305,7 +328,7 @@ class DataTab(SearchedRows):
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
             blocks = sql_blocks(self._details, self.rendered)
         wanted = rows_of(blocks, max(self.size.width - _BESIDE, 8))
-        boxes = [self.query_one(name, LineLabel) for name in (".summary", ".modes", ".titles", ".explained")]
+        boxes = [self.query_one(name, LineLabel) for name in _BOXES]
         free = self.size.height - sum(
             int(box.styles.height.value) for box in boxes if box.display and box.styles.height
         )

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 MARKS = {"same": " ", "different": "≠", "missing": "−", "extra": "+"}
 MANY_COLUMNS = 8
 """With more columns, those in which nothing differs are left out where only differences are shown."""
-_MOST_NAMES = 40
-_LIKELY = 0.8
 
 
 def settings_of(details: DataDetails) -> Any:
@@ -35,6 +33,7 @@ def settings_of(details: DataDetails) -> Any:
 def make(details: DataDetails, folder: Path | None = None) -> DataView:
     """Align the rows: the whole frames kept in the run's folder where there are such, else the rows of
     the details. Takes long for large frames, so call it in a thread."""
+    from tui_eval.frames.diagnosis import other_columns
     from tui_eval.frames.difference import align
     from tui_eval.frames.typed_columns import column_names
 
@@ -43,33 +42,10 @@ def make(details: DataDetails, folder: Path | None = None) -> DataView:
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
     difference = align(expected, actual, settings_of(details), details.columns or None, types)
     ignored = [name for name in column_names(actual) if name not in difference.columns]
-    renamed = _renamed(difference, expected, actual, ignored)
+    renamed = other_columns.renamed(difference)[0] if difference.missing_columns else {}
     return DataView(
         difference, ignored, renamed, ordered=bool(details.settings.get("ordered")), truncated=cut
     )
-
-
-def _renamed(difference: Difference, expected: Any, actual: Any, ignored: Sequence[str]) -> dict[str, str]:
-    """For each column that the answer lacks, the one of its own that holds the same values."""
-    from tui_eval.frames.pairing import pair
-    from tui_eval.frames.pairs import pair_same
-    from tui_eval.frames.typed_columns import column
-
-    found: dict[str, str] = {}
-    e_rows, a_rows = difference.both_rows()
-    if not len(e_rows):
-        return found
-    for name in difference.missing_columns[:_MOST_NAMES]:
-        wanted = difference.lacking.get(name)
-        best = 0.0
-        for other in ignored[:_MOST_NAMES]:
-            if wanted is None or other in found.values():
-                continue
-            both = pair(name, wanted, column(actual, other), difference.settings)
-            share = pair_same(both, e_rows, a_rows).sum() / len(e_rows)
-            if share >= _LIKELY and share > best:
-                best, found[name] = share, other
-    return found
 
 
 def sides_of(details: DataDetails, folder: Path | None) -> tuple[Any, Any, dict[str, int]]:
