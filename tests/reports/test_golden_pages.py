@@ -35,6 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     os.environ["TZ"] = "UTC"
     time.tzset()
     root = tmp_path_factory.mktemp("pages")
+    (root / "tui_eval.yaml").write_text("{}\n", "utf-8")
     found = {"no_runs": home(root)}
     first, second = page_runs.pair(root)
     rich, both = page_runs.rich(root), page_runs.agents(root)
