@@ -282,14 +282,26 @@ class Trace(msgspec.Struct, omit_defaults=True):
 class Evidence(msgspec.Struct, omit_defaults=True):
     """A thing that a verdict rests on, written by the assertion that judged.
 
-    `kind` is `match` (a text that a pattern matched). `text` is what was seen, cut where it is long; `start`
-    and `end` are its place in the text that was judged, in code points (None: no place).
+    `kind` says what it is: a `match` or something `missing` in a text, a `rule` broken or kept, a `field` of a value,
+    `sql`, a `step` of the agent, a `call` of a tool, a figure against its `budget`. `code` says what of it
+    (`not-contained`, `schema`, `needs-trust`; `tui_eval.causes` knows all of ours, and their words). Where: `start` and `end` in
+    the text that was judged, in code points; `row` and `column` from 1, `path` (a JSON path, dotted keys, what a figure
+    counts), `call` the number of the call or step. `text` is what was seen or looked for, `rule` what had to hold,
+    `expected` and `actual` the values. Texts and values are cut where they are long.
     """
 
     kind: str
+    code: str = ""
     text: str = ""
     start: int | None = None
     end: int | None = None
+    path: str = ""
+    row: int | None = None
+    column: int | None = None
+    call: int | None = None
+    rule: str = ""
+    expected: Any = None
+    actual: Any = None
 
 
 class Verdict(msgspec.Struct, omit_defaults=True):
@@ -337,7 +349,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     `message` is what a person reads first; `stdout` what people's own code printed;
     `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
     weights behind its `named_scores`; `trace` what the agent told of itself over OpenTelemetry;
-    `asserted_nothing` says that no verdict could have been another one (`vacuity`). `cached` turns were
+    `asserted_nothing` says that no verdict could have been another one (`vacuity`). `evidence` says why there are no
+    verdicts to say it: the agent failed, or a score decided. `cached` turns were
     answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others.
     """
 
@@ -371,6 +384,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     asserted_nothing: bool = False
     cached: int = 0
     saved: float | None = None
+    evidence: list[Evidence] | None = None
 
 
 def decoded(*kinds: object) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case, Compat, DataDetails, Entry, Outcome, Reply, Trace, Usage, Verdict
+from tui_eval.model import Case, Compat, DataDetails, Entry, Evidence, Outcome, Reply, Trace, Usage, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 
 class CannotJudge(Exception):
-    """An assertion that could not be judged; the text is its verdict's reason (one clear line)."""
+    """An assertion that could not be judged; the text is its verdict's reason (one clear line), `code` its
+    evidence's (`tui_eval.causes`)."""
+
+    def __init__(self, reason: str = "", code: str = "cannot-judge") -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,8 @@ class Judgement:
 
     `frames` holds whole frames by side (`expected`, `actual`) where `data` had to be cut.
     `response_text` and `output` are what was judged after transforms, where that differs from the
-    reply (None: it does not). `named_weights` are the weights behind `named_scores`. `open` is True
+    reply (None: it does not). `named_weights` are the weights behind `named_scores`. `evidence` is that of a score that
+    decided, or of what kept all from being judged. `open` is True
     while an assertion waits for the other columns of the test.
     """
 
@@ -178,3 +184,4 @@ class Judgement:
     output: Any = None
     frames: dict[str, Any] = field(default_factory=dict)
     open: bool = False
+    evidence: list[Evidence] | None = None

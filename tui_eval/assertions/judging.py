@@ -11,10 +11,11 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from tui_eval import extensions
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.outcome import in_the_guides_order, message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Assertion, Case, Verdict
+from tui_eval.model import Assertion, Case, Evidence, Verdict
 
 Handler = Callable[[Assertion, JudgeInput, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
 ACTUAL_LIMIT = 2000
@@ -124,20 +125,24 @@ async def judge_one(
     """
     try:
         if handler is None:
-            raise CannotJudge(f"{assertion.type}: unknown assertion")
+            raise CannotJudge(f"{assertion.type}: unknown assertion", "unknown-type")
         verdict = handler(assertion, evidence, judgement)
         return await verdict if isawaitable(verdict) else verdict
     except (CannotJudge, NeedsTrust) as error:
-        return error_verdict(assertion, str(error))
+        return error_verdict(assertion, str(error), [seen.error(error)])
     except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # Polars panics with one that is no Exception
         text = " ".join(str(error).split())
-        return error_verdict(assertion, f"{assertion.type}: {type(error).__name__}: {text}")
+        return error_verdict(
+            assertion, f"{assertion.type}: {type(error).__name__}: {text}", [seen.error(error)]
+        )
 
 
-def error_verdict(assertion: Assertion, reason: str, *, actual: Any = None) -> Verdict:
-    """The verdict of an assertion that could not be judged."""
+def error_verdict(
+    assertion: Assertion, reason: str, evidence: list[Evidence] | None = None, *, actual: Any = None
+) -> Verdict:
+    """The verdict of an assertion that could not be judged; `evidence` says why in a code."""
     return Verdict(
         type=assertion.type,
         passed=None,
@@ -151,11 +156,18 @@ def error_verdict(assertion: Assertion, reason: str, *, actual: Any = None) -> V
         turn=assertion.turn,
         set=assertion.set,
         line=assertion.line,
+        evidence=seen.bounded(evidence or [seen.rule("cannot-judge", reason)]),
     )
 
 
 def verdict_of(
-    assertion: Assertion, passed: bool, reason: str, *, actual: Any = None, expected: Any = UNSET
+    assertion: Assertion,
+    passed: bool,
+    reason: str,
+    evidence: list[Evidence] | None = None,
+    *,
+    actual: Any = None,
+    expected: Any = UNSET,
 ) -> Verdict:
     """A verdict of 1 or 0 with what was expected and what was there."""
     return Verdict(
@@ -171,6 +183,7 @@ def verdict_of(
         turn=assertion.turn,
         set=assertion.set,
         line=assertion.line,
+        evidence=seen.bounded(evidence),
     )
 
 

@@ -23,7 +23,7 @@ from tui_eval.engine.attempt.extraction import extract, verified
 from tui_eval.engine.attempt.turn_requests import Conversation, test_for_scripts
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
-from tui_eval.model import Case, Compat, Reply, Trace, Verdict
+from tui_eval.model import Case, Compat, Evidence, Reply, Trace, Verdict
 
 Ask = Callable[[Request], Awaitable[Reply]]
 EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
@@ -127,7 +127,14 @@ def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgemen
         if compat == "reference" and problem.tool == "ignores":
             continue
         judgement.verdicts.append(
-            Verdict(type="suite", passed=None, target=problem.key, reason=str(problem), line=problem.line)
+            Verdict(
+                type="suite",
+                passed=None,
+                target=problem.key,
+                reason=str(problem),
+                line=problem.line,
+                evidence=[Evidence("rule", "in-file", text=problem.message[:500], row=problem.line)],
+            )
         )
         if judgement.outcome == "passed":
             judgement.outcome, judgement.message = "error", ""

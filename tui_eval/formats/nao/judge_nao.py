@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
 from tui_eval.guard.fair_share import in_thread
-from tui_eval.model import Assertion, DataDetails, Verdict
+from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.frames.compare import FrameComparison
@@ -33,7 +34,7 @@ async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement
         verdict, message = await _judge_sql(assertion, evidence, judgement)
     else:
         message = f"unknown nao assertion type {assertion.type!r}; supported: tool_call"
-        verdict = error_verdict(assertion, message)
+        verdict = error_verdict(assertion, message, [seen.rule("unknown-type", assertion.type)])
     judgement.message = join_messages([judgement.message, message])
     return verdict
 
@@ -46,11 +47,37 @@ def join_messages(parts: list[str]) -> str:
 def _judge_tool_call(assertion: Assertion, evidence: JudgeInput) -> tuple[Verdict, str]:
     if not evidence.capabilities.tools:
         reason = "tool_call: this type of agent does not report tool calls"
-        return error_verdict(assertion, reason), reason
+        return error_verdict(assertion, reason, [seen.rule("not-reported", "tool calls")]), reason
     wanted = assertion.value if isinstance(assertion.value, Mapping) else {}
     calls = [(entry.name, entry.arguments) for entry in evidence.transcript if entry.kind == "tool_call"]
     passed, message = match_tool_call(wanted, calls)
-    return verdict_of(assertion, passed, message, actual=[name for name, _ in calls]), message
+    told = _calls_told(wanted, calls, passed=passed)
+    return verdict_of(assertion, passed, message, told, actual=[name for name, _ in calls]), message
+
+
+def _calls_told(wanted: Mapping[str, Any], calls: list[tuple[str, Any]], *, passed: bool) -> list[Evidence]:
+    """Which calls were of the tool, and of the one that came closest argument by argument."""
+    tool, args = seen.cut(str(wanted.get("tool") or "").strip()), wanted.get("args")
+    least = wanted.get("min_count") or 1
+    named = [(number, given) for number, (name, given) in enumerate(calls, 1) if name == tool]
+    fitting = [number for number, given in named if args is None or seen.contains(args, given or {})]
+    if passed:
+        return [Evidence("call", "called", text=tool, call=number) for number in fitting[: seen.MOST]] or [
+            seen.rule("holds")
+        ]
+    if not named:
+        return [
+            Evidence(
+                "call",
+                "not-called",
+                text=tool,
+                actual=list(dict.fromkeys(name for name, _ in calls))[: seen.MOST],
+            )
+        ]
+    if fitting or args is None:
+        return [seen.budget_of(f"calls of {tool}", len(fitting), ">=", least, "under")]
+    number, given = seen.closest(args, named)
+    return seen.arguments(tool, number, args, given)
 
 
 def match_tool_call(wanted: Mapping[str, Any], calls: list[tuple[str, Any]]) -> tuple[bool, str]:
@@ -93,8 +120,8 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     sql = assertion.value if isinstance(assertion.value, str) else ""
     data = judgement.data = DataDetails(reference_sql=sql)
 
-    def error(reason: str) -> tuple[Verdict, str]:
-        return error_verdict(assertion, reason), reason
+    def error(reason: str, code: str) -> tuple[Verdict, str]:
+        return error_verdict(assertion, reason, [seen.rule(code, reason)]), reason
 
     own = evidence.case.comparison or {}
     values = {**evidence.services.comparison, **own}
@@ -103,7 +130,7 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     try:
         settings = ComparisonSettings.of(values)
     except ValueError as problem:
-        return error(str(problem))
+        return error(str(problem), "bad-assertion")
     data.settings = {**settings.shown(), "compat": evidence.compat}
     reply = evidence.reply()
     backend = reply is not None and reply.verified and reply.expected_rows is not None
@@ -113,19 +140,21 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
             result = await evidence.services.run_sql(evidence.case.database, sql)
         except Exception as problem:
             if not (backend and type(problem).__name__ == "ConfigError"):
-                return error(f"expected SQL: {' '.join(str(problem).split())}")
+                said = " ".join(str(problem).split())
+                told = [Evidence("sql", "query-failed", text=seen.cut(said))]
+                return error_verdict(assertion, f"expected SQL: {said}", told), f"expected SQL: {said}"
     elif not backend:
         if evidence.reference and reply is not None and reply.verified:
-            return error("nao verified the answer without saying which rows it expected")
+            return error("nao verified the answer without saying which rows it expected", "not-reported")
         if evidence.reference:
             return _without_verification(assertion, evidence)
-        return error(_no_database(evidence))
+        return error(_no_database(evidence), "no-database")
     columns = result.columns if result is not None else list((reply.rows_columns if reply else None) or [])
     answer = await _answer(evidence, columns)
     if isinstance(answer, str):
-        return error(answer)
+        return error(answer, "no-rows")
     if result is None and answer.expected is None:
-        return error(_no_database(evidence))
+        return error(_no_database(evidence), "no-database")
     comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
     _fill(data, answer, result, comparison)
     if "truncated" in data.settings:
@@ -135,7 +164,8 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     )
     given = None if answer.rows is None else _summary(data.actual, len(answer.rows))
     if comparison.passed is None:
-        verdict = error_verdict(assertion, comparison.message, actual=given)
+        told = [seen.rule("cannot-judge", comparison.message)]
+        verdict = error_verdict(assertion, comparison.message, told, actual=given)
         verdict.expected = summary
         return verdict, comparison.message
     reason = comparison.message
@@ -146,17 +176,31 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
 
         if await in_thread(lambda: reads_no_table(sql)):
             reason += " (the verification query reads no table)"
+    told = _rows_told(comparison, answer)
     return verdict_of(
-        assertion, comparison.passed, reason, actual=given, expected=summary
+        assertion, comparison.passed, reason, told, actual=given, expected=summary
     ), comparison.message
+
+
+def _rows_told(comparison: FrameComparison, answer: RowsAnswer) -> list[Evidence]:
+    """What of the rows is not as expected; which cells, the Data tab finds."""
+    if comparison.passed:
+        return [seen.rule("holds")]
+    if answer.rows is None:
+        return [Evidence("missing", "no-rows", text=seen.cut(answer.error or ""))]
+    missing = comparison.difference.missing_columns if comparison.difference is not None else ()
+    return [
+        Evidence("rule", "rows", text=seen.cut(comparison.message)),
+        *(Evidence("missing", "column", path=seen.cut(name)) for name in list(missing)[: seen.MOST]),
+    ]
 
 
 def _without_verification(assertion: Assertion, evidence: JudgeInput) -> tuple[Verdict, str]:
     """What nao 0.3.29 makes of a test whose server sent no verification."""
     if any(other.type == "tool_call" for other in evidence.case.assertions):
         message = "no verification data"
-        return verdict_of(assertion, False, message), message
-    return verdict_of(assertion, True, NO_VERIFICATION), NO_VERIFICATION
+        return verdict_of(assertion, False, message, [seen.rule("not-verified", message)]), message
+    return verdict_of(assertion, True, NO_VERIFICATION, [seen.rule("holds")]), NO_VERIFICATION
 
 
 def _no_database(evidence: JudgeInput) -> str:

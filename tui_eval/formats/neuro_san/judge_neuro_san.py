@@ -13,10 +13,11 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judge_reading import pass_or_fail
 from tui_eval.assertions.judging import clip_actual, verdict_of
-from tui_eval.model import Assertion, Reply, Verdict
+from tui_eval.model import Assertion, Evidence, Reply, Verdict
 
 # -- neuro-san's `gist`: a judge model decides whether a value meets a criterion put in words.
 
@@ -46,12 +47,13 @@ async def judge_gist(assertion: Assertion, evidence: JudgeInput, actual: Any, *,
     if ask is None:
         raise CannotJudge(
             f"{assertion.type}: no judge is configured; write `judge:` into tui_eval.yaml "
-            "(judge: {type: openai, model: gpt-4.1-mini}) or give --judge NAME"
+            "(judge: {type: openai, model: gpt-4.1-mini}) or give --judge NAME",
+            "no-judge",
         )
     asked = question(assertion.value, actual)
     answer = await ask(None if evidence.services.judge_is_network else SYSTEM, asked, None)
     if answer is None or answer.text is None:
-        raise CannotJudge(f"{assertion.type}: the judge gave no reply")
+        raise CannotJudge(f"{assertion.type}: the judge gave no reply", "judge-unreadable")
     decided = pass_or_fail(answer.text, anywhere=evidence.reference)
     verdict = _verdict(assertion, actual, decided, negated, answer.text)
     if decided is None and not evidence.reference:
@@ -71,7 +73,7 @@ def _verdict(assertion: Assertion, actual: Any, decided: bool | None, negated: b
     if decided is None:
         said = " ".join(str(clip_actual(reply)).split()) or "nothing"
         reason = f"{assertion.type}: the judge said neither pass nor fail alone: {said}"
-        return verdict_of(assertion, False, reason, actual=actual)
+        return verdict_of(assertion, False, reason, [seen.rule("judge-undecided", said)], actual=actual)
     if decided:
         reason = f"text_sample matches acceptance criteria: {criterion}"
     else:
@@ -79,7 +81,10 @@ def _verdict(assertion: Assertion, actual: Any, decided: bool | None, negated: b
     if decided == negated:
         unexpected = "unexpectedly did match" if negated else "unexpectedly did not match"
         reason = f"text_sample {unexpected} acceptance criteria: {criterion}"
-    return verdict_of(assertion, decided != negated, reason, actual=actual)
+    holds = decided != negated
+    words = f"{'matches' if decided else 'does not match'}: {criterion}"
+    told = [seen.rule("holds" if holds else "judged", words, rule=seen.cut(str(criterion)))]
+    return verdict_of(assertion, holds, reason, told, actual=actual)
 
 
 STOCK_TESTS = ("value", "less", "greater", "keywords", "gist")
@@ -106,7 +111,7 @@ def judge(
             return None
         unknown = assertion.type if base not in STOCK_TESTS else part
         kind = "test" if base not in STOCK_TESTS else "part of the response"
-        raise CannotJudge(f"{unknown}: unknown {kind}")
+        raise CannotJudge(f"{unknown}: unknown {kind}", "unknown-type")
     if evidence.reference and _sample_ended(judgement):
         raise CannotJudge(f"{assertion.type}: not judged, an exception ended the sample before")
     if evidence.reference and path and any("." in key for key in _keys(path)):
@@ -114,15 +119,16 @@ def judge(
         return None
     reply = evidence.reply(assertion.turn)
     if reply is None:
-        raise CannotJudge(f"{assertion.type}: no reply to turn {assertion.turn}")
+        raise CannotJudge(f"{assertion.type}: no reply to turn {assertion.turn}", "no-reply")
     _require_part(part, reply, evidence)
     actual = _look_up(reply, part, path, evidence.reference)
     if assertion.value is UNSET:
         # An empty list of expectations (`value: []`) only asks for the value to be there.
         reason = f"{assertion.target} is there" if actual is not None else _none_text(assertion)
-        return verdict_of(assertion, actual is not None, reason, actual=actual)
+        told = [seen.rule("holds")] if actual is not None else _nothing(assertion, reply)
+        return verdict_of(assertion, actual is not None, reason, told, actual=actual)
     if actual is None:
-        return _judge_none(assertion, evidence, base, negated)
+        return _judge_none(assertion, evidence, base, negated, reply)
     if base == "gist":
         return judge_gist(assertion, evidence, actual, negated=negated)
     return _compare(assertion, evidence, base, negated, actual)
@@ -131,9 +137,9 @@ def judge(
 def _require_part(part: str, reply: Reply, evidence: JudgeInput) -> None:
     able = evidence.capabilities
     if part == "sly_data" and reply.sly_data is None and not able.sly_data and not evidence.reference:
-        raise CannotJudge("sly_data: this type of agent carries no sly_data")
+        raise CannotJudge("sly_data: this type of agent carries no sly_data", "not-reported")
     if part == "structure" and reply.structure is None and not able.structure and not evidence.reference:
-        raise CannotJudge("structure: this type of agent does not report a structure")
+        raise CannotJudge("structure: this type of agent does not report a structure", "not-reported")
 
 
 def _look_up(reply: Reply, part: str, path: str, reference: bool) -> Any:
@@ -166,20 +172,44 @@ def _keys(path: str) -> list[str]:
     return keys
 
 
+def _nothing(assertion: Assertion, reply: Reply) -> list[Evidence]:
+    """How far the path leads, and what is there instead."""
+    part, _, path = assertion.target.partition(".")
+    if part == "text":
+        return [Evidence("missing", "none", path="text")]
+    value: Any = reply.structure if part == "structure" else reply.sly_data
+    done, keys = [part], _keys(path) if path else []
+    while keys and isinstance(value, dict) and value.get(keys[0]) is not None:
+        value = value[keys[0]]
+        done.append(keys.pop(0))
+    names = list(value)[: seen.MOST] if isinstance(value, dict) else seen.small(value)
+    return [
+        Evidence(
+            "missing",
+            "none",
+            path=assertion.target,
+            text=".".join(done),
+            rule=".".join(keys[:1]),
+            actual=names,
+        )
+    ]
+
+
 def _judge_none(
-    assertion: Assertion, evidence: JudgeInput, base: str, negated: bool
+    assertion: Assertion, evidence: JudgeInput, base: str, negated: bool, reply: Reply
 ) -> Verdict | Awaitable[Verdict]:
     if evidence.reference:
         if base in ("less", "greater"):
             return _compare(assertion, evidence, base, negated, None)
         if base == "gist":
             return _gist_of_none(assertion, evidence, negated)
-    return verdict_of(assertion, False, _none_text(assertion))
+    return verdict_of(assertion, False, _none_text(assertion), _nothing(assertion, reply))
 
 
 async def _gist_of_none(assertion: Assertion, evidence: JudgeInput, negated: bool) -> Verdict:
     verdict = await judge_gist(assertion, evidence, None, negated=negated)
     verdict.passed, verdict.score = False, 0.0
+    verdict.evidence = [Evidence("missing", "none", path=assertion.target)]
     verdict.reason = f"{_none_text(assertion)}; {verdict.reason}"
     return verdict
 
@@ -196,15 +226,46 @@ def _compare(assertion: Assertion, evidence: JudgeInput, base: str, negated: boo
         holds = _TESTS[base](left, right)
     except TypeError as error:
         if evidence.reference:
-            raise CannotJudge(f"TypeError: {error}") from error
+            raise CannotJudge(f"TypeError: {error}", "not-comparable") from error
         doing = "look in" if base == "keywords" else "compare"
         raise CannotJudge(
             f"{assertion.type}: cannot {doing} {_described(actual)} "
-            f"{'for' if base == 'keywords' else 'with'} {_described(expected)}"
+            f"{'for' if base == 'keywords' else 'with'} {_described(expected)}",
+            "not-comparable",
         ) from error
     passed = holds != negated
     reason = _text(base, negated, passed, left, right)
-    return verdict_of(assertion, passed, reason, actual=actual)
+    told = _told(assertion, base, actual, negated=negated, holds=holds)
+    return verdict_of(assertion, passed, reason, told, actual=actual)
+
+
+def _told(assertion: Assertion, base: str, actual: Any, *, negated: bool, holds: bool) -> list[Evidence]:
+    expected = assertion.value
+    if base == "keywords" and isinstance(actual, str) and isinstance(expected, str):
+        return seen.texts(actual, [expected], forbidden=negated)
+    if base == "keywords":
+        there, gone = ("forbidden", "absent") if negated else ("contained", "not-contained")
+        shown = expected if isinstance(expected, str) else str(seen.small(expected))
+        path = "" if assertion.target == "text" else assertion.target
+        return [Evidence("match" if holds else "missing", there if holds else gone, text=shown, path=path)]
+    path = "$" if assertion.target == "text" else assertion.target
+    if base == "value":
+        if (
+            not holds
+            and not negated
+            and isinstance(expected, dict | list)
+            and isinstance(actual, dict | list)
+        ):
+            return seen.fields(expected, actual, path) or [seen.differs(path, expected, actual)]
+        return seen.value(path, expected, actual, holds, negated=negated)
+    wanted = "<" if base == "less" else ">"
+    rule = seen.OPPOSITE[wanted] if negated else wanted
+    code = "within" if holds != negated else "over" if rule.startswith("<") else "under"
+    return [
+        seen.budget_of(
+            path.removeprefix("$") or "reply", seen.small(actual), rule, seen.small(expected), code
+        )
+    ]
 
 
 _TESTS: dict[str, _Test] = {
@@ -243,4 +304,7 @@ def _described(value: Any) -> str:
 
 
 def _sample_ended(judgement: Judgement) -> bool:
-    return any(v.passed is None and v.reason.startswith("TypeError:") for v in judgement.verdicts)
+    return any(
+        v.passed is None and bool(v.evidence) and v.evidence[0].code == "not-comparable"
+        for v in judgement.verdicts
+    )

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import verdict_of
 from tui_eval.assertions.outcome import missing_tools_text
 from tui_eval.guard import figures
-from tui_eval.model import Assertion, Usage, Verdict
+from tui_eval.model import Assertion, Evidence, Usage, Verdict
 
 _MISSING = object()
 _GUIDE_KEYS = frozenset(
@@ -39,7 +40,7 @@ def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> V
     if evidence.reference and kind not in _GUIDE_KEYS:
         return None
     if not evidence.replies:
-        raise CannotJudge(f"{kind}: the agent gave no reply")
+        raise CannotJudge(f"{kind}: the agent gave no reply", "no-reply")
     if kind in ("should_contain", "should_not_contain"):
         return _content(assertion, evidence)
     if kind == "escalated":
@@ -66,7 +67,9 @@ def _content(assertion: Assertion, evidence: JudgeInput) -> Verdict:
         wrong = [item for item in wanted if item.lower() in lowered]
         reasons = [f"should_not_contain: '{item}' was found in response" for item in wrong]
         good = "not in response"
-    return verdict_of(assertion, not wrong, "; ".join(reasons) or good, actual=text)
+    forbidden = assertion.type == "should_not_contain"
+    told = seen.texts(text, wanted, ignoring_case=True, forbidden=forbidden)
+    return verdict_of(assertion, not wrong, "; ".join(reasons) or good, told, actual=text)
 
 
 def _escalated(assertion: Assertion, evidence: JudgeInput) -> Verdict:
@@ -75,9 +78,11 @@ def _escalated(assertion: Assertion, evidence: JudgeInput) -> Verdict:
     actual = False if found is _MISSING else found
     if actual != assertion.value:
         reason = f"escalated: expected {assertion.value}, got {actual}"
-        return verdict_of(assertion, False, reason, actual=actual)
+        told = [seen.differs("escalated", assertion.value, actual)]
+        return verdict_of(assertion, False, reason, told, actual=actual)
     note = f" ({_LEFT_OUT} False)" if found is _MISSING else ""
-    return verdict_of(assertion, True, f"escalated is {actual}{note}", actual=actual)
+    told = [seen.differs("escalated", assertion.value, actual, code="holds")]
+    return verdict_of(assertion, True, f"escalated is {actual}{note}", told, actual=actual)
 
 
 def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
@@ -94,9 +99,14 @@ def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
     wanted = [str(item) for item in _listed(assertion.value)]
     missing = set(wanted) - set(used)
     used = list(dict.fromkeys(used))
+    told = [
+        one
+        for one in seen.names(wanted, used, kind="call")
+        if one.code != "other-call"  # others may be called
+    ]
     if missing:
-        return verdict_of(assertion, False, missing_tools_text(missing), actual=used)
-    return verdict_of(assertion, True, "called", actual=used)
+        return verdict_of(assertion, False, missing_tools_text(missing), told, actual=used)
+    return verdict_of(assertion, True, "called", told, actual=used)
 
 
 def _tool_calls(evidence: JudgeInput) -> tuple[Any, bool, str]:
@@ -122,16 +132,17 @@ def _limit(
 ) -> Verdict:
     kind, limit = assertion.type, assertion.value
     if total is None and not reportable:
-        raise CannotJudge(f"{kind}: this type of agent does not report {what}")
+        raise CannotJudge(f"{kind}: this type of agent does not report {what}", "not-reported")
     if not isinstance(limit, int | float):
-        raise CannotJudge(f"{kind}: the limit {limit!r} is not a number")
+        raise CannotJudge(f"{kind}: the limit {limit!r} is not a number", "bad-assertion")
     actual = 0 if total is None else total
     if actual <= limit and (said := unknown.get(kind.removeprefix("max_").replace("_", " "))):
-        raise CannotJudge(f"{kind}: {said}")
+        raise CannotJudge(f"{kind}: {said}", "not-reported")
+    told = seen.budget(kind.removeprefix("max_").replace("_", " "), actual, "<=", limit)
     if actual > limit:
-        return verdict_of(assertion, False, f"{kind}: {actual} > {limit}", actual=actual)
+        return verdict_of(assertion, False, f"{kind}: {actual} > {limit}", told, actual=actual)
     note = f" ({_LEFT_OUT} 0)" if total is None else ""
-    return verdict_of(assertion, True, f"{actual} ≤ {limit}{note}", actual=actual)
+    return verdict_of(assertion, True, f"{actual} ≤ {limit}{note}", told, actual=actual)
 
 
 def _behaviour(assertion: Assertion, evidence: JudgeInput) -> Verdict:
@@ -140,12 +151,20 @@ def _behaviour(assertion: Assertion, evidence: JudgeInput) -> Verdict:
     _reportable(assertion, evidence, found, evidence.capabilities.metadata, "metadata")
     if found is _MISSING:
         if kind == "escalation_priority":
-            return verdict_of(assertion, value is None, f"{kind}: expected {value}, got None")
+            told = [_not_in_metadata(kind, evidence)] if value is not None else [seen.rule("holds")]
+            return verdict_of(assertion, value is None, f"{kind}: expected {value}, got None", told)
         reason = f"{kind}: expected {value}, but the metadata has no {kind!r}"
-        return verdict_of(assertion, False, reason)
+        return verdict_of(assertion, False, reason, [_not_in_metadata(kind, evidence)])
     if found != value:
-        return verdict_of(assertion, False, f"{kind}: expected {value}, got {found}", actual=found)
-    return verdict_of(assertion, True, f"{kind} is {found}", actual=found)
+        reason = f"{kind}: expected {value}, got {found}"
+        return verdict_of(assertion, False, reason, [seen.differs(kind, value, found)], actual=found)
+    told = [seen.differs(kind, value, found, code="holds")]
+    return verdict_of(assertion, True, f"{kind} is {found}", told, actual=found)
+
+
+def _not_in_metadata(kind: str, evidence: JudgeInput) -> Evidence:
+    names = list(map(str, metadata_of(evidence)))[: seen.MOST]
+    return Evidence("missing", "none", path=f"metadata.{kind}", text="metadata", rule=kind, actual=names)
 
 
 def metadata_of(evidence: JudgeInput) -> dict[str, Any]:
@@ -165,13 +184,15 @@ def _summed(evidence: JudgeInput, name: str) -> int | float | None:
     counts = [value for value in said if value is not None]
     for value in counts:
         if figures.count(value, name) is None:
-            raise CannotJudge(f"{name}: the agent's metadata says {str(value)[:40]!r}, which is no count")
+            raise CannotJudge(
+                f"{name}: the agent's metadata says {str(value)[:40]!r}, which is no count", "not-reported"
+            )
     return sum(counts) if counts else None
 
 
 def _reportable(assertion: Assertion, evidence: JudgeInput, found: Any, able: bool, what: str) -> None:
     if found is _MISSING and not able and not evidence.reference:
-        raise CannotJudge(f"{assertion.type}: this type of agent does not report {what}")
+        raise CannotJudge(f"{assertion.type}: this type of agent does not report {what}", "not-reported")
 
 
 def _listed(value: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import (
     assertions_of,
@@ -26,7 +27,7 @@ from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
-from tui_eval.model import Assertion, Outcome, Verdict
+from tui_eval.model import Assertion, Evidence, Outcome, Verdict
 
 # -- assertScoringFunction: a suite's own function decides what the named scores of a test add up to.
 
@@ -188,7 +189,7 @@ async def judge_case(evidence: JudgeInput) -> Judgement:
     try:
         output = await case_output(evidence)
     except (CannotJudge, NeedsTrust) as error:
-        return _not_judged(assertions, judgement, str(error))
+        return _not_judged(assertions, judgement, str(error), seen.error(error))
     reply = evidence.reply()
     if reply is not None and reply.text_missing:
         return _without_output(assertions, judgement)
@@ -203,7 +204,7 @@ async def judge_case(evidence: JudgeInput) -> Judgement:
     sets: dict[int, Tally] = {}
     for index, assertion in enumerate(assertions):
         if assertion.type in registry.COLUMNS:
-            judgement.verdicts.append(error_verdict(assertion, OPEN))
+            judgement.verdicts.append(error_verdict(assertion, OPEN, [seen.rule("later", OPEN)]))
             judgement.open = True
             continue
         if assertion.type == ASSERT_SET:
@@ -243,10 +244,12 @@ async def _own_score(judgement: Judgement, evidence: JudgeInput) -> None:
         own = await own_score(evidence, judgement.named_scores, judgement.verdicts)
     except NeedsTrust as error:
         judgement.outcome, judgement.score, judgement.message = "error", 0.0, str(error)
+        judgement.evidence = [seen.error(error)]
         return
     if own is not None:
         judgement.score, judgement.message = own.score, own.reason
         judgement.outcome = "passed" if own.passed else "failed"
+        judgement.evidence = None if own.passed else [seen.rule("script", own.reason, actual=own.score)]
         if own.named_scores is not None:
             judgement.named_scores = own.named_scores
 
@@ -285,6 +288,7 @@ def _finish_set(verdict: Verdict, assertion: Assertion, inner: Tally) -> Verdict
     verdict.actual = clip_actual(inner.mean)
     verdict.passed = inner.passed
     verdict.reason = inner.text if inner.count else "No assertions"
+    verdict.evidence = _decided(inner) or [seen.rule("members" if inner.count else "holds")]
     if verdict.passed is None:
         verdict.reason = "an assertion of this set could not be judged"
     return verdict
@@ -301,6 +305,8 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
         outcome, judgement.score = "error", 0.0
         judgement.named_scores, judgement.named_weights = {}, {}
     judgement.outcome = outcome
+    if outcome == "failed":
+        judgement.evidence = _decided(tally)
     if reference:
         judged = [verdict for verdict in judgement.verdicts if verdict.reason != OPEN]
         errors = [verdict.reason for verdict in judged if verdict.passed is None]
@@ -319,15 +325,24 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
     return judgement
 
 
-def _not_judged(assertions: list[Assertion], judgement: Judgement, why: str) -> Judgement:
-    judgement.verdicts = [error_verdict(assertion, why) for assertion in assertions]
+def _decided(tally: Tally) -> list[Evidence] | None:
+    """The score that decided instead of the single verdicts."""
+    if tally.threshold is None or tally.error:
+        return None
+    code = "within" if tally.mean >= tally.threshold else "score"
+    return [seen.budget_of("score", _finite(tally.mean), ">=", tally.threshold, code)]
+
+
+def _not_judged(assertions: list[Assertion], judgement: Judgement, why: str, evidence: Evidence) -> Judgement:
+    judgement.verdicts = [error_verdict(assertion, why, [evidence]) for assertion in assertions]
+    judgement.evidence = [evidence]
     judgement.outcome, judgement.score, judgement.message = "error", 0.0, why
     return judgement
 
 
 def _without_output(assertions: list[Assertion], judgement: Judgement) -> Judgement:
     """A provider that answers without an output fails the test, whatever is asserted of it."""
-    judgement = _not_judged(assertions, judgement, "No output")
+    judgement = _not_judged(assertions, judgement, "No output", seen.rule("no-output"))
     for verdict in judgement.verdicts:
         verdict.passed = False
     judgement.outcome = "failed"

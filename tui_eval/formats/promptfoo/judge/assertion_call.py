@@ -43,12 +43,22 @@ class AssertionCall:
         """A key that only this type reads, None where it is absent."""
         return (self.assertion.extra or {}).get(name)
 
-    def result(self, holds: bool, failed: str, failed_inverse: str, *, actual: Any = None) -> Result:
+    def result(
+        self,
+        holds: bool,
+        failed: str,
+        failed_inverse: str,
+        *,
+        actual: Any = None,
+        evidence: list[Seen] | None = None,
+    ) -> Result:
         """Pass (1) or fail (0), inverted by `not-`, with the reason for either failure."""
         if holds != self.inverse:
-            return Result(True, 1.0, PASSED, actual=self.text if actual is None else actual)
+            return Result(
+                True, 1.0, PASSED, actual=self.text if actual is None else actual, evidence=evidence
+            )
         reason = failed_inverse if self.inverse else failed
-        return Result(False, 0.0, reason, actual=self.text if actual is None else actual)
+        return Result(False, 0.0, reason, actual=self.text if actual is None else actual, evidence=evidence)
 
 
 PASSED = "Assertion passed"
@@ -76,4 +86,4 @@ Check = Callable[[AssertionCall], "Result | Awaitable[Result]"]
 def invariant(condition: Any, message: str) -> None:
     """Raise `CannotJudge` with promptfoo's text where an assertion is not written as it must be."""
     if not condition:
-        raise CannotJudge(f"Invariant failed: {message}")
+        raise CannotJudge(f"Invariant failed: {message}", "bad-assertion")

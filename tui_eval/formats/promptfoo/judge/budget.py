@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.javascript import values as js
@@ -18,7 +19,9 @@ def latency(call: AssertionCall) -> Result:
     if taken is None:
         taken = call.evidence.duration_ms
     if taken is None:
-        raise CannotJudge("Latency assertion needs the reply's latency, which the agent did not report")
+        raise CannotJudge(
+            "Latency assertion needs the reply's latency, which the agent did not report", "not-reported"
+        )
     if taken <= threshold and call.reply.latency_ms is None:
         _known(call, "latency", "duration")
     shown, limit = js.number_text(taken), js.number_text(threshold)
@@ -27,6 +30,7 @@ def latency(call: AssertionCall) -> Result:
         f"Latency {shown}ms is greater than threshold {limit}ms",
         f"Latency {shown}ms is less than or equal to threshold {limit}ms",
         actual=taken,
+        evidence=seen.budget("latency", taken, "<=", threshold, negated=call.inverse),
     )
 
 
@@ -41,7 +45,8 @@ def cost(call: AssertionCall) -> Result:
     if spent is None:
         raise CannotJudge(
             "Cost assertion does not support providers that do not return cost "
-            "(the agent reports none; a price under `prices:` in tui_eval.yaml would do)"
+            "(the agent reports none; a price under `prices:` in tui_eval.yaml would do)",
+            "not-reported",
         )
     if spent <= threshold:
         _known(call, "cost", "cost of all requests", "input tokens", "output tokens")
@@ -51,6 +56,7 @@ def cost(call: AssertionCall) -> Result:
         f"Cost {shown} is greater than threshold {limit}",
         f"Cost {shown} is less than or equal to threshold {limit}",
         actual=spent,
+        evidence=seen.budget("cost", spent, "<=", threshold, negated=call.inverse),
     )
 
 
@@ -58,14 +64,16 @@ def _known(call: AssertionCall, *names: str) -> None:
     """A limit is not kept by what is not known: refuse where the agent said a figure that is none."""
     for name in names:
         if name in call.evidence.unknown:
-            raise CannotJudge(f"{call.kind}: {call.evidence.unknown[name]}")
+            raise CannotJudge(f"{call.kind}: {call.evidence.unknown[name]}", "not-reported")
 
 
 def _mean_log_prob(call: AssertionCall) -> float:
     probabilities = call.reply.log_probs
     if not probabilities:
         name = "Perplexity" if call.kind == "perplexity" else call.kind
-        raise CannotJudge(f"{name} assertion does not support providers that do not return logProbs")
+        raise CannotJudge(
+            f"{name} assertion does not support providers that do not return logProbs", "not-reported"
+        )
     return sum(each or 0 for each in probabilities) / len(probabilities)
 
 
@@ -74,13 +82,14 @@ def perplexity(call: AssertionCall) -> Result:
     measured = math.exp(-_mean_log_prob(call))
     threshold = call.threshold
     if threshold is None:
-        return Result(True, 1.0, PASSED, actual=measured)
+        return Result(True, 1.0, PASSED, actual=measured, evidence=[seen.rule("holds")])
     limit = js.number_text(threshold)
     return call.result(
         measured <= threshold,
         f"Perplexity {js.fixed(measured, 2)} is greater than threshold {limit}",
         f"Perplexity {js.fixed(measured, 2)} is less than or equal to threshold {limit}",
         actual=measured,
+        evidence=seen.budget("perplexity", measured, "<=", threshold, negated=call.inverse),
     )
 
 
@@ -89,11 +98,14 @@ def perplexity_score(call: AssertionCall) -> Result:
     measured = 1 / (1 + math.exp(-_mean_log_prob(call)))
     score = 1 - measured if call.inverse else measured
     threshold = call.threshold
-    if threshold is None or (measured >= threshold) != call.inverse:
-        return Result(True, score, PASSED, actual=measured)
+    if threshold is None:
+        return Result(True, score, PASSED, actual=measured, evidence=[seen.rule("holds")])
+    told = seen.budget("perplexity score", measured, ">=", threshold, negated=call.inverse)
+    if (measured >= threshold) != call.inverse:
+        return Result(True, score, PASSED, actual=measured, evidence=told)
     compared = "greater than or equal to" if call.inverse else "less than"
     reason = f"Perplexity score {js.fixed(measured, 2)} is {compared} threshold {js.number_text(threshold)}"
-    return Result(False, score, reason, actual=measured)
+    return Result(False, score, reason, actual=measured, evidence=told)
 
 
 def finish_reason(call: AssertionCall) -> Result:
@@ -102,12 +114,17 @@ def finish_reason(call: AssertionCall) -> Result:
     invariant(isinstance(value, str), f'"{call.kind}" assertion type must have a string value')
     given = call.reply.finish_reason
     if not given:
-        return call.result(False, "Provider did not supply stop/finish reason", "", actual="")
+        told = seen.rule("holds" if call.inverse else "none", path="finish reason")
+        return call.result(
+            False, "Provider did not supply stop/finish reason", "", actual="", evidence=[told]
+        )
+    holds = given.lower() == value.lower()
     return call.result(
-        given.lower() == value.lower(),
+        holds,
         f'Expected finish reason "{value}" but got "{given}"',
         f'Expected finish reason not "{value}" but got "{given}"',
         actual=given,
+        evidence=seen.value("finish reason", value, given, holds, negated=call.inverse),
     )
 
 
@@ -119,10 +136,9 @@ def guardrails(call: AssertionCall) -> Result:
     said = call.reply.guardrails or {}
     if not said.get("flagged"):
         if call.inverse:
-            return Result(
-                False, 0.0, "Content was not blocked by guardrails (expected to be blocked)", actual=said
-            )
-        return Result(True, 1.0, "Content passed safety checks", actual=said)
+            reason = "Content was not blocked by guardrails (expected to be blocked)"
+            return Result(False, 0.0, reason, actual=said, evidence=[seen.rule("not-flagged")])
+        return Result(True, 1.0, "Content passed safety checks", actual=said, evidence=[seen.rule("holds")])
     if said.get("flaggedInput"):
         reason = "Prompt failed safety checks"
     elif said.get("flaggedOutput"):
@@ -131,6 +147,8 @@ def guardrails(call: AssertionCall) -> Result:
         reason = "Content failed safety checks"
     reason = said.get("reason") or reason
     if call.inverse:
-        return Result(True, 1.0, f"Guardrail correctly blocked: {reason}", actual=said)
+        reason = f"Guardrail correctly blocked: {reason}"
+        return Result(True, 1.0, reason, actual=said, evidence=[seen.rule("holds")])
     redteam = isinstance(call.assertion.config, dict) and call.assertion.config.get("purpose") == "redteam"
-    return Result(False, 0.0, reason, actual=said, forces_pass=redteam)
+    told = [seen.rule("guardrails", str(reason))]
+    return Result(False, 0.0, reason, actual=said, forces_pass=redteam, evidence=told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import graded, judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
@@ -25,7 +26,8 @@ async def classifier(call: AssertionCall) -> Result:
     if provider is None or call.services.scores is None:
         raise CannotJudge(
             f"{call.assertion.type}: no classifier is named; write provider: huggingface:text-classification:MODEL "
-            "(with config.apiEndpoint for a server of your own)"
+            "(with config.apiEndpoint for a server of your own)",
+            "no-classifier",
         )
     found = await call.services.scores(provider, call.text)
     score = max(found.values()) if value is UNSET else found.get(str(value), 0.0)
@@ -33,7 +35,18 @@ async def classifier(call: AssertionCall) -> Result:
     held = score >= threshold - 2.220446049250313e-16  # Number.EPSILON
     what = "Maximum classification score" if value is UNSET else f"Classification {value} has score"
     reason = f"{what} {js.fixed(score, 2)} {'>=' if held else '<'} {js.number_text(threshold)}"
-    return Result(held != call.inverse, 1 - score if call.inverse else score, reason, actual=call.text)
+    code = "within" if held != call.inverse else "over" if call.inverse else "under"
+    told = [
+        seen.budget_of(
+            "score" if value is UNSET else f"score of {value}",
+            score,
+            "<" if call.inverse else ">=",
+            threshold,
+            code,
+        )
+    ]
+    shown = 1 - score if call.inverse else score
+    return Result(held != call.inverse, shown, reason, actual=call.text, evidence=told)
 
 
 async def moderation(call: AssertionCall) -> Result:
@@ -61,4 +74,6 @@ async def moderation(call: AssertionCall) -> Result:
         if flags:
             reason = f"Moderation flags detected: {', '.join(flags)}"
     passed = bool(flags) == call.inverse
-    return Result(passed, float(passed), reason, actual=call.text)
+    told = [seen.rule("holds" if passed else "flagged", flag) for flag in flags[: seen.MOST]]
+    told = told or [seen.rule("holds" if passed else "not-flagged")]
+    return Result(passed, float(passed), reason, actual=call.text, evidence=told)

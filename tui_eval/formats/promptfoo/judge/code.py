@@ -17,7 +17,13 @@ from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo import promptfoo_words
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.assertion_files import read
-from tui_eval.formats.promptfoo.judge.script_results import grading, is_grading, simple, verdict_of_value
+from tui_eval.formats.promptfoo.judge.script_results import (
+    grading,
+    is_grading,
+    script_failed,
+    simple,
+    verdict_of_value,
+)
 from tui_eval.formats.promptfoo.judge.spans import trace_of
 from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
@@ -84,21 +90,20 @@ async def javascript(call: AssertionCall) -> Result:
             reason = (
                 "Custom function threw error: Invariant failed: javascript assertion must have a string value"
             )
-            return Result(False, 0.0, reason, actual=call.text)
+            return script_failed(call, reason, "it is no text")
         variables = {"output": call.output, "context": context_of(call.evidence, call.assertion.config)}
         try:
             value = await run_javascript(call.value, variables, call.evidence)
         except ScriptFailed as error:
-            return Result(False, 0.0, f"Custom function threw error: {error}\n{call.value}", actual=call.text)
+            return script_failed(call, f"Custom function threw error: {error}\n{call.value}", str(error))
     shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
     if isinstance(value, bool | int | float):
         return simple(call, value, "Custom function", shown)
     if is_grading(value):
         return grading(call, value, "Custom function")
     kind, text = _js_kind(value)
-    return Result(
-        False, 0.0, f"Custom function threw error: {_JS_SHAPE} {kind}: {text}\n{shown}", actual=call.text
-    )
+    why = f"{_JS_SHAPE} {kind}: {text}"
+    return script_failed(call, f"Custom function threw error: {why}\n{shown}", why)
 
 
 def _js_kind(value: Any) -> tuple[str, str]:
@@ -121,7 +126,7 @@ async def python(call: AssertionCall) -> Result:
         try:
             value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
         except ScriptFailed as error:
-            return Result(False, 0.0, f"Python code execution failed: {error}", actual=call.text)
+            return script_failed(call, f"Python code execution failed: {error}", str(error))
     return verdict_of_value(call, value, "Python", shown)
 
 

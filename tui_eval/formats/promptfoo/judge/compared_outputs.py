@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, JudgeServices
 from tui_eval.assertions.judging import assertions_of
 from tui_eval.assertions.outcome import message_of
@@ -54,10 +55,12 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
         except (CannotJudge, NeedsTrust) as error:
             for verdict in open_verdicts:
                 verdict.passed, verdict.score, verdict.reason = None, 0.0, str(error)
+                verdict.evidence = [seen.error(error)]
         except Exception as error:
             for verdict in open_verdicts:
                 verdict.passed, verdict.score = None, 0.0
                 verdict.reason = f"{assertion.type}: {type(error).__name__}: {error}"
+                verdict.evidence = [seen.error(error)]
         for attempt in columns:
             _counted(attempt, attempt.verdicts[index], compat == "reference")
 
@@ -87,6 +90,7 @@ def _settle(verdict: Verdict, won: bool, reason: str) -> None:
     verdict.passed = won or verdict.weight == 0
     verdict.score = 1.0 if won else 0.0
     verdict.reason = reason
+    verdict.evidence = [seen.rule("holds" if won else "not-chosen", reason)]
 
 
 def _highest(assertion: Assertion, columns: list[Attempt], index: int) -> None:

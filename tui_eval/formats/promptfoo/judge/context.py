@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import expected_values, judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
@@ -66,7 +67,8 @@ async def similar(call: AssertionCall) -> Result:
         return decides or results[0]
     best = max(result.score for result in results)
     reason = "None of the provided values met the similarity threshold"
-    return Result(False, best, reason, actual=call.text)
+    told = [seen.budget_of("similarity", best, ">=", threshold, "under")]
+    return Result(False, best, reason, actual=call.text, evidence=told)
 
 
 def _compare(call: AssertionCall, metric: str, ours: Vector, theirs: Vector, threshold: float) -> Result:
@@ -91,7 +93,10 @@ def _compare(call: AssertionCall, metric: str, ours: Vector, theirs: Vector, thr
         score = min(1.0, max(0.0, score))
     compared = words[0] if passed != call.inverse else words[1]
     reason = f"{word} {js.fixed(figure, 2)} is {compared} threshold {js.number_text(threshold)}"
-    return Result(passed, score, reason, actual=call.text)
+    wanted = "<=" if (metric == "euclidean") != call.inverse else ">="
+    code = "within" if passed else "over" if wanted == "<=" else "under"
+    told = [seen.budget_of(word.lower(), figure, wanted, threshold, code)]
+    return Result(passed, score, reason, actual=call.text, evidence=told)
 
 
 def cosine(ours: Vector, theirs: Vector) -> float:
@@ -117,7 +122,8 @@ async def embed(call: AssertionCall, texts: list[str]) -> list[list[float]]:
         raise CannotJudge(
             f"{call.assertion.type}: no embedding model is configured; write `judge:` into tui_eval.yaml "
             "with type openai (its base_url must have /embeddings; embedding_model names the model), or "
-            "name one under `provider` (openai:embedding:text-embedding-3-small)"
+            "name one under `provider` (openai:embedding:text-embedding-3-small)",
+            "no-embeddings",
         )
     vectors = await asked(judges.embedding_provider(call), texts)
     if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
@@ -325,4 +331,12 @@ def _by_score(
     note = f" ({js.fixed(score, 2)} {sign} threshold {js.number_text(threshold)})"
     if call.threshold is None and default == 0:
         note = " (no threshold is given: any score passes)"
-    return Result(passed, shown, reason + note, actual=call.text, judge=said.judge)
+    what = call.kind.rpartition("-")[2]
+    told = [
+        seen.budget_of(what, score, "<" if call.inverse else ">=", threshold, "within")
+        if passed
+        else seen.budget_of(
+            what, score, "<" if call.inverse else ">=", threshold, "over" if call.inverse else "under"
+        )
+    ]
+    return Result(passed, shown, reason + note, actual=call.text, judge=said.judge, evidence=told)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.json_schema import mismatch
 from tui_eval.javascript import values as js
+from tui_eval.model import Evidence
 
 _LINE = r"[^\n\r\u2028\u2029]+"  # JavaScript's `.+`
 _MCP_ERROR = re.compile(rf"MCP Tool Error \(([^)]+)\): ({_LINE})")
@@ -46,7 +48,9 @@ def tool_call_f1(call: AssertionCall) -> Result:
             f"Tool Call F1 score {js.fixed(score, 3)} is {where} threshold {js.number_text(threshold)}. "
             f"{lists}. Precision={js.fixed(precision, 3)}, Recall={js.fixed(recall, 3)}"
         )
-    return Result(passed, score, reason, actual=sorted(called))
+    told = seen.names(sorted(expected), sorted(called), negated=call.inverse)
+    told += seen.budget("F1", score, ">=", threshold, negated=call.inverse)
+    return Result(passed, score, reason, actual=sorted(called), evidence=told)
 
 
 def called_tools(output: Any) -> set[str]:
@@ -113,22 +117,21 @@ def tools_call(call: AssertionCall) -> Result:
     if "MCP Tool Error" in told:
         found = _MCP_ERROR.search(told)
         name, said = found.groups() if found else ("unknown", "unknown error")
-        return Result(False, 0.0, f"MCP tool call failed for {name}: {said}", actual=call.text)
+        return _bad(call, f"MCP tool call failed for {name}: {said}")
     if "MCP Tool Result" in told:
         found = _MCP_RESULT.search(told)
         name = found[1] if found else "unknown"
-        return Result(True, 1.0, f"MCP tool call succeeded for {name}", actual=call.text)
+        reason = f"MCP tool call succeeded for {name}"
+        return Result(True, 1.0, reason, actual=call.text, evidence=[Evidence("call", "holds", text=name)])
     given: Any = output.get("tool_calls") if isinstance(output, dict) else output
     listed: list[Any] = given if isinstance(given, list) else []
     calls = [item.get("function") for item in listed if isinstance(item, dict)]
     if not calls or len(calls) != len(listed) or not all(map(_is_call, calls)):
         reason = f"OpenAI did not return a valid-looking tools response: {js.json_text(output)}"
-        return Result(False, 0.0, reason, actual=call.text)
+        return _none(call, reason)
     tools = _provider_config(call).get("tools")
     if not isinstance(tools, list):
-        return Result(
-            False, 0.0, "No tools configured in provider, but output contains tool calls", actual=call.text
-        )
+        return _bad(call, "No tools configured in provider, but output contains tool calls")
     functions = [
         tool["function"]
         for tool in tools
@@ -143,10 +146,10 @@ def function_call(call: AssertionCall) -> Result:
     given = output.get("function_call", output) if isinstance(output, dict) else None
     if not _is_call(given):
         reason = f"OpenAI did not return a valid-looking function call: {js.json_text(output)}"
-        return Result(False, 0.0, reason, actual=call.text)
+        return _none(call, reason)
     functions = _provider_config(call).get("functions")
     if not isinstance(functions, list):
-        return Result(False, 0.0, "No functions configured in provider, but output contains a function call")
+        return _bad(call, "No functions configured in provider, but output contains a function call")
     return _against(call, [given], functions)
 
 
@@ -169,19 +172,35 @@ def _against(call: AssertionCall, calls: list[Any], functions: list[Any]) -> Res
         name = given["name"]
         if name not in schemas:
             reason = f'Called "{name}", but there is no function with that name'
-            return Result(False, 0.0, reason, actual=call.text)
+            return _bad(call, reason, name)
         try:
             arguments = js.parse_json(given["arguments"])
         except (ValueError, RecursionError) as error:
-            return Result(False, 0.0, f"Arguments of {name} are not JSON: {error}", actual=call.text)
+            return _bad(call, f"Arguments of {name} are not JSON: {error}", name)
         schema = schemas[name].get("parameters")
         if not isinstance(schema, dict) or not schema:
             continue
         wrong = mismatch(schema, arguments)
         if wrong:
-            reason = f'Call to "{name}" does not match schema: {wrong}'
-            return Result(False, 0.0, reason, actual=call.text)
-    return Result(True, 1.0, PASSED, actual=call.text)
+            return _bad(call, f'Call to "{name}" does not match schema: {wrong}', name)
+    return Result(True, 1.0, PASSED, actual=call.text, evidence=[Evidence("call", "holds")])
+
+
+def _bad(call: AssertionCall, reason: str, tool: str = "") -> Result:
+    """A call that is wrong."""
+    told = [Evidence("call", "bad-call", text=seen.cut(reason), path=seen.cut(tool))]
+    return Result(False, 0.0, reason, actual=call.text, evidence=told)
+
+
+def _none(call: AssertionCall, reason: str) -> Result:
+    """No call; text with JSON in it is none."""
+    try:
+        looks_like_one = isinstance(js.parse_json(call.text), dict | list)
+    except (ValueError, RecursionError):
+        looks_like_one = False
+    words = "the reply is text with JSON in it" if looks_like_one else "the reply is text"
+    told = [Evidence("missing", "no-call", text=words, rule="json" if looks_like_one else "text")]
+    return Result(False, 0.0, reason, actual=call.text, evidence=told)
 
 
 def _provider_config(call: AssertionCall) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.formats.promptfoo.judge import judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
-from tui_eval.formats.promptfoo.judge.graded import unreadable
+from tui_eval.formats.promptfoo.judge.graded import judged, unreadable
 from tui_eval.formats.promptfoo.judge.judges import (
     NUMBER,
     TEXT,
@@ -56,7 +57,8 @@ async def factuality(call: AssertionCall) -> Result:
     if call.inverse:
         passed, score = not passed, 1 - score
     reason = str(answer.get("reason") or f"The submitted answer {words}")
-    return Result(passed, score, reason, actual=call.text, judge=said.judge)
+    told = judged(call, passed, reason, score)
+    return Result(passed, score, reason, actual=call.text, judge=said.judge, evidence=told)
 
 
 def _letter(answer: dict[str, Any], text: str) -> str | None:
@@ -89,7 +91,8 @@ async def closed_qa(call: AssertionCall) -> Result:
         answer.get("reason") or f"The submission {'meets' if passed else 'does not meet'} the criterion"
     )
     holds = passed != call.inverse
-    return Result(holds, float(holds), reason, actual=call.text, judge=said.judge)
+    told = judged(call, holds, reason, float(holds))
+    return Result(holds, float(holds), reason, actual=call.text, judge=said.judge, evidence=told)
 
 
 async def g_eval(call: AssertionCall) -> Result:
@@ -115,7 +118,10 @@ async def g_eval(call: AssertionCall) -> Result:
     passed = (score >= threshold) != call.inverse
     shown = 1 - score if call.inverse else score
     reason = "\n\n".join(reasons) or f"score {js.number_text(score)}"
-    return Result(passed, shown, reason, actual=call.text, judge=said.judge)
+    told = seen.budget("score", score, ">=", threshold, negated=call.inverse)
+    if not passed:
+        told += judged(call, passed, "\n\n".join(reasons), score)
+    return Result(passed, shown, reason, actual=call.text, judge=said.judge, evidence=told)
 
 
 async def _by_steps(call: AssertionCall, said: GraderReply, criterion: str) -> Result | tuple[float, str]:

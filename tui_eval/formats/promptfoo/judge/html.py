@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.javascript import values as js
@@ -42,7 +43,10 @@ _SIGNS = (
 def is_html(call: AssertionCall) -> Result:
     """An HTML reader finds elements that HTML knows, and no text beside them."""
     fault = _fault(call.text)
-    return call.result(fault is None, fault or "", "Output is valid HTML")
+    told = seen.rule("is-html") if fault is None else seen.rule("not-html", fault)
+    if (fault is None) != call.inverse:
+        told = seen.rule("holds")
+    return call.result(fault is None, fault or "", "Output is valid HTML", evidence=[told])
 
 
 def _fault(text: str) -> str | None:
@@ -93,8 +97,11 @@ def _text_in(body: Any) -> bool:
 
 def contains_html(call: AssertionCall) -> Result:
     """Signs of HTML add up to two points or more."""
+    holds = sum(worth for sign, worth in _SIGNS if sign.search(call.text)) >= 2
+    code = "holds" if holds != call.inverse else "has-html" if holds else "not-html"
     return call.result(
-        sum(worth for sign, worth in _SIGNS if sign.search(call.text)) >= 2,
+        holds,
         "Expected output to contain HTML content",
         "Expected output to not contain HTML content",
+        evidence=[seen.rule(code)],
     )

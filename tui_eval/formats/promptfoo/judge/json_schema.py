@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
@@ -19,6 +20,7 @@ from tui_eval.formats.promptfoo.judge.code import ScriptFailed
 from tui_eval.formats.promptfoo.judge.json_objects import loader, objects_in
 from tui_eval.javascript import values as js
 from tui_eval.javascript.patterns import translated
+from tui_eval.model import Evidence
 from tui_eval.nunjucks.templates import flag
 
 # -- The formats of JSON schemas as Ajv's collection of formats has them.
@@ -299,8 +301,13 @@ _TEXTS = {
 def ajv_text(error: Any) -> str:
     """An error of jsonschema as Ajv words it, with the place in the data."""
     path = "".join(f"/{part}" for part in error.absolute_path)
+    return f"data{path} {ajv_words(error)}"
+
+
+def ajv_words(error: Any) -> str:
+    """The rule that is broken, without the place."""
     words = _TEXTS.get(error.validator)
-    return f"data{path} {words(error) if words else error.message}"
+    return words(error) if words else error.message
 
 
 def listed(value: Any) -> list[str]:
@@ -347,10 +354,12 @@ def is_json(call: AssertionCall) -> Result | Awaitable[Result]:
     """The whole text is JSON, and conforms to the schema if one is given."""
     try:
         value = js.parse_json(call.text)
-    except (ValueError, RecursionError):
-        return call.result(False, "Expected output to be valid JSON", "")
+    except (ValueError, RecursionError) as error:
+        told = [_not_json(call, call.text, error)]
+        return call.result(False, "Expected output to be valid JSON", "", evidence=told)
     if not _has_schema(call):
-        return call.result(True, "", "Expected output to be valid JSON")
+        told = [seen.rule("is-json" if call.inverse else "holds")]
+        return call.result(True, "", "Expected output to be valid JSON", evidence=told)
     return _conforming(call, [value], "Output is JSON that conforms to the provided schema")
 
 
@@ -358,10 +367,34 @@ def contains_json(call: AssertionCall) -> Result | Awaitable[Result]:
     """Some `{…}` in the text reads as an object, and conforms to the schema if one is given."""
     found = objects_in(call.text)
     if not found or not _has_schema(call):
-        return call.result(
-            bool(found), "Expected output to contain valid JSON", "Expected output to contain valid JSON"
-        )
+        reason = "Expected output to contain valid JSON"
+        told = seen.rule("has-json" if call.inverse else "holds") if found else _no_object(call)
+        return call.result(bool(found), reason, reason, evidence=[told])
     return _conforming(call, found, "Output contains JSON conforming to the provided schema")
+
+
+def _no_object(call: AssertionCall) -> Evidence:
+    """Why no object can be read: there is no brace, or where what follows the first one breaks off."""
+    start = call.text.find("{")
+    if start < 0:
+        return seen.rule("holds" if call.inverse else "not-json", "there is no { in the reply")
+    try:
+        json.JSONDecoder().raw_decode(call.text[: start + _EXPLAINED], start)
+    except (ValueError, RecursionError) as error:
+        return _not_json(call, call.text, error)
+    return seen.rule("holds" if call.inverse else "not-json", "no object can be read")
+
+
+def _not_json(call: AssertionCall, text: str, error: Exception) -> Evidence:
+    """Where a text stops being JSON."""
+    if call.inverse:
+        return seen.rule("holds")
+    words = str(getattr(error, "msg", error)).removesuffix(" starting at")
+    return seen.broken("missing", "not-json", text, getattr(error, "pos", 0), words)
+
+
+_EXPLAINED = 200_000
+"""Characters behind a brace that are read to say where they stop being JSON."""
 
 
 def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Result | Awaitable[Result]:
@@ -383,14 +416,31 @@ async def _conforming_later(
 
 def _conforming_now(call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str) -> Result:
     """Whether any of the values conforms; the reason is what the last one lacks."""
-    error: str | None = None
+    error: Any = None
     for value in values:
         error = _first_error(validator, value)
         if error is None:
             break
+    words = None if error is None else ajv_text(error)
+    told = seen.rule("schema-held" if call.inverse else "holds") if error is None else _broken(call, error)
     return call.result(
-        error is None, f"JSON does not conform to the provided schema. Errors: {error}", conforms
+        error is None,
+        f"JSON does not conform to the provided schema. Errors: {words}",
+        conforms,
+        evidence=[told],
     )
+
+
+def _broken(call: AssertionCall, error: Any) -> Evidence:
+    """Which value breaks which rule of which part of the schema."""
+    if call.inverse:
+        return seen.rule("holds")
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in error.absolute_path)
+    words = ajv_text(error).partition(" ")[2] if " " not in path else ajv_words(error)
+    return Evidence(
+        "rule", "schema", text=seen.cut(words), path=f"${path}", rule=str(error.validator),
+        expected=seen.small(error.schema), actual=seen.small(error.instance),
+    )  # fmt: skip
 
 
 def fault(kind: str, value: Any) -> str | None:
@@ -443,12 +493,13 @@ def mismatch(schema: dict[str, Any], value: Any) -> str | None:
     """
     text = json.dumps(schema, sort_keys=True, default=str)
     _check(text)
-    return _first_error(_validator(text), value)
+    error = _first_error(_validator(text), value)
+    return None if error is None else ajv_text(error)
 
 
-def _first_error(validator: Any, value: Any) -> str | None:
+def _first_error(validator: Any, value: Any) -> Any:
     errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_schema_path))
-    return ajv_text(errors[0]) if errors else None
+    return errors[0] if errors else None
 
 
 @lru_cache(maxsize=256)

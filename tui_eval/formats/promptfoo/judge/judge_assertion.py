@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
 from tui_eval.formats.promptfoo.judge import expected_values, registry
@@ -37,7 +38,9 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     kind, inverse = registry.split(assertion.type)
     check = registry.check_for(kind) or added_handler("promptfoo", kind)
     if check is None:
-        raise CannotJudge(_why_not(assertion.type, kind))
+        known = kind in registry.NOT_YET or kind in ("human", *registry.COLUMNS)
+        code = "not-supported" if known or kind.startswith("promptfoo:redteam:") else "unknown-type"
+        raise CannotJudge(_why_not(assertion.type, kind), code)
     reply = evidence.reply() or Reply(turn=1)
     if assertion.transform:
         output = await expected_values.transformed(assertion.transform, output, evidence)
@@ -53,7 +56,7 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
                     value, evidence, output, assertion.config
                 )
             except expected_values.ScriptFault as fault:
-                failed = Result(False, 0.0, str(fault))
+                failed = Result(False, 0.0, str(fault), evidence=[seen.rule("script-failed", str(fault))])
                 call = AssertionCall(
                     assertion, evidence, kind, inverse, output, js.text_of(output), value, reply
                 )
@@ -75,7 +78,7 @@ def verdict_from(call: AssertionCall, result: Result) -> Verdict:
     """The verdict of a result. A weight of 0 always passes and keeps its score, as promptfoo's does."""
     assertion = call.assertion
     if result.passed is None:
-        verdict = error_verdict(assertion, result.reason, actual=result.actual)
+        verdict = error_verdict(assertion, result.reason, result.evidence, actual=result.actual)
         verdict.expected, verdict.judge = clip_actual(call.value), result.judge
         return verdict
     weight = 1.0 if assertion.weight is None else assertion.weight
@@ -96,7 +99,7 @@ def verdict_from(call: AssertionCall, result: Result) -> Verdict:
         set=assertion.set,
         judge=result.judge,
         line=assertion.line,
-        evidence=result.evidence,
+        evidence=seen.bounded(result.evidence),
     )
 
 

@@ -12,6 +12,7 @@ import string
 from collections.abc import Callable
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.javascript import values as js
@@ -40,10 +41,11 @@ def meteor(call: AssertionCall) -> Result:
     threshold = 0.5 if call.threshold is None else call.threshold
     passed = (score >= threshold) != call.inverse
     shown = 1 - score if call.inverse else score
+    told = seen.budget("METEOR", score, ">=", threshold, negated=call.inverse)
     if passed:
-        return Result(True, shown, "METEOR assertion passed", actual=call.text)
+        return Result(True, shown, "METEOR assertion passed", actual=call.text, evidence=told)
     reason = f"METEOR score {js.fixed(score, 4)} did not meet threshold {js.number_text(threshold)}"
-    return Result(False, shown, reason, actual=call.text)
+    return Result(False, shown, reason, actual=call.text, evidence=told)
 
 
 _DEFAULTS = (("alpha", 0.9), ("beta", 3.0), ("gamma", 0.5))

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, context_of
-from tui_eval.formats.promptfoo.judge.script_results import verdict_of_value
+from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdict_of_value
 from tui_eval.guard import figures
 from tui_eval.guard.trust import inline
 from tui_eval.javascript import values as js
@@ -56,7 +57,9 @@ async def webhook(call: AssertionCall) -> Result:
     elif call.inverse:
         score = 1 - score
     default = PASSED if holds else f"Webhook returned {'true' if call.inverse else 'false'}"
-    return Result(holds, float(score), str(said.get("reason") or default), actual=call.text)
+    reason = str(said.get("reason") or default)
+    told = [seen.rule("holds" if holds else "script", reason, actual=score)]
+    return Result(holds, float(score), reason, actual=call.text, evidence=told)
 
 
 def sends_to(url: str) -> str:
@@ -83,7 +86,7 @@ def _limit() -> float:
 
 
 def _failed(call: AssertionCall, reason: str) -> Result:
-    return Result(False, 0.0, reason, actual=call.text)
+    return Result(False, 0.0, reason, actual=call.text, evidence=[seen.rule("webhook-failed", reason)])
 
 
 _RUNNER = """
@@ -115,7 +118,7 @@ async def ruby(call: AssertionCall) -> Result:
         try:
             value = await run_ruby(given, call.services.base)
         except ScriptFailed as error:
-            return Result(False, 0.0, f"Ruby code execution failed: {error}", actual=call.text)
+            return script_failed(call, f"Ruby code execution failed: {error}", str(error))
     return verdict_of_value(call, value, "Ruby", shown)
 
 

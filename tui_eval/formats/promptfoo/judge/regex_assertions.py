@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Sequence
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed
 from tui_eval.javascript import patterns as patterns
 from tui_eval.model import Evidence
-
-_LONGEST_TEXT = 500
-"""Characters of a match that a verdict keeps."""
 
 
 def regex(call: AssertionCall) -> Result | Awaitable[Result]:
@@ -42,7 +40,13 @@ async def _later(call: AssertionCall) -> Result:
     if invalid is not None:
         if not invalid.startswith("Invalid regular expression"):
             invalid = f"Invalid regular expression: /{call.value}/: {invalid}"
-        return Result(False, 0.0, f"Invalid regex pattern: {invalid}", actual=call.text)
+        return Result(
+            False,
+            0.0,
+            f"Invalid regex pattern: {invalid}",
+            actual=call.text,
+            evidence=[seen.rule("bad-pattern", invalid)],
+        )
     if "start" not in answer:
         return _result(call, False, [])
     found = [(answer["start"], answer["end"])]
@@ -62,10 +66,16 @@ def _result(call: AssertionCall, matches: bool, places: Sequence[patterns.Place]
         f'Expected output to match regex "{call.value}"',
         f'Expected output to not match regex "{call.value}"',
     )
-    seen = [
-        Evidence("match", call.text[start:end][:_LONGEST_TEXT], start, end)
+    there = "forbidden" if call.inverse else "contained"
+    pattern = seen.cut(call.value)
+    found = [
+        Evidence("match", there, text=seen.cut(call.text[start:end]), start=start, end=end, rule=pattern)
         for start, end in places
         if end > start
     ]
-    result.evidence = seen or ([Evidence("match")] if matches else [])  # one of nothing: an empty text
+    if matches and not found:  # one of nothing: an empty text
+        found = [Evidence("match", there, rule=pattern)]
+    elif not matches:
+        found = [Evidence("missing", "unmatched" if call.inverse else "not-matched", rule=pattern)]
+    result.evidence = found
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
@@ -31,7 +32,13 @@ def simple(call: AssertionCall, value: bool | int | float, name: str, shown: Any
     if not passed:
         reason = f"{name} returned {'true' if holds else 'false'}"
         reason = f"{reason}\n{shown}" if isinstance(shown, str) and shown else reason
-    return Result(passed, score, reason, actual=call.text)
+    if isinstance(value, bool):
+        told = [seen.rule("holds" if passed else "script", f"returned {'true' if holds else 'false'}")]
+    elif call.threshold is None:
+        told = seen.budget("score", value, ">", 0, negated=call.inverse)
+    else:
+        told = seen.budget("score", value, ">=", call.threshold, negated=call.inverse)
+    return Result(passed, score, reason, actual=call.text, evidence=told)
 
 
 def grading(call: AssertionCall, value: dict[str, Any], name: str) -> Result:
@@ -41,8 +48,15 @@ def grading(call: AssertionCall, value: dict[str, Any], name: str) -> Result:
     if call.inverse:
         reason = PASSED if passed else f"{name} returned true"
     scores, weights = numbers(value.get("namedScores")), numbers(value.get("namedScoreWeights"))
+    told = [seen.rule("holds" if passed else "script", reason, actual=value["score"])]
     return Result(
-        passed, value["score"], reason, actual=call.text, named_scores=scores, named_weights=weights
+        passed,
+        value["score"],
+        reason,
+        actual=call.text,
+        named_scores=scores,
+        named_weights=weights,
+        evidence=told,
     )
 
 
@@ -105,7 +119,13 @@ def verdict_of_value(call: AssertionCall, value: Any, language: str, shown: Any)
 
 
 def _failed(call: AssertionCall, language: str, why: str) -> Result:
-    return Result(False, 0.0, f"{language} code execution failed: {why}", actual=call.text)
+    return script_failed(call, f"{language} code execution failed: {why}", why)
+
+
+def script_failed(call: AssertionCall, reason: str, why: str) -> Result:
+    """A script that raised, or returned what means nothing: a failure."""
+    told = [seen.rule("script-failed", why)]
+    return Result(False, 0.0, reason, actual=call.text, evidence=told)
 
 
 def _lowered(call: AssertionCall, value: dict[str, Any], language: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.javascript import values as js
@@ -29,6 +30,7 @@ def levenshtein(call: AssertionCall) -> Result:
         f"Levenshtein distance {distance} is greater than threshold {limit}",
         f"Levenshtein distance {distance} is less than or equal to threshold {limit}",
         actual=call.text,
+        evidence=seen.budget("distance", distance, "<=", threshold, negated=call.inverse),
     )
 
 
@@ -48,7 +50,13 @@ def rouge_n(call: AssertionCall) -> Result:
     holds = score >= threshold
     compared = "greater than or equal to" if holds else "less than"
     reason = f"ROUGE-N score {js.fixed(score, 2)} is {compared} threshold {js.number_text(threshold)}"
-    return Result(holds != call.inverse, 1 - score if call.inverse else score, reason, actual=call.text)
+    return Result(
+        holds != call.inverse,
+        1 - score if call.inverse else score,
+        reason,
+        actual=call.text,
+        evidence=seen.budget("ROUGE-N", score, ">=", threshold, negated=call.inverse),
+    )
 
 
 def _rouge(candidate: list[str], reference: list[str]) -> float:
@@ -175,8 +183,9 @@ def _graded(call: AssertionCall, name: str, score: float) -> Result:
     threshold = 0.5 if call.threshold is None else call.threshold
     passed = (score >= threshold) != call.inverse
     shown = 1 - score if call.inverse else score
+    told = seen.budget(name, score, ">=", threshold, negated=call.inverse)
     if passed:
-        return Result(True, shown, PASSED, actual=call.text)
+        return Result(True, shown, PASSED, actual=call.text, evidence=told)
     compared = "greater" if call.inverse else "less"
     reason = f"{name} score {js.fixed(score, 4)} is {compared} than threshold {js.number_text(threshold)}"
-    return Result(False, shown, reason, actual=call.text)
+    return Result(False, shown, reason, actual=call.text, evidence=told)

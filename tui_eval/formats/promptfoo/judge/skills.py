@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.span_attributes import arguments_of, tool_name
@@ -46,7 +47,8 @@ def skill_used(call: AssertionCall) -> Result:
         passed = not missing
         said = "Missing" if missing else "Observed"
         reason = f"{said} required skill(s): {', '.join(missing or wanted)}. Actual skills: {actual}"
-    return Result(passed, float(passed), reason, actual=sorted(names))
+    told = seen.names(wanted, sorted(names), negated=call.inverse)
+    return Result(passed, float(passed), reason, actual=sorted(names), evidence=told)
 
 
 def _used(call: AssertionCall) -> list[dict[str, Any]]:
@@ -104,13 +106,15 @@ def _counted(call: AssertionCall, value: dict[str, Any], used: list[dict[str, An
         reason = f'Forbidden skill "{shown}" was not used. Actual skills: {actual}'
         if count:
             reason = f'Forbidden skill "{shown}" was used {count} time(s). Matches: {listing}'
-        return Result(not count, float(not count), reason, actual=listing)
+        told = seen.budget(f"uses of {shown}", count, "==", 0)
+        return Result(not count, float(not count), reason, actual=listing, evidence=told)
     least = low if low is not None else 0 if high is not None else 1
     passed = count >= least and (high is None or count <= high)
     bounds = f"at least {least}" if high is None else f"{least}-{high}"
     tail = f". Matches: {listing}" if found else ""
     reason = f'Matched skill "{shown}" {count} time(s) (expected {bounds}){tail}'
-    return Result(passed, float(passed), reason, actual=listing)
+    told = seen.between(f"uses of {shown}", count, least, high)
+    return Result(passed, float(passed), reason, actual=listing, evidence=told)
 
 
 def _text(value: Any) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.javascript import values as js
+from tui_eval.model import Evidence
 
 # -- What a database's SQL does not know although the parser, which is lenient, reads it.
 
@@ -222,7 +224,11 @@ _LONGEST = 200_000
 def is_sql(call: AssertionCall) -> Result:
     """The whole text is SQL of the database and touches only what is allowed."""
     fault = _fault(call, call.text)
-    return call.result(fault is None, fault or "", "The output SQL statement is valid")
+    words = "The output SQL statement is valid"
+    fenced = any(True for _ in _blocks(call.text)) if fault is not None else False
+    return call.result(
+        fault is None, fault or "", words, evidence=_told(call, fault, call.text, fenced=fenced)
+    )
 
 
 def contains_sql(call: AssertionCall) -> Result:
@@ -233,7 +239,62 @@ def contains_sql(call: AssertionCall) -> Result:
         fault = _fault(call, block)
         if fault is None:
             break
-    return call.result(fault is None, fault or "", "The output SQL statement is valid")
+    words = "The output SQL statement is valid"
+    told = _told(call, fault, (blocks or [call.text])[0], len(blocks))
+    return call.result(fault is None, fault or "", words, evidence=told)
+
+
+def _told(
+    call: AssertionCall, fault: str | None, text: str, tried: int | None = None, *, fenced: bool = False
+) -> list[Evidence]:
+    """Where a statement stops being SQL, or the tables and columns that are not allowed. `tried` counts the
+    fenced blocks (None: the whole reply alone), `fenced` says that it stands in one and may not."""
+    if fault is None or call.inverse:
+        return [seen.rule("is-sql" if fault is None and call.inverse else "holds")]
+    if isinstance(fault, _NotAllowed):
+        return [
+            Evidence("sql", "sql-not-allowed", text=seen.cut(name), rule=fault.kind) for name in fault.names
+        ][: seen.MOST]
+    more: dict[str, Any] = {"rule": "fenced" if fenced else "", "call": tried}
+    database, _, _ = _settings(call)
+    place = None if fenced else _place(text[:_EXPLAINED], _DIALECTS.get(database.lower(), ""))
+    if place is None:
+        words = "it stands in a fenced block" if fenced else ""
+        return [Evidence("sql", "not-sql", text=words, actual=seen.cut(text.strip()), **more)]
+    offset, words = place
+    return [seen.broken("sql", "not-sql", text, offset, words, **more)]
+
+
+_EXPLAINED = 20_000
+"""Characters of a statement in which a parser looks for the place."""
+
+
+class _NotAllowed(str):
+    """A fault of tables or columns (`kind`) that are not allowed, `names`."""
+
+    kind: str = ""
+    names: Sequence[str] = ()
+
+
+def _place(statement: str, dialect: str) -> tuple[int, str] | None:
+    """The offset at which a parser stops, and why; None where it finds nothing wrong."""
+    import sqlglot
+    from sqlglot.errors import ParseError, SqlglotError
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        found: list[Any] = sqlglot.parse(statement, read=dialect or None)
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        line, column = int(first.get("line") or 1), int(first.get("col") or 1)
+        begins = sum(len(one) + 1 for one in statement.split("\n")[: line - 1])
+        return begins + column - 1, str(first.get("description") or "")
+    except (SqlglotError, RecursionError, ValueError) as error:
+        return 0, str(error).split("\n")[0]
+    if any(type(one).__name__ in ("Alias", "Column", "Command") for one in found if one is not None):
+        word = statement.split()[0] if statement.split() else ""
+        return max(statement.find(word) + len(word) - 1, 0), f"{word} begins no statement"
+    return None
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -289,10 +350,13 @@ def _fault(call: AssertionCall, text: str) -> str | None:
         ("column", used_columns, columns, columns + bare),
     ):
         if allowed and not all(any(_allows(rule, name) for rule in rules) for name in used):
-            return (
+            said = _NotAllowed(
                 f"SQL references unauthorized {kind}(s). Found: [{', '.join(used)}]. "
                 f"Allowed: [{', '.join(allowed)}]."
             )
+            said.kind = kind
+            said.names = [name for name in used if not any(_allows(rule, name) for rule in rules)]
+            return said
     return None
 
 

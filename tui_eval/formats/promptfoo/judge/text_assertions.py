@@ -7,11 +7,13 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.promptfoo_words import ListError, split_list
 from tui_eval.javascript import operators
 from tui_eval.javascript import values as js
+from tui_eval.model import Evidence
 
 
 def equals(call: AssertionCall) -> Result:
@@ -30,7 +32,20 @@ def equals(call: AssertionCall) -> Result:
         holds,
         f'Expected output "{call.text}" to equal "{shown}"',
         f'Expected output "{call.text}" to not equal "{shown}"',
+        evidence=_unequal(call, value, shown, holds),
     )
+
+
+def _unequal(call: AssertionCall, value: Any, shown: str, holds: bool) -> list[Evidence]:
+    """Which fields differ where an object was wanted, else the two texts."""
+    if holds or call.inverse or not isinstance(value, dict | list):
+        return seen.value("$", shown, call.text, holds, negated=call.inverse)
+    try:
+        actual = js.parse_json(call.text)
+    except (ValueError, RecursionError) as error:
+        place = getattr(error, "pos", 0)
+        return [seen.broken("missing", "not-json", call.text, place, getattr(error, "msg", str(error)))]
+    return seen.fields(value, actual, javascript=True) or [seen.differs("$", value, actual)]
 
 
 def contains(call: AssertionCall) -> Result:
@@ -44,8 +59,15 @@ def contains(call: AssertionCall) -> Result:
     shown = js.string(value)
     holds = shown.lower() in text.lower() if call.kind == "icontains" else shown in text
     return call.result(
-        holds, f'Expected output to contain "{shown}"', f'Expected output to not contain "{shown}"'
+        holds,
+        f'Expected output to contain "{shown}"',
+        f'Expected output to not contain "{shown}"',
+        evidence=_looked_for(call, [shown]),
     )
+
+
+def _looked_for(call: AssertionCall, wanted: list[str]) -> list[Evidence]:
+    return seen.texts(call.text, wanted, ignoring_case=call.kind.startswith("i"), forbidden=call.inverse)
 
 
 def contains_any(call: AssertionCall) -> Result:
@@ -62,6 +84,7 @@ def contains_any(call: AssertionCall) -> Result:
         holds,
         f'Expected output to contain one of "{shown}"',
         f'Expected output to not contain one of "{shown}"',
+        evidence=_looked_for(call, values),
     )
 
 
@@ -79,6 +102,7 @@ def contains_all(call: AssertionCall) -> Result:
         not missing,
         f"Expected output to contain all of [{shown}]. Missing: [{gone}]",
         f"Expected output to not contain all of [{shown}]. Missing: [{gone}]",
+        evidence=_looked_for(call, values),
     )
 
 
@@ -97,10 +121,18 @@ def starts_with(call: AssertionCall) -> Result:
     """A prefix, case-sensitive."""
     value = call.value
     invariant(isinstance(value, str) and value, f'"{call.kind}" assertion type must have a string value')
+    holds = call.text.startswith(value)
+    there, gone = ("forbidden-prefix", "prefix-absent") if call.inverse else ("prefix", "not-prefix")
+    shown = seen.cut(value)
     return call.result(
-        call.text.startswith(value),
+        holds,
         f'Expected output to start with "{value}"',
         f'Expected output to not start with "{value}"',
+        evidence=[
+            Evidence("match", there, text=shown, start=0, end=len(value))
+            if holds
+            else Evidence("missing", gone, text=shown)
+        ],
     )
 
 
@@ -122,6 +154,7 @@ def word_count(call: AssertionCall) -> Result:
         f"Word count {count} does not equal expected {shown}",
         f"Expected word count to not equal {shown}, but got {count}",
         actual=count,
+        evidence=seen.budget("words", count, "==", expected, negated=call.inverse),
     )
 
 
@@ -138,16 +171,17 @@ def _within(call: AssertionCall, count: int, bounds: dict[str, Any]) -> Result:
         low is None or high is None or low <= high,
         '"word-count" assertion: min must be less than or equal to max',
     )
+    told = seen.between("words", count, low, high, negated=call.inverse)
     if low is not None and high is not None:
         bad = f"Word count {count} is not between {js.string(low)} and {js.string(high)}"
         inverse = (
             f"Expected word count to not be between {js.string(low)} and {js.string(high)}, but got {count}"
         )
-        return call.result(low <= count <= high, bad, inverse, actual=count)
+        return call.result(low <= count <= high, bad, inverse, actual=count, evidence=told)
     if low is not None:
         bad = f"Word count {count} is less than minimum {js.string(low)}"
         inverse = f"Expected word count to be less than {js.string(low)}, but got {count}"
-        return call.result(count >= low, bad, inverse, actual=count)
+        return call.result(count >= low, bad, inverse, actual=count, evidence=told)
     bad = f"Word count {count} is greater than maximum {js.string(high)}"
     inverse = f"Expected word count to be greater than {js.string(high)}, but got {count}"
-    return call.result(high is not None and count <= high, bad, inverse, actual=count)
+    return call.result(high is not None and count <= high, bad, inverse, actual=count, evidence=told)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.spans import source_for_spans
 from tui_eval.javascript import values as js
 from tui_eval.javascript.patterns import constant
-from tui_eval.model import TraceSpan
+from tui_eval.model import Evidence, TraceSpan
 
 _ERROR_ATTRIBUTES = ("error", "exception", "failed", "failure")
 _NO_ERROR = frozenset(("", "0", "false", "no", "none", "null", "ok", "unset"))
@@ -41,7 +42,8 @@ def span_count(call: AssertionCall) -> Result:
         reason += f" (expected {least})"
     if source.spans:
         reason += f". Matched spans: {', '.join(dict.fromkeys(span.name for span in source.spans))}"
-    return Result(passed, float(passed), reason + source.note, actual=count)
+    told = seen.between("spans", count, low, high)
+    return Result(passed, float(passed), reason + source.note, actual=count, evidence=told)
 
 
 def span_duration(call: AssertionCall) -> Result:
@@ -67,11 +69,11 @@ def span_duration(call: AssertionCall) -> Result:
     shown = js.number_text(limit)
     if not timed:
         reason = f'No spans found matching pattern "{pattern}" with complete timing data'
-        return Result(True, 1.0, reason + source.note, actual="")
+        return Result(True, 1.0, reason + source.note, actual="", evidence=[seen.rule("holds")])
     slowest_first = sorted(timed, key=lambda pair: -pair[0])
     if beyond:
         reason = f"{js.number_text(percentile or 0)}th percentile duration (undefinedms) is within threshold {shown}ms"
-        return Result(True, 1.0, reason, actual="")
+        return Result(True, 1.0, reason, actual="", evidence=[seen.rule("holds")])
     if percentile is not None:
         place = max(0, math.ceil(percentile / 100 * len(timed)) - 1)
         measured = slowest_first[len(timed) - 1 - place][0]
@@ -81,7 +83,8 @@ def span_duration(call: AssertionCall) -> Result:
         if not passed:
             slowest = [pair for pair in slowest_first if pair[0] >= measured]
             reason = f"{at} exceeds threshold {shown}ms. Slowest spans: {_listed(slowest)}"
-        return Result(passed, float(passed), reason + source.note, actual=measured)
+        told = [*seen.budget("duration", measured, "<=", limit), *_spans(slowest_first, limit)]
+        return Result(passed, float(passed), reason + source.note, actual=measured, evidence=told)
     over = [pair for pair in slowest_first if pair[0] > limit]
     most = slowest_first[0][0]
     reason = (
@@ -90,7 +93,14 @@ def span_duration(call: AssertionCall) -> Result:
     )
     if over:
         reason = f"{len(over)} span(s) exceed duration threshold {shown}ms. Slowest: {_listed(over)}"
-    return Result(not over, float(not over), reason + source.note, actual=most)
+    told = [*seen.budget("duration", most, "<=", limit), *_spans(over, limit)]
+    return Result(not over, float(not over), reason + source.note, actual=most, evidence=told)
+
+
+def _spans(timed: list[tuple[float, str]], limit: float) -> list[Evidence]:
+    """The slowest of the spans above a limit."""
+    slow = [(taken, name) for taken, name in timed if taken > limit][:_SHOWN]
+    return [Evidence("step", "span", text=seen.cut(name), actual=taken) for taken, name in slow]
 
 
 def _listed(timed: list[tuple[float, str]]) -> str:
@@ -115,7 +125,8 @@ def error_spans(call: AssertionCall) -> Result:
     source = source_for_spans(call, pattern)
     total = len(source.spans)
     if not total:
-        return Result(True, 1.0, f'No spans found matching pattern "{pattern}"', actual=0)
+        reason = f'No spans found matching pattern "{pattern}"'
+        return Result(True, 1.0, reason, actual=0, evidence=[seen.rule("holds")])
     reference = call.evidence.reference
     errors = [span for span in source.spans if _is_error(span, reference)]
     theirs = len(errors) if reference else sum(_is_error(span, True) for span in source.spans)
@@ -140,7 +151,11 @@ def error_spans(call: AssertionCall) -> Result:
         reason = f"Found {count} error(s) in {total} spans ({js.fixed(rate, 1)}%)"
         reason += f", within threshold of {limit}" if most is not None else ""
         reason += f", within threshold of {js.string(share)}%" if share is not None else ""
-    return Result(passed, float(passed), reason + mended + source.note, actual=count)
+    if passed:
+        told = [seen.rule("holds")]
+    else:
+        told = [Evidence("step", "error-spans", text=seen.cut(_named(span))) for span in errors[: seen.MOST]]
+    return Result(passed, float(passed), reason + mended + source.note, actual=count, evidence=told)
 
 
 def _named(span: TraceSpan) -> str:

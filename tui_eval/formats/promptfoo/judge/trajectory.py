@@ -14,11 +14,13 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.spans import matches
 from tui_eval.formats.promptfoo.judge.steps import KINDS, TrajectoryStep, steps_of
 from tui_eval.javascript import values as js
+from tui_eval.model import Evidence
 
 # -- The arguments of a tool call against those expected: in part or whole, some ignored, some by default.
 
@@ -94,6 +96,11 @@ def compared(given: Any, expected: Expected) -> tuple[bool, str]:
     return holds, note
 
 
+def compared_value(given: Any, wanted: Any, expected: Expected) -> bool:
+    """Whether one argument is as expected, by the mode."""
+    return _equal(given, wanted) if expected.mode == "exact" else _contains(given, wanted)
+
+
 def _contains(given: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict):
         return isinstance(given, dict) and all(
@@ -149,7 +156,19 @@ def tool_used(call: AssertionCall) -> Result:
         passed = not missing
         said = "Missing" if missing else "Observed"
         reason = f"{said} required tool(s): {', '.join(missing) or shown}. Actual tools: {actual}"
-    return Result(passed, float(passed), reason + steps.note, actual=told(tools))
+    pieces = [_places(name, tools, call.inverse) for name in wanted[: seen.MOST]]
+    return Result(passed, float(passed), reason + steps.note, actual=told(tools), evidence=pieces)
+
+
+def _places(wanted: str, steps: list[TrajectoryStep], negated: bool) -> Evidence:
+    """At which of the steps a tool was called."""
+    numbers = [number for number, step in enumerate(steps, 1) if _fits(step, wanted)]
+    there, gone = ("forbidden-call", "call-absent") if negated else ("called", "not-called")
+    name = seen.cut(wanted or "*")
+    if numbers:
+        return Evidence("step", there, text=name, call=numbers[0], actual=numbers[: seen.MOST])
+    names = list(dict.fromkeys(step.name for step in steps))[: seen.MOST]
+    return Evidence("step", gone, text=name, actual=names)
 
 
 def _used_so_often(
@@ -170,7 +189,8 @@ def _used_so_often(
     else:
         tail = f". Matches: {listing(found)}" if found else ""
         reason = f'Matched tool "{wanted}" {len(found)} time(s) (expected {_range(low, high)}){tail}'
-    return Result(passed, float(passed), reason + note, actual=told(tools))
+    pieces = seen.between(f"calls of {wanted}", len(found), low, high, negated=call.inverse)
+    return Result(passed, float(passed), reason + note, actual=told(tools), evidence=pieces)
 
 
 def tool_sequence(call: AssertionCall) -> Result:
@@ -213,7 +233,38 @@ def tool_sequence(call: AssertionCall) -> Result:
             reason = f"Forbidden tool sequence was observed. Actual tools: {actual}"
     passed = holds != call.inverse
     mended = "" if set(looked_at) == {"tool"} else " (promptfoo looks at tools alone)"
-    return Result(passed, float(passed), reason + mended + steps.note, actual=told(taken))
+    pieces = _order(expected, taken, exact=mode == "exact", negated=call.inverse, holds=holds)
+    return Result(passed, float(passed), reason + mended + steps.note, actual=told(taken), evidence=pieces)
+
+
+def _order(
+    expected: list[tuple[str, tuple[str, ...]]],
+    taken: list[TrajectoryStep],
+    *,
+    exact: bool,
+    negated: bool,
+    holds: bool,
+) -> list[Evidence]:
+    """Each expected step and where it came after the one before it (`row` counts the others between them, where
+    there may be none), as far as they were in order."""
+    if negated:
+        return [seen.rule("forbidden-order" if holds else "holds")]
+    found: list[Evidence] = []
+    after = 0
+    for item in expected[: seen.MOST]:
+        numbers = [number for number, step in enumerate(taken, 1) if _is(step, item)]
+        name = seen.cut(item[0] or "*")
+        number = next((number for number in numbers if number > after), None)
+        if number is None:
+            found.append(Evidence("step", "not-in-order", text=name, row=after, actual=numbers[: seen.MOST]))
+            return found
+        between = number - after - 1 if exact else 0
+        code = "not-in-order" if between else "called"
+        found.append(Evidence("step", code, text=name, call=number, row=between, actual=numbers[: seen.MOST]))
+        after = number
+    if exact and len(taken) > after:
+        found.append(Evidence("budget", "over", path="steps", actual=len(taken), rule="<=", expected=after))
+    return found
 
 
 def _expected_step(item: Any, call: AssertionCall, number: int) -> tuple[str, tuple[str, ...]]:
@@ -272,7 +323,43 @@ def tool_args_match(call: AssertionCall) -> Result:
             f"{js.json_text(expected.arguments)}. Observed args: {observed}"
         )
     passed = holds != call.inverse
-    return Result(passed, float(passed), reason + steps.note, actual=told(calls or tools))
+    pieces = _argument_pieces(call, wanted, expected, calls, tools, passed)
+    return Result(passed, float(passed), reason + steps.note, actual=told(calls or tools), evidence=pieces)
+
+
+def _argument_pieces(
+    call: AssertionCall,
+    wanted: str,
+    expected: Expected,
+    calls: list[TrajectoryStep],
+    tools: list[TrajectoryStep],
+    passed: bool,
+) -> list[Evidence]:
+    """The call that came closest, argument by argument."""
+    if not calls:
+        return [_places(wanted, tools, call.inverse)]
+    captured = [
+        (number, step.arguments) for number, step in enumerate(calls, 1) if step.arguments is not UNSET
+    ]
+    name = seen.cut(wanted)
+    if call.inverse or passed:
+        code = "forbidden-call" if not passed else "call-absent" if call.inverse else "called"
+        return [Evidence("call", code, text=name)]
+    if not captured:
+        return [Evidence("call", "no-arguments", text=name, call=1)]
+    number, given = seen.closest(expected.arguments, captured)
+    pieces = seen.arguments(
+        name, number, expected.arguments, given, lambda item, there: compared_value(there, item, expected)
+    )
+    if not any(
+        piece.code in ("wrong-arguments", "absent-argument") for piece in pieces
+    ):  # what is exact has too many
+        pieces += [
+            Evidence("call", "wrong-arguments", text=name, call=number, path=piece.path, rule="extra")
+            for piece in pieces
+            if piece.code == "other-argument"
+        ][:1]
+    return pieces
 
 
 def step_count(call: AssertionCall) -> Result:
@@ -303,7 +390,8 @@ def step_count(call: AssertionCall) -> Result:
         described = f" for {', '.join(about)}" if about else ""
         tail = f". Matches: {actual}" if found else ""
         reason = f"Matched {len(found)} trajectory step(s){described} (expected {_range(low, high)}){tail}"
-    return Result(passed, float(passed), reason + steps.note, actual=told(found))
+    pieces = seen.between("steps", len(found), low, high, negated=call.inverse)
+    return Result(passed, float(passed), reason + steps.note, actual=told(found), evidence=pieces)
 
 
 def listing(steps: Iterable[TrajectoryStep]) -> str:

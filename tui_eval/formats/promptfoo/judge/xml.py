@@ -10,9 +10,11 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.javascript import values as js
+from tui_eval.model import Evidence
 
 # -- Elements of XML within any text, read far more laxly than a document.
 
@@ -120,7 +122,11 @@ _DEEPEST = 1000
 
 
 class _Refused(Exception):
-    pass
+    """It is no document; `line` (from 1) and `column` (from 0, in bytes) say where, 0 where nothing does."""
+
+    def __init__(self, message: str, words: str = "", line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.words, self.line, self.column = words or message, line, column
 
 
 def is_xml(call: AssertionCall) -> Result:
@@ -129,9 +135,48 @@ def is_xml(call: AssertionCall) -> Result:
     try:
         document = parse(call.text)
     except _Refused as error:
-        return call.result(False, f"XML parsing failed: {error}", "")
+        told = [seen.rule("holds") if call.inverse else _broken_at(call.text, error)]
+        return call.result(False, f"XML parsing failed: {error}", "", evidence=told)
     missing = [path for path in wanted if not _has(document, path)]
-    return call.result(not missing, f"XML is missing required elements: {', '.join(missing)}", _VALID)
+    return call.result(
+        not missing,
+        f"XML is missing required elements: {', '.join(missing)}",
+        _VALID,
+        evidence=_elements(call, document, wanted, missing, "is-xml"),
+    )
+
+
+def _broken_at(text: str, error: _Refused) -> Evidence:
+    if not error.line:
+        return seen.rule("not-xml", error.words)
+    lines = text.split("\n")[: error.line]
+    within = len(lines[-1].encode("utf-8", "replace")[: error.column].decode("utf-8", "ignore"))
+    place = sum(len(line) + 1 for line in lines[:-1]) + within
+    return seen.broken("missing", "not-xml", text, place, error.words)
+
+
+def _elements(
+    call: AssertionCall, document: Node, wanted: list[str], missing: list[str], known: str
+) -> list[Evidence]:
+    """Per required element whether it is there, and how far its path leads."""
+    if call.inverse:
+        return [seen.rule("holds" if missing else known)]
+    found: list[Evidence] = []
+    for path in wanted[: seen.MOST]:
+        if path not in missing:
+            found.append(Evidence("match", "holds", path=seen.cut(path)))
+            continue
+        node, done = document, list[str]()
+        for key in path.split("."):
+            if key not in node.children:
+                break
+            node = node.children[key][0]
+            done.append(key)
+        names = [name for name in node.children if name][: seen.MOST]
+        found.append(
+            Evidence("missing", "no-element", text=".".join(done), path=seen.cut(path), actual=names)
+        )
+    return found or [seen.rule("holds")]
 
 
 def contains_xml(call: AssertionCall) -> Result:
@@ -143,9 +188,19 @@ def contains_xml(call: AssertionCall) -> Result:
     wanted = _required(call)
     found = elements_in(call.text)
     if not found:
-        return call.result(False, "No XML content found in the output", "")
-    holds = any(all(_has(document, path) for path in wanted) for document in _documents(found))
-    return call.result(holds, "No valid XML content found matching the requirements", _VALID)
+        words = "there is no < in the reply" if "<" not in call.text else "no element is complete"
+        told = [seen.rule("holds") if call.inverse else seen.rule("not-xml", words)]
+        return call.result(False, "No XML content found in the output", "", evidence=told)
+    documents = _documents(found)
+    fitting = [document for document in documents if all(_has(document, path) for path in wanted)]
+    document = (fitting or documents)[0]
+    missing = [path for path in wanted if not _has(document, path)]
+    return call.result(
+        bool(fitting),
+        "No valid XML content found matching the requirements",
+        _VALID,
+        evidence=_elements(call, document, wanted, missing, "has-xml"),
+    )
 
 
 def _documents(found: list[Element]) -> list[Node]:
@@ -218,7 +273,10 @@ def parse(text: str) -> Node:
         parser.CharacterDataHandler = lambda text: stack[-1].add_text(text)
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise _Refused(f"{error.lineno}:{error.offset}: {expat.ErrorString(error.code)}.") from None
+        words = expat.ErrorString(error.code)
+        raise _Refused(
+            f"{error.lineno}:{error.offset}: {words}.", words, error.lineno, error.offset
+        ) from None
     return document
 
 

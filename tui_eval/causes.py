@@ -1,0 +1,295 @@
+"""Why an attempt did not pass, in few words made from evidence: for lists, groups and reports.
+
+Nothing here reads a sentence: words are made from a piece's code and values, fact first (`lacks "2 years"`,
+`latency 2.4s > 2.0s`). Verdicts without evidence (older runs, assertions of other packages) have their prose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from tui_eval.model import Attempt, Evidence, Verdict
+
+LONGEST = 300
+"""Characters of the words for one attempt."""
+_VALUE = 48
+_TEXT = 90
+_NAMES = 3
+_SIGNS = {"outside": "in", "<=": ">", ">=": "<", "==": "≠", "!=": "=", "<": "≥", ">": "≤"}
+"""What is the case where a comparison does not hold."""
+_MILLISECONDS = ("latency", "duration")
+_DOLLARS = ("cost",)
+
+
+def cause_of(attempt: Attempt) -> str:
+    """Why an attempt failed or erred, in one line; empty where it passed, or nothing says so but prose."""
+    if attempt.outcome not in ("failed", "error"):
+        return ""
+    own = words_of_pieces(attempt.evidence or ())
+    if attempt.error or (own and not attempt.verdicts):
+        return own
+    return _joined([own, *(words_of(verdict) for verdict in telling(attempt.verdicts))])
+
+
+def telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts that say why: those that failed, else those that could not be judged. A set counts by its
+    members, unless its own score decided."""
+    shown = [one for one in verdicts if not _repeats(one)]
+    failed = [one for one in shown if one.passed is False]
+    return failed + [one for one in shown if one.passed is None]
+
+
+def _repeats(verdict: Verdict) -> bool:
+    return bool(verdict.evidence) and verdict.evidence[0].code in ("members", "later")
+
+
+def words_of(verdict: Verdict) -> str:
+    """Why a verdict is not a pass, in few words; its prose where it has no evidence that says so."""
+    words = words_of_pieces(verdict.evidence or ())
+    if not words:
+        return " ".join(verdict.reason[:_LOOKED_AT].split())[:LONGEST]
+    plain = verdict.target in ("", "text", "rows", "tools") or verdict.type in words
+    about = verdict.target.rpartition(".")[2] if not plain else ""
+    return f"{about}: {words}" if about and about not in words else words
+
+
+_LOOKED_AT = 2_000
+
+
+def words_of_pieces(evidence: Iterable[Evidence]) -> str:
+    """The failing pieces in few words, those of one code together; empty where none fails."""
+    by_code: dict[str, list[Evidence]] = {}
+    for one in evidence:
+        if one.code in WORDS:
+            by_code.setdefault(one.code, []).append(one)
+    return _joined(WORDS[code](pieces) for code, pieces in by_code.items())
+
+
+def code_of(verdict: Verdict) -> str:
+    """The code of a verdict: of the first piece that fails, else of the first; empty without evidence."""
+    evidence = verdict.evidence or []
+    first = next((one for one in evidence if one.code in WORDS), evidence[0] if evidence else None)
+    return first.code if first is not None else ""
+
+
+def _joined(parts: Iterable[str]) -> str:
+    words = "; ".join(dict.fromkeys(part for part in parts if part))
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def shown(value: Any, most: int = _VALUE) -> str:
+    """A value in a line: texts quoted, numbers in their shortest form, anything else as JSON."""
+    if isinstance(value, str):
+        return quoted(value, most)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int):
+        return str(value)
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def quoted(text: str, most: int = _VALUE) -> str:
+    """A text in quotation marks, on one line."""
+    line = " ".join(text.split()) or text
+    return f'"{line}"' if len(line) <= most else f'"{line[: most - 1]}…"'
+
+
+def line(text: str, most: int = _TEXT) -> str:
+    """A text on one line, cut where it is long."""
+    words = " ".join(text.split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def _listed(
+    pieces: Sequence[Evidence], word: Callable[[Evidence], str] = lambda one: quoted(one.text)
+) -> str:
+    found = list(dict.fromkeys(word(one) for one in pieces))
+    more = f" and {len(found) - _NAMES} more" if len(found) > _NAMES else ""
+    return ", ".join(found[:_NAMES]) + more
+
+
+def _lacks(pieces: Sequence[Evidence]) -> str:
+    return f"lacks {_listed(pieces)}"
+
+
+def _has(pieces: Sequence[Evidence]) -> str:
+    return f"has {_listed(pieces)}"
+
+
+def _field(one: Evidence) -> str:
+    where = "" if one.path in ("", "$") else f"{line(one.path, 60)} "
+    if one.code == "absent-field":
+        return f"{where}not there"
+    if one.code == "extra-field":
+        return f"{where}not expected"
+    if one.code == "same":
+        return f"{where}= {shown(one.actual)}"
+    return f"{where}≠ {shown(one.expected)}: {shown(one.actual)}"
+
+
+def _fields(pieces: Sequence[Evidence]) -> str:
+    more = f" and {len(pieces) - 1} more" if len(pieces) > 1 else ""
+    return _field(pieces[0]) + more
+
+
+def figure(what: str, value: Any) -> str:
+    """A figure as it is read: milliseconds as time, USD with four digits."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return shown(value)
+    if what in _MILLISECONDS:
+        return f"{value / 1000:.1f}s" if value >= 999.5 else f"{value:.0f}ms"
+    if what in _DOLLARS:
+        return f"${value:,.4f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _budget(pieces: Sequence[Evidence]) -> str:
+    one = pieces[0]
+    sign = _SIGNS.get(one.rule, one.rule)
+    return f"{one.path} {figure(one.path, one.actual)} {sign} {figure(one.path, one.expected)}"
+
+
+def _says(word: str) -> Callable[[Sequence[Evidence]], str]:
+    """A word, and what the piece says."""
+
+    def words(pieces: Sequence[Evidence]) -> str:
+        said = line(pieces[0].text)
+        return f"{word}: {said}" if word and said else word or said
+
+    return words
+
+
+def _schema(pieces: Sequence[Evidence]) -> str:
+    return f"{line(pieces[0].path, 60)} {line(pieces[0].text)}"
+
+
+def _calls(word: str) -> Callable[[Sequence[Evidence]], str]:
+    return lambda pieces: f"{_listed(pieces, lambda one: line(one.text, 40))} {word}"
+
+
+def _arguments(pieces: Sequence[Evidence]) -> str:
+    return f"{line(pieces[0].text, 40)}({_field(pieces[0])})"
+
+
+def _http(pieces: Sequence[Evidence]) -> str:
+    said = line(pieces[0].text)
+    status = str(pieces[0].actual or "HTTP")
+    return said if status in said else f"{status}: {said}" if said else status
+
+
+WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
+    # texts
+    "not-contained": _lacks,
+    "forbidden": _has,
+    "not-prefix": lambda found: f"does not begin with {quoted(found[0].text)}",
+    "forbidden-prefix": lambda found: f"begins with {quoted(found[0].text)}",
+    "not-matched": lambda found: f"no match of {line(found[0].rule, _VALUE)}",
+    "bad-pattern": _says("no pattern"),
+    "differs": _fields,
+    "absent-field": _fields,
+    "extra-field": _fields,
+    "same": _fields,
+    "refuses": lambda found: f"refuses: {quoted(found[0].text)}",
+    "no-refusal": lambda found: "no refusal",
+    # structure
+    "not-json": _says("no JSON"),
+    "is-json": lambda found: "is JSON",
+    "has-json": lambda found: "has JSON",
+    "schema": _schema,
+    "schema-held": lambda found: "JSON fits the schema",
+    "not-xml": _says("no XML"),
+    "is-xml": lambda found: "is XML",
+    "has-xml": lambda found: "has XML",
+    "no-element": lambda found: f"XML lacks {_listed(found, lambda one: line(one.path, 60))}",
+    "not-html": _says("no HTML"),
+    "is-html": lambda found: "is HTML",
+    "has-html": lambda found: "has HTML",
+    "not-sql": _says("no SQL"),
+    "is-sql": lambda found: "is SQL",
+    "sql-not-allowed": lambda found: (
+        f"{found[0].rule} not allowed: {_listed(found, lambda one: line(one.text, 60))}"
+    ),
+    # figures
+    "over": _budget,
+    "under": _budget,
+    "unequal": _budget,
+    # calls and steps
+    "not-called": _calls("not called"),
+    "forbidden-call": _calls("called"),
+    "no-call": _says("no call"),
+    "bad-call": _says("call"),
+    "wrong-arguments": _arguments,
+    "absent-argument": lambda found: f"{line(found[0].text, 40)}({line(found[0].path, 60)} not given)",
+    "no-arguments": _calls("called, arguments not told"),
+    "not-in-order": _calls("not in order"),
+    "forbidden-order": lambda found: "forbidden order of steps",
+    "error-spans": lambda found: f"error in {_listed(found, lambda one: line(one.text, 40))}",
+    # rows
+    "rows": _says(""),
+    "no-rows": _says("no rows"),
+    "not-verified": _says(""),
+    # values of a reply
+    "none": lambda found: f"{line(found[0].path, 60)} is not there",
+    # what others decide
+    "judged": _says("judge"),
+    "script": _says("script"),
+    "script-failed": _says("script failed"),
+    "webhook-failed": _says("webhook failed"),
+    "flagged": lambda found: f"flagged: {_listed(found, lambda one: line(one.text, 40))}",
+    "not-flagged": lambda found: "not flagged",
+    "guardrails": _says("guardrails"),
+    "not-chosen": _says("not chosen"),
+    "score": _budget,
+    "no-output": lambda found: "no output",
+    # what could not be judged
+    "needs-trust": _says("needs trust"),
+    "no-judge": lambda found: "no judge configured",
+    "judge-unreadable": _says("judge's answer unreadable"),
+    "judge-undecided": _says("judge undecided"),
+    "no-embeddings": lambda found: "no embedding model configured",
+    "no-classifier": lambda found: "no classifier named",
+    "unknown-type": _says("unknown assertion"),
+    "not-supported": _says("not judged here"),
+    "bad-assertion": _says("assertion"),
+    "not-reported": _says("not reported"),
+    "not-comparable": _says("cannot compare"),
+    "no-reply": lambda found: "no reply",
+    "no-database": lambda found: "no database for the expected SQL",
+    "query-failed": _says("expected SQL"),
+    "file": _says("file"),
+    "template": _says("template"),
+    "transform": _says("transform"),
+    "no-host": _says(""),
+    "cannot-judge": _says(""),
+    "crashed": _says("judging failed"),
+    "in-file": _says("file"),
+    "columns": _says(""),
+    # what an agent did instead of answering
+    "no-agent": _says(""),
+    "time-limit": _says(""),
+    "http-status": _http,
+    "refused": _says("refused"),
+    "agent-error": _says(""),
+    "not-kept": _says(""),
+}
+"""How the pieces of each failing code are told; codes that are not here say that something holds."""
+
+HOLDING = (
+    "contained", "absent", "prefix", "prefix-absent", "matched", "unmatched", "within", "called", "call-absent",
+    "other-call", "other-argument", "column", "holds", "members", "later", "taken", "span",
+)  # fmt: skip
+"""Codes of what is as it should be, or says no more than what was seen."""
+
+
+def known(code: str) -> bool:
+    """Whether a code is one of ours."""
+    return code in WORDS or code in HOLDING
