@@ -11,16 +11,16 @@ _HERE = "tui_eval.formats.promptfoo.judge"
 
 # `module:function` below this package, imported when first needed.
 _CHECKS: dict[str, Check | str] = {
-    "equals": "text:equals",
-    "contains": "text:contains",
-    "icontains": "text:contains",
-    "contains-any": "text:contains_any",
-    "icontains-any": "text:contains_any",
-    "contains-all": "text:contains_all",
-    "icontains-all": "text:contains_all",
-    "starts-with": "text:starts_with",
-    "word-count": "text:word_count",
-    "regex": "regex:regex",
+    "equals": "text_assertions:equals",
+    "contains": "text_assertions:contains",
+    "icontains": "text_assertions:contains",
+    "contains-any": "text_assertions:contains_any",
+    "icontains-any": "text_assertions:contains_any",
+    "contains-all": "text_assertions:contains_all",
+    "icontains-all": "text_assertions:contains_all",
+    "starts-with": "text_assertions:starts_with",
+    "word-count": "text_assertions:word_count",
+    "regex": "regex_assertions:regex",
     "levenshtein": "similarity:levenshtein",
     "rouge-n": "similarity:rouge_n",
     "bleu": "similarity:bleu",
@@ -38,10 +38,10 @@ _CHECKS: dict[str, Check | str] = {
     "contains-xml": "xml:contains_xml",
     "is-html": "html:is_html",
     "contains-html": "html:contains_html",
-    "is-valid-openai-tools-call": "calls:tools_call",
-    "is-valid-openai-function-call": "calls:function_call",
-    "is-valid-function-call": "calls:function_call",
-    "tool-call-f1": "calls:tool_call_f1",
+    "is-valid-openai-tools-call": "function_calls:tools_call",
+    "is-valid-openai-function-call": "function_calls:function_call",
+    "is-valid-function-call": "function_calls:function_call",
+    "tool-call-f1": "function_calls:tool_call_f1",
     "skill-used": "skills:skill_used",
     "trajectory:tool-used": "trajectory:tool_used",
     "trajectory:tool-sequence": "trajectory:tool_sequence",
@@ -50,17 +50,17 @@ _CHECKS: dict[str, Check | str] = {
     "trace-span-count": "traces:span_count",
     "trace-span-duration": "traces:span_duration",
     "trace-error-spans": "traces:error_spans",
-    "is-sql": "sql:is_sql",
-    "contains-sql": "sql:contains_sql",
+    "is-sql": "sql_assertions:is_sql",
+    "contains-sql": "sql_assertions:contains_sql",
     "javascript": "code:javascript",
     "python": "code:python",
     "ruby": "outside:ruby",
     "webhook": "outside:webhook",
     "meteor": "meteor:meteor",
-    "similar": "embeddings:similar",
-    "similar:cosine": "embeddings:similar",
-    "similar:dot": "embeddings:similar",
-    "similar:euclidean": "embeddings:similar",
+    "similar": "context:similar",
+    "similar:cosine": "context:similar",
+    "similar:dot": "context:similar",
+    "similar:euclidean": "context:similar",
     "llm-rubric": "graded:llm_rubric",
     "agent-rubric": "graded:agent_rubric",
     "search-rubric": "graded:search_rubric",
@@ -81,7 +81,9 @@ _CHECKS: dict[str, Check | str] = {
 _GRADED_MODULES = ("graded", "graders", "context")
 """Where a model grades in words."""
 GRADED = frozenset(
-    kind for kind, where in _CHECKS.items() if str(where).partition(":")[0] in _GRADED_MODULES
+    kind
+    for kind, where in _CHECKS.items()
+    if str(where).partition(":")[0] in _GRADED_MODULES and not kind.startswith("similar")
 ) | {"select-best"}
 """Types that ask a judge model."""
 
