@@ -51,8 +51,8 @@ def words_of(verdict: Verdict) -> str:
     words = words_of_pieces(verdict.evidence or ())
     if not words:
         return " ".join(verdict.reason[:_LOOKED_AT].split())[:LONGEST]
-    plain = verdict.target in ("", "text", "rows", "tools") or verdict.type in words
-    about = verdict.target.rpartition(".")[2] if not plain else ""
+    part, _, below = verdict.target.partition(".")
+    about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2]
     return f"{about}: {words}" if about and about not in words else words
 
 
@@ -190,6 +190,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     # texts
     "not-contained": _lacks,
     "forbidden": _has,
+    "nothing-listed": lambda found: "nothing is listed",
     "not-prefix": lambda found: f"does not begin with {quoted(found[0].text)}",
     "forbidden-prefix": lambda found: f"begins with {quoted(found[0].text)}",
     "not-matched": lambda found: f"no match of {line(found[0].rule, _VALUE)}",

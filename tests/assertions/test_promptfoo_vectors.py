@@ -11,9 +11,11 @@ import pytest
 from msgspec import UNSET
 
 from tests.assertions.promptfoo_cases import evidence_for
+from tui_eval import causes
 from tui_eval.assertions import judge
 from tui_eval.formats.promptfoo.judge.registry import NOT_YET as NOT_JUDGED
 from tui_eval.javascript import values as js
+from tui_eval.store.encoding import encode_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -58,6 +60,10 @@ async def test_recorded_verdict(row: dict[str, Any], services: Any) -> None:
     evidence = evidence_for(row, services)
     judgement = await judge(evidence)
     verdict = judgement.verdicts[0]
+    assert verdict.evidence and all(causes.known(one.code) for one in verdict.evidence), verdict
+    assert len(encode_json(verdict.evidence)) < 30_000
+    if verdict.passed is not True:
+        assert causes.code_of(verdict) in causes.WORDS and causes.words_of(verdict), verdict
     if "error" in row:
         assert verdict.passed is None, verdict
         assert judgement.outcome == "error"

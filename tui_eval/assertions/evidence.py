@@ -38,6 +38,9 @@ def texts(
     found: list[Evidence] = []
     there, gone = ("forbidden", "absent") if forbidden else ("contained", "not-contained")
     for one in islice(wanted, MOST):
+        if not one:  # an empty text stands everywhere
+            found.append(Evidence("match", there))
+            continue
         places = places_of(one, judged, ignoring_case)
         seen = [
             Evidence("match", there, text=cut(judged[start:end]), start=start, end=end, rule=cut(one))
@@ -94,7 +97,7 @@ def between(what: str, figure: Any, low: Any, high: Any, *, negated: bool = Fals
         return [budget_of(what, figure, ">=", low, "under")]
     if high is not None:
         return budget(what, figure, "<=", high)
-    return budget(what, figure, ">=", low)
+    return budget(what, figure, ">=", low) if low is not None else [rule("holds")]
 
 
 def value(path: str, expected: Any, actual: Any, holds: bool, *, negated: bool = False) -> list[Evidence]:

@@ -67,7 +67,9 @@ def contains(call: AssertionCall) -> Result:
 
 
 def _looked_for(call: AssertionCall, wanted: list[str]) -> list[Evidence]:
-    return seen.texts(call.text, wanted, ignoring_case=call.kind.startswith("i"), forbidden=call.inverse)
+    found = seen.texts(call.text, wanted, ignoring_case=call.kind.startswith("i"), forbidden=call.inverse)
+    fails = call.kind.endswith("-all") == call.inverse
+    return found or [seen.rule("nothing-listed" if fails else "holds")]
 
 
 def contains_any(call: AssertionCall) -> Result:
