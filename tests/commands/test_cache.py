@@ -154,3 +154,49 @@ def test_a_cost_limit_counts_what_is_spent(cli: Cli, asked: Path, server: Priced
     cli("run", ".", "--cache")
     limited = cli("run", ".", "--cache", "--max-cost", "0.000001")
     assert "stopped" not in limited.out and "2 cached" in limited.out
+
+
+PROMPTFOO = """\
+prompts: ["Say {{word}}", '[{"role": "user", "content": "Now {{word}}MORE"}]']
+providers:
+  - {id: "openai:chat:m", config: {apiBaseUrl: "BASE", apiKey: "none-at-all"}}
+tests:
+  - {vars: {word: alpha}, assert: [{type: contains, value: alpha}]}
+  - {vars: {word: beta}, assert: [{type: contains, value: delta}]}
+"""
+
+
+def test_a_promptfoo_suites_own_providers_are_not_asked_again(
+    cli: Cli, tmp_path: Path, server: Priced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "promptfooconfig.yaml"
+    config.write_text(PROMPTFOO.replace("BASE", server.base).replace("MORE", ""), "utf-8")
+    assert cli("run", ".", "--cache", "-o", "first.json").code == 1
+    assert server.count == 4
+    assert cli("run", ".", "--cache", "-o", "again.json").code == 1
+    assert server.count == 4
+    first, again = (
+        json.loads(Path(name).read_text("utf-8"))["results"] for name in ("first.json", "again.json")
+    )
+    assert [(one["case_id"], one["outcome"], one["score"]) for one in first] == [
+        (one["case_id"], one["outcome"], one["score"]) for one in again
+    ]
+    # A test that is put before the others moves their places, not their questions.
+    text = config.read_text("utf-8")
+    config.write_text(
+        text.replace("tests:\n", "tests:\n  - {vars: {word: new}, assert: [{type: contains, value: new}]}\n")
+    )
+    cli("run", ".", "--cache")
+    assert server.count == 6
+
+
+def test_a_request_that_names_the_run_is_another_one_in_each(
+    cli: Cli, tmp_path: Path, server: Priced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = PROMPTFOO.replace("BASE", server.base).replace("MORE", " {{__evalId}}")
+    (tmp_path / "promptfooconfig.yaml").write_text(told, "utf-8")
+    cli("run", ".", "--cache")
+    cli("run", ".", "--cache")
+    assert server.count == 6

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,9 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 _events = msgspec.json.Decoder(list[Event])
 _SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
 """Types of agents that see the whole test."""
+
+_OF_THE_RUN = frozenset({"__evalId", "__evalStepId"})
+"""Variables of promptfoo's that are others in every run, or move with the cases around: no part of a question."""
 
 Said = tuple[Sequence[Entry], Sequence[Reply]]
 
@@ -47,7 +51,11 @@ class Answers:
 
     async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
         """See `asked_of`."""
-        return asked_of(spec.type, await in_thread(lambda: self._marks.agent(spec)), context)
+        marks = await in_thread(lambda: self._marks.agent(spec))
+        sent = {name: value for name, value in context.vars.items() if name in _OF_THE_RUN}
+        if sent and any(name in repr(spec) for name in sent):  # its requests hold them
+            marks = {**marks, **{name: str(value) for name, value in sent.items()}}
+        return asked_of(spec.type, marks, context)
 
 
 def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:
@@ -58,11 +66,16 @@ def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) ->
         return _encoder.encode(
             [
                 marks, context.attempt, context.model, context.network, context.connection, context.headers,
-                context.use_direct, context.vars, context.reference, context.label, context.prompt, test,
+                context.use_direct, _lasting(context.vars), context.reference, context.label, context.prompt, test,
             ]
         )  # fmt: skip
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
         return None
+
+
+def _lasting(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables without those of the run."""
+    return {name: value for name, value in variables.items() if name not in _OF_THE_RUN}
 
 
 class CachedSession(Session):
@@ -183,7 +196,7 @@ class CachedSession(Session):
 
     def _next(self, chain: bytes, request: Request) -> bytes:
         fields = [
-            request.text, request.messages, request.sly_data, request.chat_filter, request.vars, request.sql,
+            request.text, request.messages, request.sly_data, request.chat_filter, _lasting(request.vars), request.sql,
             request.database, request.schema, request.continue_conversation,
         ]  # fmt: skip
         try:
