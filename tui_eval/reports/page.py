@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tui_eval.guard.text import clip, storable
 from tui_eval.reports import results
-from tui_eval.reports.page_case import ROWS, Result, case_html, dollars, seconds
+from tui_eval.reports.html_templates import dollars, seconds
+from tui_eval.reports.page_case import ROWS, Result, case_html
 from tui_eval.reports.page_style import STYLE
 from tui_eval.reports.page_text import safe
 from tui_eval.store.failure_modes import Assessment, classified

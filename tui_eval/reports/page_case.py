@@ -7,6 +7,7 @@ from typing import Any
 
 from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip
+from tui_eval.reports.html_templates import dollars, seconds
 from tui_eval.reports.page_data import data_html
 from tui_eval.reports.page_text import safe, text_of
 from tui_eval.reports.page_trace import trace_html
@@ -25,16 +26,6 @@ def mark(outcome: str | None) -> str:
     """Glyph and word of an outcome, in its colour."""
     word = outcome or "not run"
     return f'<span class="{safe(word.split()[0])}">{GLYPHS.get(word, "◌")} {safe(word)}</span>'
-
-
-def seconds(milliseconds: float | None) -> str:
-    """A duration; empty where it is not known."""
-    return "" if milliseconds is None else f"{milliseconds / 1000:,.2f} s"
-
-
-def dollars(cost: float | None) -> str:
-    """USD with four digits; empty where it is not known."""
-    return "" if cost is None else f"${cost:,.4f}"
 
 
 def case_html(number: int, item: CaseSummary, results: Sequence[Result], *, passed_whole: bool = True) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from tui_eval.reports import page
-from tui_eval.reports.page_case import dollars, seconds
+from tui_eval.reports.html_templates import dollars, seconds
 from tui_eval.reports.page_text import safe
 from tui_eval.reports.run_comparison import (
     CHANGES,

@@ -21,7 +21,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 from tui_eval.guard.text import storable, visible
 from tui_eval.model import Attempt
 from tui_eval.reports import page, results, web_compare
-from tui_eval.reports.page_case import dollars, mark, seconds
+from tui_eval.reports.html_templates import dollars, seconds
+from tui_eval.reports.page_case import mark
 from tui_eval.reports.page_text import safe
 from tui_eval.reports.together import Together, together
 from tui_eval.reports.web_compare import PageNotThere, Side, columns_of, read
