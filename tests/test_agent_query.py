@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pytest
 
 from tui_eval.agent_query import AgentQuery, agent_query
@@ -76,6 +77,47 @@ def test_what_the_server_verified_counts_before_all() -> None:
     )
     assert found == AgentQuery("select 2", "verification")
     assert agent_query(attempt(rows_sql="select 4")) == AgentQuery("select 4", "verification")
+
+
+def ran(name: str, sql: str, call_id: str, error: str | None = None) -> list[Entry]:
+    given = Entry(
+        turn=1, kind="tool_result", name="execute_sql", call_id=call_id, error=error, result={"id": name}
+    )
+    return [call({"sql_query": sql, "name": "step"}, "execute_sql", call_id), given]
+
+
+@pytest.mark.parametrize(
+    ("verified", "expected"),
+    [
+        ("SELECT * FROM query_3e957ee4", [(4,), (6,)]),
+        ('SELECT n AS total FROM "query_3e957ee4" WHERE n > 4', [(6,)]),
+        ("SELECT a.n + b.n FROM query_3e957ee4 a, QUERY_0A0B0C0D b ORDER BY 1", [(14,), (16,)]),
+        ("-- in two steps\nWITH big AS (SELECT n FROM query_3e957ee4 WHERE n > 4) SELECT n FROM big", [(6,)]),
+        ("WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 2) "
+         "SELECT u.n FROM up u, query_0a0b0c0d", [(1,), (2,)]),
+    ],
+)  # fmt: skip
+def test_what_was_verified_over_results_of_calls_runs_on_the_database(
+    verified: str, expected: list[Any]
+) -> None:
+    """nao 0.3.29 verifies with a query over the results of the agent's calls, which no database has."""
+    calls = [
+        *ran("query_3e957ee4", "SELECT x * 2 AS n FROM numbers -- doubled\n;", "1"),
+        *ran("query_0a0b0c0d", "SELECT 10 AS n", "2"),
+        *ran("query_ffffffff", "SELEC", "3", "syntax error"),
+    ]
+    found = agent_query(attempt(*calls, verified=verified))
+    assert found is not None and found.source == "verification"
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE numbers AS SELECT unnest([2, 3]) AS x")
+        assert sorted(database.execute(found.sql).fetchall()) == expected
+
+
+def test_a_verification_over_a_result_that_is_not_in_the_record_is_no_query() -> None:
+    calls = ran("query_3e957ee4", "SELECT 1 AS n", "1")
+    found = agent_query(attempt(*calls, verified="SELECT n FROM query_99999999"))
+    assert found == AgentQuery("SELECT 1 AS n", "tool", "execute_sql")
+    assert agent_query(attempt(verified="SELECT n FROM query_99999999")) is None
 
 
 @pytest.mark.parametrize(

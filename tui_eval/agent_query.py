@@ -16,6 +16,8 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)")
 _LANGUAGES = ("sql", "duckdb", "postgres", "postgresql", "sqlite", "snowflake", "bigquery", "mysql")
 _BEGINS = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with|from|values)\b", re.IGNORECASE)
 _MOST = 1_000_000
+_RESULT_NAME = re.compile(r"query_[0-9a-f]{6,}", re.IGNORECASE)
+_WITH = re.compile(r"((?:\s|--[^\n]*\n|/\*.*?\*/)*)with\b(\s+recursive\b)?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +31,69 @@ class AgentQuery:
 
 
 def agent_query(attempt: Attempt) -> AgentQuery | None:
-    """The query whose rows the answer should be; None: the record has none.
+    """The query whose rows the answer should be; None: the record has none. It can be run on the database: where
+    the server verified over the results of earlier calls, those are written into it as their queries.
 
     A call that failed counts only where none went well; of several fenced blocks the last one.
     """
     verified = attempt.data.verification_sql if attempt.data is not None else None
     if not verified and attempt.replies:
         verified = attempt.replies[-1].rows_sql
-    if verified and verified.strip():
-        return AgentQuery(verified, "verification")
+    if (
+        verified
+        and verified.strip()
+        and (whole := _on_the_database(verified, attempt.transcript)) is not None
+    ):
+        return AgentQuery(whole, "verification")
     return _called(attempt.transcript) or _fenced(attempt)
+
+
+def _on_the_database(verified: str, transcript: list[Entry]) -> str | None:
+    """A verification query with the results that it reads, `query_3e957ee4` (formats/nao.md 4), as the queries that
+    gave them; None: it reads a result whose query is not in the record."""
+    queries = _results(transcript)
+    words = {word.lower() for word in re.findall(r"\w+", verified)}
+    read = [name for name in queries if name in words]
+    if any(_RESULT_NAME.fullmatch(word) and word not in queries for word in words):
+        return None
+    if not read:
+        return verified
+    if len(read) == 1 and re.fullmatch(
+        rf'\s*select\s+\*\s+from\s+"?{re.escape(read[0])}"?\s*;?\s*', verified, re.IGNORECASE
+    ):
+        return queries[read[0]]
+    tables = ",\n".join(f"{name} AS (\n{queries[name]}\n)" for name in read)
+    begins = _WITH.match(verified)
+    if begins is None:
+        return f"WITH {tables}\n{verified.strip()}"
+    return f"{begins[1].lstrip()}WITH{begins[2] or ''} {tables},{verified[begins.end() :].rstrip()}"
+
+
+def _results(transcript: list[Entry]) -> dict[str, str]:
+    """The queries of the calls that went well, by the id of their result, in small letters."""
+    asked = {
+        entry.call_id: sql
+        for entry in transcript
+        if entry.kind == "tool_call" and entry.call_id and (sql := _sql_of(entry.arguments)) is not None
+    }
+    found: dict[str, str] = {}
+    for entry in transcript:
+        if entry.kind != "tool_result" or entry.error or entry.call_id not in asked:
+            continue
+        result = _object(entry.result)
+        name = result.get("id") if isinstance(result, dict) else None
+        if isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
+            found[name.lower()] = asked[entry.call_id].strip().rstrip(";").rstrip()
+    return found
+
+
+def _object(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value
 
 
 def _called(transcript: list[Entry]) -> AgentQuery | None:
@@ -58,11 +113,7 @@ def _called(transcript: list[Entry]) -> AgentQuery | None:
 
 
 def _sql_of(arguments: Any) -> str | None:
-    if isinstance(arguments, str) and arguments.lstrip().startswith("{"):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return None
+    arguments = _object(arguments)
     if isinstance(arguments, dict):
         return next((arguments[key] for key in _ARGUMENTS if _is_text(arguments.get(key))), None)
     return arguments if _is_text(arguments) and _BEGINS.match(arguments) else None

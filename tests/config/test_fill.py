@@ -145,6 +145,22 @@ def test_databases(project: Project, tmp_path: Path) -> None:
         config.database(loaded, None, Trust())
 
 
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_link_for_a_database_is_agreed_to_by_what_it_leads_to(
+    project: Project, tmp_path: Path, kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Who agreed to one file has not agreed to what the link is turned to afterwards."""
+    loaded = project(f"databases:\n  d: {{type: {kind}, path: x.db}}\n")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for name in ("first", "second"):
+        (tmp_path / "x.db").unlink(missing_ok=True)
+        (tmp_path / "x.db").symlink_to(elsewhere / name)
+        with pytest.raises(
+            NeedsTrust, match=rf"read {elsewhere / name} \(databases.d: the link {tmp_path / 'x.db'}\)"
+        ):
+            config.database(loaded, "d", Trust())
+
+
 def test_known_secrets(project: Project) -> None:
     loaded = project(
         "agents:\n"

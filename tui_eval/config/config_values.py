@@ -142,7 +142,10 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
     if path and path != ":memory:" and spec.type in ("duckdb", "sqlite", "files"):
         path = os.path.abspath(roots[0] / path)
         if not any(inside(root, Path(path)) for root in roots):
-            trust.require(f"read {path} ({place})")
+            # What a link leads to is agreed to, not its name: tomorrow it may lead elsewhere.
+            target = os.path.realpath(path)
+            by = "" if target == path else f": the link {path}"
+            trust.require(f"read {target} ({place}{by})")
     outside = _links(Path(path), roots, trust, place) if path and spec.type == "files" else []
     if url and secret_values({"url": url}) and not is_loopback(url):
         trust.require(f"send a secret ({place}.url) to {host_of(url)}")
