@@ -3,6 +3,8 @@
 `create` makes an agent of a configured entry; its module is imported only then, since some load
 heavy libraries. Another package adds a type with an entry point in the group `tui_eval.agents`
 whose value is a class derived from `tui_eval.agents.base.Agent`.
+
+May not: know suites, runs or verdicts.
 """
 
 from __future__ import annotations

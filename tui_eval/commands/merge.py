@@ -24,10 +24,10 @@ def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
             check_writable(path)
     except ExportError as error:
         raise CommandError(str(error)) from None
-    parts: list[merging.Part] = []
+    parts: list[merging.MergePart] = []
     try:
         for label, folder in _folders(references):
-            parts.append(merging.Part.of(label, folder))
+            parts.append(merging.MergePart.of(label, folder))
         whole = merging.whole_of(parts)
         store = Store(find_root([Path.cwd()])[0])
         info = merging.facts(whole, new_run_id(), __version__)

@@ -1,1 +1,4 @@
+"""Rows: databases and SQL read-only, columns made comparable, comparison, alignment, differences, diagnosis.
 
+May not: know suites, agents or runs; judge a case.
+"""

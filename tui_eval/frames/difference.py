@@ -34,7 +34,7 @@ are written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AlignmentKey:
     """What aligns rows: the pairs of its columns (none: content does), `loose` where their texts are compared
     without case, blanks, accents and zeros that do not count."""
 
@@ -54,22 +54,22 @@ class Key:
         return len(hashes) - hashes.n_unique()
 
 
-def find_key(pairs: list[ColumnPair], key: tuple[str, ...] | None) -> Key:
+def find_key(pairs: list[ColumnPair], key: tuple[str, ...] | None) -> AlignmentKey:
     """The columns that align rows: those asked for; else the smallest set that is unique in *expected*, of
     those the one whose values the answer has most of, however often it repeats them; else none."""
     by_name = {one.name: one for one in pairs}
     if key and all(name in by_name for name in key):
-        return Key(tuple(by_name[name] for name in key))
+        return AlignmentKey(tuple(by_name[name] for name in key))
     usable = [one for one in pairs if not one.tolerant and one.expected.kind != "null"]
     if not usable or not len(usable[0].e_key) or not len(usable[0].a_key):
-        return Key()
+        return AlignmentKey()
     share, found = _best(usable)
     if share < _ENOUGH:
         texts = [loosened(one) if one.e_key.dtype == pl.String else one for one in usable]
         loose_share, loose = _best(texts)
         if loose_share >= _ENOUGH and loose_share > share:
-            return Key(loose, loose=True)
-    return Key(found)
+            return AlignmentKey(loose, loose=True)
+    return AlignmentKey(found)
 
 
 def _best(usable: list[ColumnPair]) -> tuple[float, tuple[ColumnPair, ...]]:
@@ -116,7 +116,9 @@ def _unique(series: pl.Series) -> bool:
     return series.null_count() == 0 and series.n_unique() == len(series)
 
 
-def align_rows(pairs: list[ColumnPair], key: Key, lengths: tuple[int, int]) -> tuple[pl.Series, pl.Series]:
+def align_rows(
+    pairs: list[ColumnPair], key: AlignmentKey, lengths: tuple[int, int]
+) -> tuple[pl.Series, pl.Series]:
     """Row numbers of the expected and the actual side, in display order; null where a row has no
     partner. Expected rows come in their own order, below each the rows of the answer that repeat its key,
     other extra rows after all of them."""
@@ -346,7 +348,7 @@ class Difference:
         self._aligned: tuple[pl.Series, pl.Series] | None = None
         self._flags: pl.DataFrame | None = None
         self._different: pl.Series | None = None
-        self._key = Key()
+        self._key = AlignmentKey()
 
     @property
     def key(self) -> tuple[str, ...]:

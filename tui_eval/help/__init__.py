@@ -1,4 +1,7 @@
-"""The user's documentation, a page a file: printed by `tui-eval help`, shown in the app, linked from the README."""
+"""The user's documentation, a page a file: printed by `tui-eval help`, shown in the app, linked from the README.
+
+May not: hold code but for finding pages.
+"""
 
 from __future__ import annotations
 

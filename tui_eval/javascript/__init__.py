@@ -1,1 +1,4 @@
-"""What JavaScript means, in Python: its values and texts, its operators, its patterns. One place for each."""
+"""What JavaScript means, in Python, one place for each: values and texts, operators, patterns; and running it.
+
+May not: know suites; run code outside an isolate or a process of its own.
+"""

@@ -17,7 +17,7 @@ from tui_eval import __version__
 from tui_eval.guard import private
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
-from tui_eval.store.merging import Part, Whole, with_frames
+from tui_eval.store.merging import MergePart, Whole, with_frames
 from tui_eval.store.pending import storable_rows, write_live
 from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow
@@ -51,7 +51,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 class _Source:
     """One shard: how far it is read, and what its ids are here."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: MergePart) -> None:
         self.part = part
         self.changed = 0
         self.seq = 0
@@ -164,7 +164,7 @@ class Gathering:
             if path in self._sources or path in self._refused:
                 continue
             try:
-                part = Part.of(path.name, path)
+                part = MergePart.of(path.name, path)
             except StoreError:
                 continue  # one that is just being begun
             first = next((one.part for one in self._sources.values()), part)

@@ -38,7 +38,7 @@ class MergeError(Exception):
 
 
 @dataclass(slots=True)
-class Part:
+class MergePart:
     """One run of several, all of it but the bodies. `label` is what a person called it. Close its reader."""
 
     label: str
@@ -49,7 +49,7 @@ class Part:
     attempts: dict[int, list[AttemptRow]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, label: str, folder: Path) -> Part:
+    def of(cls, label: str, folder: Path) -> MergePart:
         """The run of a folder.
 
         Raises:
@@ -76,10 +76,10 @@ class Part:
         return sum(row.state == "done" for row in self.attempts.get(case.id, ()))
 
 
-class Column(NamedTuple):
+class MergedColumn(NamedTuple):
     """A case of a part with one agent and model: what stands once in the whole."""
 
-    part: Part
+    part: MergePart
     case: StoredCase
 
     @property
@@ -99,8 +99,8 @@ class Whole:
     in several parts; `missing_shards` those of which there is no part; `missing` counts the cases of the plan that no part has, of
     which `missing_names` are known; `open_names` are cases with attempts that have not ended."""
 
-    parts: list[Part]
-    columns: list[Column]
+    parts: list[MergePart]
+    columns: list[MergedColumn]
     twice: list[str]
     missing_shards: list[int]
     missing: int
@@ -113,7 +113,7 @@ class Whole:
         return not self.missing and not self.open_names
 
 
-def whole_of(parts: Sequence[Part]) -> Whole:
+def whole_of(parts: Sequence[MergePart]) -> Whole:
     """The parts as one.
 
     Raises:
@@ -121,11 +121,11 @@ def whole_of(parts: Sequence[Part]) -> Whole:
     """
     parts = list({part.info.id: part for part in reversed(parts)}.values())[::-1]
     _check(parts)
-    chosen: dict[tuple[str, str, str | None], Column] = {}
+    chosen: dict[tuple[str, str, str | None], MergedColumn] = {}
     twice: dict[str, None] = {}
     for part in parts:
         for case in part.cases:
-            new = Column(part, case)
+            new = MergedColumn(part, case)
             old = chosen.get(new.key)
             if old is not None:
                 twice[case.case_id] = None
@@ -149,7 +149,7 @@ def whole_of(parts: Sequence[Part]) -> Whole:
     )
 
 
-def _counts_more(new: Column, old: Column) -> bool:
+def _counts_more(new: MergedColumn, old: MergedColumn) -> bool:
     """Of what stands in two parts that counts of which more has ended, else what was begun last."""
     ended = new.part.ended(new.case), old.part.ended(old.case)
     if ended[0] != ended[1]:
@@ -157,7 +157,7 @@ def _counts_more(new: Column, old: Column) -> bool:
     return (new.part.info.started_at, new.part.info.id) > (old.part.info.started_at, old.part.info.id)
 
 
-def _places(parts: Sequence[Part]) -> dict[str, int]:
+def _places(parts: Sequence[MergePart]) -> dict[str, int]:
     """Where each case stands in the whole, from 0, as far as the parts know; else part by part."""
     for part in parts:
         if part.shard is not None:
@@ -177,7 +177,7 @@ def _places(parts: Sequence[Part]) -> dict[str, int]:
     return {case_id: place for place, case_id in enumerate(dict.fromkeys(row.case_id for row in rows))}
 
 
-def missing(parts: Sequence[Part], there: set[str]) -> tuple[list[int], int, list[str]]:
+def missing(parts: Sequence[MergePart], there: set[str]) -> tuple[list[int], int, list[str]]:
     """The shards that are missing, how many cases are, and their ids as far as they are known."""
     first = parts[0].shard
     if first is None:
@@ -192,7 +192,7 @@ def missing(parts: Sequence[Part], there: set[str]) -> tuple[list[int], int, lis
     return without, max(0, first.cases - len(there)), []
 
 
-def _check(parts: Sequence[Part]) -> None:
+def _check(parts: Sequence[MergePart]) -> None:
     """Raises: MergeError."""
     if not parts:
         raise MergeError("nothing to merge")
@@ -207,7 +207,7 @@ def _check(parts: Sequence[Part]) -> None:
     _check_content(parts)
 
 
-def check_part(part: Part) -> None:
+def check_part(part: MergePart) -> None:
     """See that a run can be a part of a plan.
 
     Raises:
@@ -221,7 +221,7 @@ def check_part(part: Part) -> None:
         )
 
 
-def check_pair(first: Part, other: Part) -> None:
+def check_pair(first: MergePart, other: MergePart) -> None:
     """See that two runs are of one plan.
 
     Raises:
@@ -231,7 +231,7 @@ def check_pair(first: Part, other: Part) -> None:
         raise MergeError(f"{first.name} and {other.name} are no parts of one plan: {difference}")
 
 
-def _difference(first: Part, other: Part) -> str:
+def _difference(first: MergePart, other: MergePart) -> str:
     """What keeps two parts from being of one plan; empty where nothing does."""
     a, b = first.shard, other.shard
     if a is None and b is None:
@@ -250,7 +250,7 @@ def _difference(first: Part, other: Part) -> str:
     return _agents_differ(first, other)
 
 
-def _content_differs(first: Part, other: Part) -> str:
+def _content_differs(first: MergePart, other: MergePart) -> str:
     ours, theirs = (set(part.reader.whole_plan()[0]) for part in (first, other))
     only = sorted(ours ^ theirs)
     if ours and theirs and only:
@@ -258,7 +258,7 @@ def _content_differs(first: Part, other: Part) -> str:
     return "the suites' content differs: cases were edited between them"
 
 
-def _asked_otherwise(first: Part, other: Part) -> str:
+def _asked_otherwise(first: MergePart, other: MergePart) -> str:
     if not first.info.options or not other.info.options:
         return ""  # results files do not say
     return _options_differ(shard_runs.asked_of(first.info.options), shard_runs.asked_of(other.info.options))
@@ -278,7 +278,7 @@ def _said(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _agents_differ(first: Part, other: Part) -> str:
+def _agents_differ(first: MergePart, other: MergePart) -> str:
     """By the hashes of the agents that both have asked; those of other versions are made otherwise."""
     if first.info.version != other.info.version:
         return ""
@@ -295,7 +295,7 @@ def _agents_differ(first: Part, other: Part) -> str:
     return ""
 
 
-def _columns_differ(first: Part, other: Part) -> str:
+def _columns_differ(first: MergePart, other: MergePart) -> str:
     """The columns of a suite that both have. promptfoo's, where tests choose their providers, may differ."""
     ours, theirs = (_columns(part) for part in (first, other))
     for suite in ours.keys() & theirs.keys():
@@ -306,7 +306,7 @@ def _columns_differ(first: Part, other: Part) -> str:
     return ""
 
 
-def _columns(part: Part) -> dict[str, set[str]]:
+def _columns(part: MergePart) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for row in part.cases:
         if row.format != "promptfoo":
@@ -314,9 +314,9 @@ def _columns(part: Part) -> dict[str, set[str]]:
     return found
 
 
-def _check_content(parts: Sequence[Part]) -> None:
+def _check_content(parts: Sequence[MergePart]) -> None:
     """Raises: MergeError: a case that stands in several parts was edited between them."""
-    seen: dict[tuple[str, bool], tuple[str, Part]] = {}
+    seen: dict[tuple[str, bool], tuple[str, MergePart]] = {}
     for part in parts:
         for row in part.cases:
             key = (row.case_id, row.content_hash.startswith(FROM_FILE))
@@ -436,7 +436,7 @@ class _Copy:
         self.connection = connection
         self._case = self._attempt = 0
 
-    def all(self, columns: Sequence[Column]) -> None:
+    def all(self, columns: Sequence[MergedColumn]) -> None:
         """Every column, in order."""
         for start in range(0, len(columns), _BATCH):
             self.connection.execute("BEGIN")
@@ -444,7 +444,7 @@ class _Copy:
                 self._column(column)
             self.connection.execute("COMMIT")
 
-    def _column(self, column: Column) -> None:
+    def _column(self, column: MergedColumn) -> None:
         case, reader = column.case, column.part.reader
         self._case += 1
         row = (

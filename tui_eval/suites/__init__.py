@@ -7,6 +7,8 @@ A format is a module with two functions, registered in `FORMATS` or under the en
     read(path: str, text: str, config: Config, trust: Trust) -> Suite
 
 Neither raises for what a file says: problems are values, with their place.
+
+May not: know what only one format knows (`formats`); run, judge or store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""OpenTelemetry traces of the agents of promptfoo suites: asked for, received, kept with the attempt."""
+"""OpenTelemetry traces of the agents of promptfoo suites: asked for, received, kept with the attempt.
+
+May not: judge spans (`formats/promptfoo/judge`); listen anywhere but on loopback.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import polars as pl
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueChange:
     """One way, tried on the rows in which a column differs.
 
     `code` and `parameters` as in `Finding`; `mask` marks the rows that it explains. `sure`: rows that are

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.diagnosis.changes import Change
+from tui_eval.frames.diagnosis.changes import ValueChange
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import granularity
@@ -199,11 +199,11 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
 def _of_values(facts: _Facts) -> Iterator[_Candidate]:
     """How the values of each column were changed, columns that were changed alike taken together."""
     others = OtherColumns(facts.difference, {n: facts.both.filter(w) for n, w in facts.wrong.items()})
-    groups: dict[tuple[str, str], list[tuple[str, Change]]] = {}
+    groups: dict[tuple[str, str], list[tuple[str, ValueChange]]] = {}
     explained: set[str] = set()
     for name in list(facts.wrong)[:_COLUMNS]:
         total = int(facts.wrong[name].sum())
-        tried: list[Change] = []
+        tried: list[ValueChange] = []
         for change in _changes(facts, others, name):
             tried.append(change)
             if change.count == total:
@@ -227,7 +227,7 @@ def _of_values(facts: _Facts) -> Iterator[_Candidate]:
     yield from _places(facts, explained)
 
 
-def _merged(facts: _Facts, code: str, members: list[tuple[str, Change]]) -> _Candidate:
+def _merged(facts: _Facts, code: str, members: list[tuple[str, ValueChange]]) -> _Candidate:
     """One finding of all columns that were changed in one way: a row is explained where all its cells are."""
     frame: dict[str, pl.Series] = {}
     length = len(facts.both)
@@ -247,13 +247,13 @@ def _merged(facts: _Facts, code: str, members: list[tuple[str, Change]]) -> _Can
     return _Candidate(Finding(code, names, rows, total, parameters), rows, _WEIGHTS.get(code, 1.0))
 
 
-def _accepted(changes: list[Change], total: int) -> Iterator[Change]:
+def _accepted(changes: list[ValueChange], total: int) -> Iterator[ValueChange]:
     """Of the ways in which a column was changed the one that explains most of its rows, then what explains
     the rest. One that may be chance counts where it explains nearly all of them."""
     left = pl.repeat(True, total, eager=True)
     for _ in range(2):
         rest = int(left.sum())
-        best: tuple[int, Change] | None = None
+        best: tuple[int, ValueChange] | None = None
         for change in changes:
             count = int((change.mask & left).sum())
             nearly = count >= _NEARLY_ALL * rest and rest >= min(3, total)
@@ -268,7 +268,7 @@ def _accepted(changes: list[Change], total: int) -> Iterator[Change]:
             return
 
 
-def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[Change]:
+def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueChange]:
     one, flags = facts.difference.pairs[name], facts.wrong[name]
     e_rows, a_rows = facts.e_rows.filter(flags), facts.a_rows.filter(flags)
     numeric = one.expected.kind in ("exact", "float")

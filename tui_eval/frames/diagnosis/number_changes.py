@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import Change, decimals_of, number, series, true
+from tui_eval.frames.diagnosis.changes import ValueChange, decimals_of, number, series, true
 
 _CLOSE = 1e-9
 _POWERS = tuple(10.0**power for power in (*range(-9, 0), *range(1, 10)))
@@ -43,7 +43,7 @@ _NICE = {*_POWERS, *(float(unit) for unit in _TIME_UNITS), *(1.0 / unit for unit
 _ENOUGH = 0.9
 
 
-def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[Change]:
+def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     """What was done to the numbers of a column (Float64, rows that differ only)."""
     frame = {"e": e, "a": a}
     known = series(frame, true(pl.col("e").is_finite() & pl.col("a").is_finite()))
@@ -78,7 +78,9 @@ def _near(factor: pl.Expr | float, tolerance: float = 0.0) -> pl.Expr:
     return true((pl.col("a") - wanted).abs() <= _CLOSE * pl.col("a").abs() + 1e-12 + tolerance)
 
 
-def _factors(name: str, frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+def _factors(
+    name: str, frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance
+) -> Iterator[ValueChange]:
     ratios = both.filter((pl.col("e") != 0) & (pl.col("a") != 0)).select(
         (pl.col("a") / pl.col("e")).alias("r")
     )
@@ -123,27 +125,27 @@ def _snapped(factor: float, near: float = 1e-8) -> float:
 
 def _factor(
     name: str, factor: float, mask: pl.Series, frame: dict[str, pl.Series], nice: bool
-) -> Iterator[Change]:
+) -> Iterator[ValueChange]:
     if factor == -1.0:
-        yield Change("sign", mask)
+        yield ValueChange("sign", mask)
         return
     if factor in (100.0, 0.01):
         share = frame["e" if factor > 1 else "a"].filter(mask)
         if (share.abs() <= 1.0).all() and decimals_of(share) > 0:
-            yield Change("percent", mask, {"factor": factor})
+            yield ValueChange("percent", mask, {"factor": factor})
             return
     size = factor if factor > 1 else 1 / factor
     unit = _TIME_UNITS.get(round(size)) if abs(size - round(size)) < 1e-6 * abs(size) else None
     if unit is not None and nice and (not unit[1] or _OF_TIME.search(name)):
         words = unit[0] if factor > 1 else _INVERSE[round(size)]
-        yield Change("time_unit", mask, {"factor": factor, "unit": words})
+        yield ValueChange("time_unit", mask, {"factor": factor, "unit": words})
     elif factor in (2.0, 3.0, 4.0, 5.0, 6.0):
-        yield Change("multiplied", mask, {"least": int(factor), "most": int(factor)}, sure=False)
+        yield ValueChange("multiplied", mask, {"least": int(factor), "most": int(factor)}, sure=False)
     else:
-        yield Change("factor", mask, {"factor": factor}, sure=nice)
+        yield ValueChange("factor", mask, {"factor": factor}, sure=nice)
 
 
-def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
     digits = min(max(chance.a_digits, chance.e_digits), 9)
     gaps = both.select((pl.col("a") - pl.col("e")).round(digits).alias("g")).get_column("g")
     offset = float(gaps.value_counts(sort=True).row(0)[0])
@@ -155,10 +157,10 @@ def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) ->
     rows = int(mask.sum())
     distinct = frame["e"].filter(mask).n_unique()
     if rows >= 3 and distinct >= 2 and (rows - 1) * chance.per_row() >= 2.5:
-        yield Change("offset", mask, {"offset": offset}, sure=False)
+        yield ValueChange("offset", mask, {"offset": offset}, sure=False)
 
 
-def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
     gap = both.select((pl.col("a") - pl.col("e")).abs().alias("g")).get_column("g")
     largest = number(gap.quantile(_ENOUGH, "higher") if len(gap) >= 10 else gap.max())
     if largest <= 0:
@@ -175,7 +177,7 @@ def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) 
         rows = int(mask.sum())
         finer = chance.e_digits - digits
         if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
-            yield Change(code, mask, {"digits": digits})
+            yield ValueChange(code, mask, {"digits": digits})
             return
 
 
@@ -192,7 +194,7 @@ def _rounded(code: str, digits: int) -> pl.Expr:
     return true(inside & (a.abs() <= e.abs() + slack) if code == "truncated" else inside & (a >= e - slack))
 
 
-def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[Change]:
+def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
     times = (pl.col("a") / pl.col("e")).round(0)
     several = true((pl.col("e") != 0) & (times >= 2) & (times <= 1000) & _near(times))
     mask = series(frame, several)
@@ -208,4 +210,4 @@ def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance)
     # a number is a multiple of another by chance once in as many cases as the other has units
     seldom = found.select((pl.col("e").abs() / unit).clip(lower_bound=1.0).log10().sum()).item()
     if number(seldom) >= 2.0 + 0.5 * rows and most <= 100:
-        yield Change("multiplied", mask, {"least": least, "most": most}, sure=False)
+        yield ValueChange("multiplied", mask, {"least": least, "most": most}, sure=False)

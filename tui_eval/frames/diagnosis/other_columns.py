@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import Change, series, true
+from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import match_rows
 from tui_eval.frames.pairing import pair
@@ -29,7 +29,7 @@ class OtherColumns:
         self._e_rows, self._a_rows = difference.aligned()
         self._made: dict[tuple[str, str, str], ColumnPair | None] = {}
 
-    def changes(self, name: str) -> Iterator[Change]:
+    def changes(self, name: str) -> Iterator[ValueChange]:
         """Exchanged with another column, holding what another should hold, or held by another of the answer."""
         rows = self._wrong[name]
         actual = {other: one.actual for other, one in self._difference.pairs.items() if other != name}
@@ -40,16 +40,16 @@ class OtherColumns:
             here = self._same(other, name, self._difference.pairs[name].actual, rows)
             wrong_too = rows.is_in(self._wrong[other].implode())
             if here is not None and self._told_apart(name, there & here & wrong_too, rows, 1):
-                yield Change("swapped", there & here & wrong_too, {"with": other})
+                yield ValueChange("swapped", there & here & wrong_too, {"with": other})
         for other, column in list(self._difference.surplus.items())[:_MOST]:
             there = self._same(name, other, column, rows)
             if there is not None and self._told_apart(name, there, rows, 2):
-                yield Change("elsewhere", there, {"name": other})
+                yield ValueChange("elsewhere", there, {"name": other})
         own = self._difference.pairs[name].actual
         for other in [other for other in self._difference.pairs if other != name][:_MOST]:
             here = self._same(other, name, own, rows)
             if here is not None and self._told_apart(other, here, rows, 3):
-                yield Change("other_column", here, {"holds": other}, sure=False)
+                yield ValueChange("other_column", here, {"holds": other}, sure=False)
 
     def _same(self, name: str, other: str, column: ReadColumn, rows: pl.Series) -> pl.Series | None:
         """Whether a column of the answer has in these rows what `name` is expected to have; None: hardly."""
@@ -129,7 +129,7 @@ def _varied(one: ColumnPair) -> bool:
     return values.drop_nulls().n_unique() >= min(3, max(len(values), 1))
 
 
-def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Iterator[Change]:
+def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Iterator[ValueChange]:
     """Values of a neighbouring row, in reverse order, or in any other.
 
     Args:
@@ -147,15 +147,15 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
     for step in (-1, 1, -2, 2):
         mask = _alike(frame, pl.col("e").shift(-step), numeric)
         if _surprising(mask, distinct):
-            yield Change("neighbour", mask, {"step": step}, sure=False)
+            yield ValueChange("neighbour", mask, {"step": step}, sure=False)
     mask = _alike(frame, pl.col("e").reverse(), numeric)
     if _surprising(mask, distinct):
-        yield Change("reversed", mask, sure=False)
+        yield ValueChange("reversed", mask, sure=False)
     e, a = expected.filter(wrong), actual.filter(wrong)
     if distinct >= 4 and e.null_count() == a.null_count():
         e, a = e.drop_nulls().sort(), a.drop_nulls().sort()
         if _alike({"e": e, "a": a, "w": pl.repeat(True, len(e), eager=True)}, pl.col("e"), numeric).all():
-            yield Change("permuted", pl.repeat(True, count, eager=True), sure=False)
+            yield ValueChange("permuted", pl.repeat(True, count, eager=True), sure=False)
 
 
 def _alike(frame: dict[str, pl.Series], wanted: pl.Expr, numeric: bool) -> pl.Series:

@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import Change, series, true
+from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 from tui_eval.frames.difference import loose_texts
 
 _NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
 
 
-def null_changes(e: pl.Series, a: pl.Series) -> Iterator[Change]:
+def null_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     """What stands where nothing is expected, and the other way round (any kind of values)."""
     e_null, a_null = e.is_null(), a.is_null()
     if e_null.any():
         zero, empty, word = _zero(a), _empty(a), _word(a)
-        yield Change("null_as_zero", e_null & zero)
-        yield Change("null_as_empty", e_null & empty)
+        yield ValueChange("null_as_zero", e_null & zero)
+        yield ValueChange("null_as_empty", e_null & empty)
         if (e_null & word).any():
             text = a.filter(e_null & word).value_counts(sort=True).row(0)[0]
             same = series({"a": a}, true(pl.col("a") == text))
-            yield Change("null_as_text", e_null & same, {"text": str(text)})
-        yield Change("null_filled", e_null & ~a_null & ~zero & ~empty & ~word)
+            yield ValueChange("null_as_text", e_null & same, {"text": str(text)})
+        yield ValueChange("null_filled", e_null & ~a_null & ~zero & ~empty & ~word)
     if a_null.any():
         zero, empty = _zero(e), _empty(e)
-        yield Change("zero_as_null", a_null & zero)
-        yield Change("empty_as_null", a_null & empty)
-        yield Change("value_as_null", a_null & ~e_null & ~zero & ~empty)
+        yield ValueChange("zero_as_null", a_null & zero)
+        yield ValueChange("empty_as_null", a_null & empty)
+        yield ValueChange("value_as_null", a_null & ~e_null & ~zero & ~empty)
 
 
 def _zero(values: pl.Series) -> pl.Series:
@@ -51,7 +51,7 @@ def _word(values: pl.Series) -> pl.Series:
     return series({"v": values}, true(pl.col("v").str.strip_chars().str.to_lowercase().is_in(list(_NOTHING))))
 
 
-def text_changes(e: pl.Series, a: pl.Series) -> Iterator[Change]:
+def text_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     """What was done to the texts of a column (rows that differ only)."""
     frame = {"e": e, "a": a}
     shared = series(frame, true(pl.col("e").is_not_null() & pl.col("a").is_not_null()))
@@ -64,7 +64,7 @@ def text_changes(e: pl.Series, a: pl.Series) -> Iterator[Change]:
     )
     for code, form in (*_FORMS.items(), ("spelling", None)):
         if not some or _explained(some, form).sum() * 10 >= _SAMPLE:
-            yield Change(code, _explained(frame, form))
+            yield ValueChange(code, _explained(frame, form))
     yield from _cut(frame)
 
 
@@ -98,7 +98,7 @@ _FORMS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
 }
 
 
-def _cut(frame: dict[str, pl.Series]) -> Iterator[Change]:
+def _cut(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     kept = pl.col("a").str.replace(r"(?:…|\.\.\.)$", "")
     length = kept.str.len_chars()
     mask = series(
@@ -109,4 +109,4 @@ def _cut(frame: dict[str, pl.Series]) -> Iterator[Change]:
         return
     lengths = pl.DataFrame(frame).filter(mask).select(pl.col("a").str.len_chars().alias("n")).get_column("n")
     same = lengths.n_unique() == 1 and len(lengths) > 1
-    yield Change("cut", mask, {"length": int(lengths[0])} if same else {}, sure=False)
+    yield ValueChange("cut", mask, {"length": int(lengths[0])} if same else {}, sure=False)

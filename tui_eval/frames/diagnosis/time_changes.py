@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import Change, series, true
+from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 
 _MOST_HOURS = 14
 _UNITS = (
@@ -35,20 +35,20 @@ def moments(texts: pl.Series) -> pl.Series | None:
     return found if known and (len(found) - found.null_count()) * 2 >= known else None
 
 
-def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[Change]:
+def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange]:
     """What was done to the moments of a column, both as texts in one spelling (rows that differ only)."""
     e, a = moments(e_texts), moments(a_texts)
     if e is None or a is None:
         return
     frame = {"e": e, "a": a}
     gaps = series(frame, (pl.col("a") - pl.col("e")).dt.total_microseconds())
-    yield Change("zone_named", series({"g": gaps}, true(pl.col("g") == 0)))
+    yield ValueChange("zone_named", series({"g": gaps}, true(pl.col("g") == 0)))
     yield from _shifts(frame, gaps)
     yield from _exchanged(frame)
     yield from _cuts(frame)
 
 
-def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[Change]:
+def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[ValueChange]:
     counts = gaps.drop_nulls().value_counts(sort=True, name="n")
     counts = counts.filter(pl.col(gaps.name) != 0)
     if not len(counts):
@@ -60,7 +60,7 @@ def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[Change]:
     if seconds % 86400 == 0:
         days = int(seconds // 86400)
         if abs(days) == 1 or rows >= 3:
-            yield Change("days", mask, {"days": days}, sure=abs(days) == 1)
+            yield ValueChange("days", mask, {"days": days}, sure=abs(days) == 1)
     elif seconds % 900 == 0 and abs(seconds) <= _MOST_HOURS * 3600:
         hours = [seconds / 3600]
         for other, _ in ordered.iter_rows():
@@ -68,13 +68,13 @@ def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[Change]:
                 hours.append(other / 3.6e9)  # summer time
                 mask = series({"g": gaps}, true(pl.col("g").is_in([gap, other])))
                 break
-        yield Change("time_zone", mask, {"hours": sorted(hours, key=abs)})
+        yield ValueChange("time_zone", mask, {"hours": sorted(hours, key=abs)})
     elif rows >= 3:
-        yield Change("time_shift", mask, {"seconds": seconds}, sure=False)
+        yield ValueChange("time_shift", mask, {"seconds": seconds}, sure=False)
     yield from _months(frame)
 
 
-def _months(frame: dict[str, pl.Series]) -> Iterator[Change]:
+def _months(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     e, a = pl.col("e"), pl.col("a")
     apart = (a.dt.year().cast(pl.Int64) - e.dt.year()) * 12 + a.dt.month().cast(pl.Int64) - e.dt.month()
     alike = (a.dt.day() == e.dt.day()) & (a.dt.time() == e.dt.time())
@@ -83,10 +83,12 @@ def _months(frame: dict[str, pl.Series]) -> Iterator[Change]:
     if not len(counts) or counts.row(0)[1] < 3:
         return
     months = int(counts.row(0)[0])
-    yield Change("months", series({"g": gaps}, true(pl.col("g") == months)), {"months": months}, sure=False)
+    yield ValueChange(
+        "months", series({"g": gaps}, true(pl.col("g") == months)), {"months": months}, sure=False
+    )
 
 
-def _exchanged(frame: dict[str, pl.Series]) -> Iterator[Change]:
+def _exchanged(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     e, a = pl.col("e"), pl.col("a")
     mask = series(
         frame,
@@ -97,13 +99,13 @@ def _exchanged(frame: dict[str, pl.Series]) -> Iterator[Change]:
             & (e.dt.time() == a.dt.time())
         ),
     )
-    yield Change("day_and_month", mask)
+    yield ValueChange("day_and_month", mask)
 
 
-def _cuts(frame: dict[str, pl.Series]) -> Iterator[Change]:
+def _cuts(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     for unit, every in _UNITS:
         mask = series(
             frame, true((pl.col("e").dt.truncate(every) == pl.col("a")) & (pl.col("e") != pl.col("a")))
         )
         if mask.any():
-            yield Change("time_cut", mask, {"unit": unit})
+            yield ValueChange("time_cut", mask, {"unit": unit})

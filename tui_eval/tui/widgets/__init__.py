@@ -1,0 +1,4 @@
+"""What is drawn: lists, panes, tables, plots, from values of `state`.
+
+May not: fetch, judge, know screens.
+"""

@@ -2,6 +2,8 @@
 
 One case is a test × a combination of its vars × a provider × a prompt; a repeat is an attempt.
 `render.resolve_case` makes the prompt of one attempt from what the reader leaves as it stands.
+
+May not: judge, ask providers, run anything without trust.
 """
 
 from __future__ import annotations

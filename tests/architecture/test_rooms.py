@@ -1,0 +1,50 @@
+"""What the house promises of its rooms: each says what lives in it, no module is too large, names are used once."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "tui_eval"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 800
+
+
+def test_every_package_says_what_lives_there_and_what_may_not() -> None:
+    silent = []
+    for file in MODULES:
+        if file.name == "__init__.py":
+            said = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+            if len(said.splitlines()) < 3 or "May not" not in said:
+                silent.append(str(file.relative_to(PACKAGE)))
+    assert not silent
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    """Without an `__init__` neither contracts nor the wheel see it."""
+    assert not {file.parent for file in MODULES if not (file.parent / "__init__.py").exists()}
+
+
+def test_no_module_is_longer_than_a_concept() -> None:
+    long = {str(file.relative_to(PACKAGE)): length for file in MODULES if (length := _lines(file)) > LONGEST}
+    assert not long
+
+
+def test_no_two_modules_have_one_name() -> None:
+    names = Counter(file.name for file in MODULES if file.name not in ("__init__.py", "__main__.py"))
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for file in MODULES
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def _lines(file: Path) -> int:
+    return len(file.read_text("utf-8").splitlines())
