@@ -129,3 +129,29 @@ def test_the_samples_that_passed_are_left_out(
     again = cli("run", ".", "--changed", "--display", "json", "--trust")
     found = {json.loads(line)["case_id"] for line in again.out.splitlines()}
     assert red <= found and len(found) < len({row["case_id"] for row in rows})
+
+
+def test_a_file_that_a_prompt_takes_in_counts(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rules").mkdir()
+    for name, text in {
+        "promptfooconfig.yaml": """
+prompts: [file://plain.txt, file://chat.json]
+providers: [echo]
+tests: [{description: one, vars: {city: Oslo}, assert: [{type: contains, value: Oslo}]}]
+""",
+        "plain.txt": "{{ city }}",
+        "chat.json": '[{"role": "user", "content": "{{ city }} {% include \\"rules/all.txt\\" %}"}]',
+        "rules/all.txt": "{%- import 'rules/macros.txt' as m -%} be short",
+        "rules/macros.txt": "{% macro a() %}{% endmacro %}",
+    }.items():
+        Path(name).write_text(text, "utf-8")
+    assert len(ran(cli)) == 2
+    assert ran(cli) == []
+    for name in ("rules/all.txt", "rules/macros.txt"):
+        with Path(name).open("a") as file:
+            file.write(" and kind")
+        assert ran(cli) == ["one::echo::prompt2"]
+        assert ran(cli) == []

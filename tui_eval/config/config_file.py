@@ -60,8 +60,18 @@ def read_text(file: Path, name: str) -> tuple[str, Problem | None]:
         return "", Problem(name, line, "", "not UTF-8 text", "save it as UTF-8")
 
 
+def no_file(name: str) -> Problem:
+    """A configuration that is a folder, a pipe, or a link to nothing."""
+    return Problem(
+        name, 0, "", "is no file: its settings do not count", "put a text file there, or remove it"
+    )
+
+
 def misnamed(root: Path) -> list[Problem]:
-    """A note for a root whose configuration has a name that is not read."""
+    """What is wrong with the configuration of a root that has none: one that is no file is an error, a name that is
+    not read a note."""
+    if os.path.lexists(root / CONFIG_NAME) and not (root / CONFIG_NAME).is_file():
+        return [no_file(CONFIG_NAME)]
     for name in ("tui_eval.yml", "tui-eval.yaml", "tui-eval.yml"):
         if (root / name).is_file():
             return [Problem(name, 0, "", "not read", f"rename it to {CONFIG_NAME}", "note")]

@@ -35,6 +35,8 @@ _KINDS = {"postgresql": "postgres"}
 
 def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
     """The nearest nao project at or above `start`; not above the root where `start` is below it."""
+    from tui_eval.config.config_file import no_file
+
     below = start.is_relative_to(root)
     for folder in (start, *start.parents):
         if below and not folder.is_relative_to(root):
@@ -45,6 +47,8 @@ def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
             return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
         if file.is_file():
             return read(file, os.path.relpath(file, root))
+        if os.path.lexists(file):
+            return None, [no_file(os.path.relpath(file, root))]
     return None, []
 
 

@@ -10,6 +10,7 @@ A file named outright must be a suite.
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -209,12 +210,26 @@ def _is_venv(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
 
 
+def _as_utf8(data: bytes) -> bytes:
+    """A text in UTF-16 or UTF-32, as some editors and shells save it, is known for what it is: whoever reads the
+    suite then says that it is not UTF-8, where it would otherwise not be missed."""
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        kind = "utf-32"
+    elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        kind = "utf-16"
+    elif b"\0" in data[:2]:
+        kind = "utf-16-be" if data[0] == 0 else "utf-16-le"
+    else:
+        return data
+    return data.decode(kind, "replace").encode("utf-8", "replace")
+
+
 def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
     from tui_eval.suites import from_root, reader_for
 
     if file.name in OWN_FILES:
         return False
-    data = read_file(file)
+    data = _as_utf8(read_file(file))
     if (
         not named
         and not file.name.startswith("promptfooconfig.")

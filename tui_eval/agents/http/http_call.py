@@ -73,6 +73,17 @@ class Unpacking:
         except zlib.error as error:
             raise AgentError(f"the answer of {self._url} cannot be unpacked: {error}") from None
 
+    def end(self) -> None:
+        """The body has come to its end.
+
+        Raises:
+            AgentError: what is packed has not: the rest of the answer is missing.
+        """
+        if self._packed and self._begun and not self._unpacker.eof:
+            raise AgentError(
+                f"the answer of {self._url} broke off: it is packed, and its end is missing, so it is incomplete"
+            )
+
     def _piece(self, data: bytes) -> bytes:
         first, self._begun = not self._begun, True
         try:
@@ -284,6 +295,7 @@ class HttpCall:
                         await share.turn()
                         with share.handling(len(chunk)):
                             yield chunk
+            unpacking.end()
         except FAILURES as error:
             raise AgentError(f"the answer of {self.url} broke off: {failure_text(error)}") from None
 
