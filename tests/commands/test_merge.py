@@ -110,6 +110,35 @@ def test_a_gap_is_no_success_although_all_that_ran_passed(cli: Cli, many: Path) 
     assert cli("merge", *folders).code == 0
 
 
+def test_resume_does_not_call_a_run_with_a_gap_complete(cli: Cli, many: Path) -> None:
+    text = (many / "a.yaml").read_text()
+    (many / "a.yaml").write_text(text.replace("complain", "hello"), "utf-8")
+    folders = [shard(cli, number, 3) for number in (1, 3)]
+    cli("merge", *folders)
+    resumed = cli("resume")
+    assert resumed.code == 1 and "shard 2 missing" in resumed.err and "is complete" not in resumed.err
+
+
+def test_what_can_be_run_of_a_run_with_a_gap_is_run_and_the_gap_is_said(cli: Cli, many: Path) -> None:
+    folders = [shard(cli, number, 3, "--fail-fast", "-j", "1") for number in (1, 2, 3)]
+    unfinished = [one for one in folders if any(row.state != "done" for row in _attempts(one))]
+    whole = next(one for one in folders if one not in unfinished)
+    assert (
+        "not run to the end"
+        in cli("merge", *unfinished, *[one for one in folders if one not in (*unfinished, whole)]).err
+    )
+    resumed = cli("resume")
+    assert resumed.code == 1 and "incomplete: " in resumed.err and "no part has" in resumed.err
+
+
+def _attempts(folder: Path) -> list[Any]:
+    reader = RunReader(folder)
+    try:
+        return reader.attempts()
+    finally:
+        reader.close()
+
+
 def test_an_interrupted_shard_leaves_a_run_that_is_resumed(cli: Cli, many: Path) -> None:
     for number in (1, 2):
         shard(cli, number, 2, "--fail-fast", "-j", "1")

@@ -18,7 +18,7 @@ from tui_eval.commands.output import (
     terminal_width,
     warn,
 )
-from tui_eval.commands.run_suites import code_of, failures_of, find_run, reasons_of
+from tui_eval.commands.run_suites import code_of, failures_of, find_run, gap_of, reasons_of
 from tui_eval.config.project import find_root
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.guard.text import clip, visible
@@ -53,7 +53,7 @@ def show(reference: str, case_name: str | None) -> int:
             if text := failures_of(with_reader, _project_of(with_reader.folder)):
                 say(f"\n{text}")
             say(f"\n{console_table.totals(summaries, attempts, info.note)}")
-            return code_of(summaries, "incomplete" if info.provenance.get("missing") else None)
+            return code_of(summaries, gap_of(info))
         meant = [
             case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
         ]

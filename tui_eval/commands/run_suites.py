@@ -93,10 +93,17 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
         if any(row.state != "done" for row in attempts):
             return None
         info = reader.info()
-        warn(f"run {info.id} is complete: every attempt has a result")
+        gap = gap_of(info)
+        if gap:
+            warn(
+                f"run {info.id} is incomplete, and resume cannot mend that: {info.note or gap}. "
+                "Run what is missing (`tui-eval run ... --shard K/N`), and merge again"
+            )
+        else:
+            warn(f"run {info.id} is complete: every attempt has a result")
         if _write(reader, outputs):
             return EXIT_USAGE
-        return code_of(summarise_run(reader.cases(), attempts), None)
+        return code_of(summarise_run(reader.cases(), attempts), gap)
     finally:
         reader.close()
 
@@ -207,7 +214,15 @@ def _execute(
         return 128 + number
     if unreadable or unwritten:
         return EXIT_USAGE
-    return code_of(summaries, active.runner.stopped_because)
+    if gap := gap_of(info):
+        warn(f"incomplete: {gap}; run the missing shards, and merge again")
+    return code_of(summaries, active.runner.stopped_because or gap)
+
+
+def gap_of(info: RunInfo) -> str | None:
+    """What a run that was merged lacks of its plan, though all that it holds has ended; None: nothing."""
+    missing = info.provenance.get("missing")
+    return f"{missing} of its cases no part has" if missing else None
 
 
 def _go_on(folder: Path, info: RunInfo) -> str:
