@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.commands.conftest import Cli
 from tui_eval.store.imported.results_files import is_results, open_results
@@ -165,6 +166,40 @@ def test_promptfoo_s_own_file_opens_with_the_ids_of_the_suite_beside_it(
     ]  # fmt: skip
     case = cli("show", "out.json", "first")
     assert "Say kettle at length" in case.out and "✗ contains text" in case.out
+
+
+MATRIX = """
+prompts: ["Say {{word}}{{end}}"]
+providers: [echo]
+defaultTest: {vars: {end: "!"}}
+tests:
+  - {description: both, vars: {word: [tea, kettle], end: ["", "?"]}, assert: [{type: contains, value: tea}]}
+  - {description: twin, vars: {word: tea}, assert: [{type: contains, value: tea}]}
+  - {description: twin, vars: {word: pot}, assert: [{type: contains, value: tea}]}
+  - {vars: {word: cup}, assert: [{type: contains, value: cup}]}
+  - {description: again, vars: {word: cup}, options: {repeat: 2}, assert: [{type: contains, value: cup}]}
+"""
+
+
+def test_rows_of_other_inputs_are_no_attempts_of_one_case(cli: Cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(MATRIX)
+    cli("run", ".", "--display", "none", "-o", "ours.json", "-o", "its.promptfoo.json")
+    document = json.loads((tmp_path / "its.promptfoo.json").read_text())
+    document["config"] = yaml.safe_load(MATRIX)
+    for number, row in enumerate(document["results"]["results"]):  # as promptfoo itself writes it
+        del row["tuiEval"]
+        if "description" not in row["testCase"]:
+            row["testCase"]["description"] = f"Row #{number + 1}"
+    (tmp_path / "out.json").write_text(json.dumps(document))
+    cli("export", "out.json", "-o", "read.json")
+    read = json.loads(Path("read.json").read_text())["cases"]
+    ours = json.loads(Path("ours.json").read_text())["cases"]
+    assert [(one["case_id"], one["attempts"], one["outcome"]) for one in read] == [
+        (one["case_id"], one["attempts"], one["outcome"]) for one in ours
+    ]
+    assert len(read) == 8 and not any(one["flaky"] for one in read)
 
 
 def test_a_promptfoo_file_elsewhere_or_with_odd_rows_opens_too(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ the config that lies beside it, descriptions or vars, the provider, the number o
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ _ERROR = 2
 """`failureReason` of a row that could not be run or judged."""
 OURS = "tuiEval"
 """The member of a result that holds what only a results file of ours could say."""
+_FILLED_IN = re.compile(r"Row #\d+")
+"""The description that promptfoo gives a test of a file that has none."""
+_OF_THE_RUN = ("sessionId", "_conversation")
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -41,7 +45,8 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     given = sorted(
         results["results"], key=lambda row: (_whole(row.get("testIdx")), _whole(row.get("promptIdx")))
     )
-    rows = [_whole_row(row, suite, labels, prompts) for row in given]
+    names = _names(given, document.get("config"))
+    rows = [_whole_row(row, suite, labels, prompts, own) for row, own in zip(given, names, strict=True)]
     seen: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["case_id"], row["agent"])
@@ -80,11 +85,77 @@ def labels_of(prompts: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
+    """Of each row what its case is called in an id, and what stands at the id's end. Rows of one description whose variables differ are no attempts of
+    one case: they are the combinations of a matrix, or tests of one description."""
+    config = _mapping(config)
+    listed = config.get("tests")
+    tests = [_mapping(one) for one in listed] if isinstance(listed, list) else []
+    default = _mapping(_mapping(config.get("defaultTest")).get("vars"))
+    groups: dict[tuple[str, int], dict[bytes, dict[str, Any]]] = {}
+    heads: list[tuple[tuple[str, int], bytes]] = []
+    for row in rows:
+        variables = {
+            name: value for name, value in _mapping(row.get("vars")).items() if name not in _OF_THE_RUN
+        }
+        name = _described(row)
+        if not name:
+            naming = {
+                key: value for key, value in variables.items() if key not in default or default[key] != value
+            }
+            name = _unnamed(naming or variables)
+        key = _json(variables)
+        group = (
+            name,
+            _whole(row.get("promptIdx")),
+        )  # what is stored as a variable differs from column to column
+        heads.append((group, key))
+        groups.setdefault(group, {})[key] = variables
+    found: dict[tuple[tuple[str, int], bytes], tuple[str, str]] = {}
+    for group, seen in groups.items():
+        name = group[0]
+        alike = sum(" ".join(str(one.get("description") or "").split()) == name for one in tests)
+        keys = list(dict.fromkeys(key for variables in seen.values() for key in variables))
+        differing = [key for key in keys if len({_json(one.get(key)) for one in seen.values()}) > 1]
+        for number, (key, variables) in enumerate(seen.items(), 1):
+            several = f"#{number}" if number > 1 else ""
+            chosen = {one: variables[one] for one in differing if one in variables}
+            apart = (name, several) if alike == len(seen) else (name + _suffix(chosen), "")
+            found[group, key] = apart
+    return [found[head] for head in heads]
+
+
+def _unnamed(variables: Mapping[str, Any]) -> str:
+    """As `suites.identity` names a case without a name, which the store does not know."""
+    return f"vars-{hashlib.sha256(_json(variables)).hexdigest()[:8]}"
+
+
+def _suffix(chosen: Mapping[str, Any]) -> str:
+    """As `suites.identity` tells the combinations of a matrix apart."""
+    parts: list[str] = []
+    for name, value in chosen.items():
+        text = value if isinstance(value, str) else _json(value).decode("utf-8", "replace")
+        if len(text) > 40:
+            text = f"~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        parts.append(f"{_line(name)}={_line(text)}")
+    return f"[{','.join(parts)}]" if parts else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()) if any(one.isspace() and one != " " for one in text) else text.strip()
+
+
+def _described(row: Mapping[str, Any]) -> str:
+    """A row's description; empty where promptfoo filled one in."""
+    name = " ".join(str(_mapping(row.get("testCase")).get("description") or "").split())
+    return "" if _FILLED_IN.fullmatch(name) else name
+
+
 def _whole_row(
-    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]], own: tuple[str, str]
 ) -> dict[str, Any]:
     """A result with what our own export says of it beside promptfoo's members."""
-    found, more = row_of(row, suite, labels, prompts), _mapping(row.get(OURS))
+    found, more = row_of(row, suite, labels, prompts, own), _mapping(row.get(OURS))
     details = {**found["details"], **_mapping(more.get("details"))}
     return {**found, **more, "details": details}
 
@@ -104,16 +175,21 @@ def _cases(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def row_of(
-    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]]
+    row: dict[str, Any],
+    suite: str,
+    labels: list[str],
+    prompts: list[dict[str, Any]],
+    own: tuple[str, str] = ("", ""),
 ) -> dict[str, Any]:
-    """A result of promptfoo as one of ours. `labels` are those of the columns (`labels_of`)."""
+    """A result of promptfoo as one of ours. `labels` are those of the columns (`labels_of`), `own` what its case is
+    called among all rows (`_names`)."""
     test, provider = _mapping(row.get("testCase")), _mapping(row.get("provider"))
     variables, response = _mapping(row.get("vars")), _mapping(row.get("response"))
     agent = str(provider.get("label") or provider.get("id") or "promptfoo")
     column = _whole(row.get("promptIdx"))
     label = labels[column] if 0 <= column < len(labels) else f"prompt{column + 1}"
     name = " ".join(str(test.get("description") or "").split())
-    own = name or f"vars-{hashlib.sha256(_json(variables)).hexdigest()[:8]}"
+    called, end = own if own[0] else (_described(row) or _unnamed(variables), "")
     usage = _mapping(row.get("tokenUsage")) or _mapping(response.get("tokenUsage"))
     passed = row["success"] is True
     outcome = "passed" if passed else "error" if row.get("failureReason") == _ERROR else "failed"
@@ -125,7 +201,7 @@ def row_of(
         "name": name or f"Row #{_whole(row.get('testIdx')) + 1}",
         "suite": suite,
         "format": "promptfoo",
-        "case_id": f"{suite}::{own}::{agent}::{label}",
+        "case_id": f"{suite}::{called}::{agent}::{label}{end}",
         "agent": agent,
         "prompt": prompts[column].get("label") if 0 <= column < len(prompts) else label,
         "vars": variables,
