@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.tui.judged_evidence import evidenced
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Exchange, Reply, Turn, Usage, Verdict
 
 HOSTILE = (
@@ -15,158 +16,160 @@ START = 1_780_000_000.0
 
 def text_failure() -> Attempt:
     """StartToAgent: a conversation of three turns whose last reply lacks a text and has a forbidden one."""
-    return Attempt(
-        case_id="suites/refunds.yaml::late refund",
-        attempt=2,
-        outcome="failed",
-        agent="support",
-        model="openai:gpt-4.1",
-        message="should_contain: 'Refund policy' not found in response; should_not_contain: 'escalat' was found in response",
-        score=0.5,
-        transcript=[
-            Entry(1, "user", text="Hi, I bought a kettle 40 days ago and it broke.", started_at=START),
-            Entry(
-                1,
-                "reasoning",
-                text="The customer wants a refund.\nCheck the order first.\nThen the policy.\nThe policy says 30 days.\nSo offer a repair.",
-            ),
-            Entry(
-                1,
-                "tool_call",
-                name="find_order",
-                arguments={"customer": "c-1041", "item": "kettle"},
-                call_id="c1",
-                started_at=START + 0.4,
-            ),
-            Entry(
-                1,
-                "tool_result",
-                name="find_order",
-                result={
-                    "order": 88231,
-                    "bought": "2026-04-18",
-                    "price": 39.9,
-                    "currency": "EUR",
-                    "items": [{"sku": "KT-2", "name": "Kettle 1.7 l", "quantity": 1}],
-                    "state": "delivered",
-                },
-                call_id="c1",
-                started_at=START + 1.62,
-            ),
-            Entry(
-                1,
-                "assistant",
-                text="I am sorry to hear that. I found order **88231**:\n\n| item | price | bought |\n|---|---|---|\n| Kettle 1.7 l | 39.90 | 2026-04-18 |\n\nDo you want a *repair* or a refund?",
-                duration_ms=2300,
-                started_at=START + 1.7,
-            ),
-            Entry(2, "user", text="A refund please.", started_at=START + 10),
-            Entry(
-                2,
-                "tool_call",
-                name="search_knowledge_base",
-                arguments='{"query": "refund after 30 days"}',
-                call_id="c2",
-                started_at=START + 10.2,
-            ),
-            Entry(
-                2,
-                "tool_call",
-                name="get_plan",
-                arguments={"id": "c-1041"},
-                call_id="c3",
-                started_at=START + 10.2,
-            ),
-            Entry(
-                2,
-                "tool_result",
-                name="search_knowledge_base",
-                result="Our policy on refunds: within 30 days of purchase.",
-                call_id="c2",
-                started_at=START + 10.5,
-            ),
-            Entry(
-                2,
-                "tool_result",
-                name="get_plan",
-                error="404: no plan for c-1041",
-                call_id="c3",
-                started_at=START + 10.9,
-            ),
-            Entry(2, "assistant", text="I checked our rules.", duration_ms=900, started_at=START + 11),
-            Entry(3, "user", text="So what now?", started_at=START + 20),
-            Entry(
-                3,
-                "assistant",
-                text="Unfortunately the refunds policy covers only 30 days.\n\n## What I can do\n\n- I am escalating this to a colleague.\n- You may use `repair KT-2` in the meantime.",
-                duration_ms=1900,
-                started_at=START + 20.2,
-            ),
-        ],
-        replies=[
-            Reply(1, "…", usage=Usage(812, 96), latency_ms=3980),
-            Reply(2, "…", usage=Usage(1204, 41), latency_ms=1900),
-            Reply(3, "…", usage=Usage(1310, 77), latency_ms=2100),
-        ],
-        verdicts=[
-            Verdict("should_contain", True, "text", "order", score=1, turn=1),
-            Verdict(
-                "should_contain",
-                False,
-                "text",
-                "Refund policy",
-                "Unfortunately the refunds policy covers only 30 days.",
-                reason="should_contain: 'Refund policy' not found in response",
-                turn=3,
-                line=14,
-            ),
-            Verdict(
-                "should_not_contain",
-                False,
-                "text",
-                "escalat",
-                "I am escalating this",
-                reason="should_not_contain: 'escalat' was found in response",
-                turn=3,
-                line=15,
-            ),
-            Verdict(
-                "tools_used",
-                True,
-                "tools",
-                ["find_order"],
-                ["find_order", "search_knowledge_base", "get_plan"],
-                score=1,
-            ),
-            Verdict("max_tool_calls", True, "tools", 4, 3, score=1),
-        ],
-        usage=Usage(3326, 214),
-        cost=0.0123,
-        tool_call_count=3,
-        started_at=START,
-        duration_ms=22100,
-        exchanges=[
-            Exchange(
-                1,
-                '{"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi, I bought a kettle 40 days ago and it broke."}], "api_key": "•••"}',
-                '{"error": "rate limited"}',
-                429,
-                START,
-                212,
-                "retried after 1.0 s",
-            ),
-            Exchange(
-                1,
-                '{"model": "gpt-4.1", "messages": []}',
-                '{"choices": [{"message": {"content": "…"}}], "usage": {"prompt_tokens": 812}}',
-                200,
-                START + 1.2,
-                2510,
-            ),
-        ],
-        stdout="loading tools.py\nconnected to shop.duckdb\n",
-        response_text="Unfortunately the refunds policy covers only 30 days.",
-        retries=1,
+    return evidenced(
+        Attempt(
+            case_id="suites/refunds.yaml::late refund",
+            attempt=2,
+            outcome="failed",
+            agent="support",
+            model="openai:gpt-4.1",
+            message="should_contain: 'Refund policy' not found in response; should_not_contain: 'escalat' was found in response",
+            score=0.5,
+            transcript=[
+                Entry(1, "user", text="Hi, I bought a kettle 40 days ago and it broke.", started_at=START),
+                Entry(
+                    1,
+                    "reasoning",
+                    text="The customer wants a refund.\nCheck the order first.\nThen the policy.\nThe policy says 30 days.\nSo offer a repair.",
+                ),
+                Entry(
+                    1,
+                    "tool_call",
+                    name="find_order",
+                    arguments={"customer": "c-1041", "item": "kettle"},
+                    call_id="c1",
+                    started_at=START + 0.4,
+                ),
+                Entry(
+                    1,
+                    "tool_result",
+                    name="find_order",
+                    result={
+                        "order": 88231,
+                        "bought": "2026-04-18",
+                        "price": 39.9,
+                        "currency": "EUR",
+                        "items": [{"sku": "KT-2", "name": "Kettle 1.7 l", "quantity": 1}],
+                        "state": "delivered",
+                    },
+                    call_id="c1",
+                    started_at=START + 1.62,
+                ),
+                Entry(
+                    1,
+                    "assistant",
+                    text="I am sorry to hear that. I found order **88231**:\n\n| item | price | bought |\n|---|---|---|\n| Kettle 1.7 l | 39.90 | 2026-04-18 |\n\nDo you want a *repair* or a refund?",
+                    duration_ms=2300,
+                    started_at=START + 1.7,
+                ),
+                Entry(2, "user", text="A refund please.", started_at=START + 10),
+                Entry(
+                    2,
+                    "tool_call",
+                    name="search_knowledge_base",
+                    arguments='{"query": "refund after 30 days"}',
+                    call_id="c2",
+                    started_at=START + 10.2,
+                ),
+                Entry(
+                    2,
+                    "tool_call",
+                    name="get_plan",
+                    arguments={"id": "c-1041"},
+                    call_id="c3",
+                    started_at=START + 10.2,
+                ),
+                Entry(
+                    2,
+                    "tool_result",
+                    name="search_knowledge_base",
+                    result="Our policy on refunds: within 30 days of purchase.",
+                    call_id="c2",
+                    started_at=START + 10.5,
+                ),
+                Entry(
+                    2,
+                    "tool_result",
+                    name="get_plan",
+                    error="404: no plan for c-1041",
+                    call_id="c3",
+                    started_at=START + 10.9,
+                ),
+                Entry(2, "assistant", text="I checked our rules.", duration_ms=900, started_at=START + 11),
+                Entry(3, "user", text="So what now?", started_at=START + 20),
+                Entry(
+                    3,
+                    "assistant",
+                    text="Unfortunately the refunds policy covers only 30 days.\n\n## What I can do\n\n- I am escalating this to a colleague.\n- You may use `repair KT-2` in the meantime.",
+                    duration_ms=1900,
+                    started_at=START + 20.2,
+                ),
+            ],
+            replies=[
+                Reply(1, "…", usage=Usage(812, 96), latency_ms=3980),
+                Reply(2, "…", usage=Usage(1204, 41), latency_ms=1900),
+                Reply(3, "…", usage=Usage(1310, 77), latency_ms=2100),
+            ],
+            verdicts=[
+                Verdict("should_contain", True, "text", "order", score=1, turn=1),
+                Verdict(
+                    "should_contain",
+                    False,
+                    "text",
+                    "Refund policy",
+                    "Unfortunately the refunds policy covers only 30 days.",
+                    reason="should_contain: 'Refund policy' not found in response",
+                    turn=3,
+                    line=14,
+                ),
+                Verdict(
+                    "should_not_contain",
+                    False,
+                    "text",
+                    "escalat",
+                    "I am escalating this",
+                    reason="should_not_contain: 'escalat' was found in response",
+                    turn=3,
+                    line=15,
+                ),
+                Verdict(
+                    "tools_used",
+                    True,
+                    "tools",
+                    ["find_order"],
+                    ["find_order", "search_knowledge_base", "get_plan"],
+                    score=1,
+                ),
+                Verdict("max_tool_calls", True, "tools", 4, 3, score=1),
+            ],
+            usage=Usage(3326, 214),
+            cost=0.0123,
+            tool_call_count=3,
+            started_at=START,
+            duration_ms=22100,
+            exchanges=[
+                Exchange(
+                    1,
+                    '{"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi, I bought a kettle 40 days ago and it broke."}], "api_key": "•••"}',
+                    '{"error": "rate limited"}',
+                    429,
+                    START,
+                    212,
+                    "retried after 1.0 s",
+                ),
+                Exchange(
+                    1,
+                    '{"model": "gpt-4.1", "messages": []}',
+                    '{"choices": [{"message": {"content": "…"}}], "usage": {"prompt_tokens": 812}}',
+                    200,
+                    START + 1.2,
+                    2510,
+                ),
+            ],
+            stdout="loading tools.py\nconnected to shop.duckdb\n",
+            response_text="Unfortunately the refunds policy covers only 30 days.",
+            retries=1,
+        )
     )
 
 
@@ -250,45 +253,47 @@ def missing_row() -> Attempt:
 
 def hallucinated_argument() -> Attempt:
     """nao: the right tool with an argument that nobody asked for."""
-    return Attempt(
-        case_id="tests/orders.yaml::orders in March",
-        attempt=1,
-        outcome="failed",
-        agent="analyst",
-        message="tool_call: run_sql: no call with args {'month': '2026-03'}",
-        verdicts=[
-            Verdict(
-                "tool_call",
-                False,
-                "tools",
-                {"tool": "run_report", "args": {"month": "2026-03", "status": "paid"}},
-                [{"name": "run_report", "arguments": {"month": "2026-05", "status": "paid"}}],
-                reason="missing tool_call: run_report with args {'month': '2026-03'}",
-                turn=1,
-            ),
-            Verdict(
-                "tools_used",
-                False,
-                "tools",
-                ["run_report", "get_currency"],
-                ["run_report"],
-                reason="tools_used: missing {'get_currency'}",
-            ),
-        ],
-        transcript=[
-            Entry(1, "user", text="How many orders were paid in March?"),
-            Entry(
-                1,
-                "tool_call",
-                name="run_report",
-                arguments={"month": "2026-05", "status": "paid"},
-                call_id="x",
-                duration_ms=420,
-            ),
-            Entry(1, "tool_result", name="run_report", result={"orders": 51}, call_id="x"),
-            Entry(1, "assistant", text="51 orders were paid in March."),
-        ],
-        duration_ms=1900,
+    return evidenced(
+        Attempt(
+            case_id="tests/orders.yaml::orders in March",
+            attempt=1,
+            outcome="failed",
+            agent="analyst",
+            message="tool_call: run_sql: no call with args {'month': '2026-03'}",
+            verdicts=[
+                Verdict(
+                    "tool_call",
+                    False,
+                    "tools",
+                    {"tool": "run_report", "args": {"month": "2026-03", "status": "paid"}},
+                    [{"name": "run_report", "arguments": {"month": "2026-05", "status": "paid"}}],
+                    reason="missing tool_call: run_report with args {'month': '2026-03'}",
+                    turn=1,
+                ),
+                Verdict(
+                    "tools_used",
+                    False,
+                    "tools",
+                    ["run_report", "get_currency"],
+                    ["run_report"],
+                    reason="tools_used: missing {'get_currency'}",
+                ),
+            ],
+            transcript=[
+                Entry(1, "user", text="How many orders were paid in March?"),
+                Entry(
+                    1,
+                    "tool_call",
+                    name="run_report",
+                    arguments={"month": "2026-05", "status": "paid"},
+                    call_id="x",
+                    duration_ms=420,
+                ),
+                Entry(1, "tool_result", name="run_report", result={"orders": 51}, call_id="x"),
+                Entry(1, "assistant", text="51 orders were paid in March."),
+            ],
+            duration_ms=1900,
+        )
     )
 
 
@@ -313,66 +318,68 @@ def agent_error() -> Attempt:
 
 def multi_agent() -> Attempt:
     """neuro-san: hand-offs between agents, keywords and a judge's gist."""
-    return Attempt(
-        case_id="suites/airline.hocon::interactions[connection=http]",
-        attempt=1,
-        outcome="failed",
-        agent="airline_policy",
-        message="response.text: gist: does not mention the fee",
-        transcript=[
-            Entry(1, "user", text="May I take my bike?", started_at=START),
-            Entry(
-                1,
-                "hand_off",
-                agent="airline_policy",
-                name="baggage.special_items",
-                arguments={"inquiry": "bicycle", "mode": "determine"},
-            ),
-            Entry(
-                1,
-                "assistant",
-                agent="airline_policy.baggage.special_items",
-                text="Bicycles travel as special baggage.",
-            ),
-            Entry(
-                1,
-                "tool_call",
-                agent="airline_policy.baggage.special_items",
-                name="URLProvider",
-                arguments={"app_name": "Bag fees"},
-                call_id="u",
-            ),
-            Entry(
-                1,
-                "tool_result",
-                agent="airline_policy.baggage.special_items",
-                name="URLProvider",
-                result="https://example.org/fees",
-                call_id="u",
-                duration_ms=14,
-            ),
-            Entry(1, "assistant", agent="airline_policy", text="Yes, as special baggage."),
-        ],
-        verdicts=[
-            Verdict("keywords", True, "text", "special", score=1, turn=1),
-            Verdict(
-                "gist",
-                False,
-                "text",
-                "Says that a bicycle may travel and what the fee is.",
-                "Yes, as special baggage.",
-                0,
-                "the judge says: fail",
-                turn=1,
-                judge={
-                    "question": "Acceptance criteria: says that …",
-                    "answer": "The reply does not mention the fee. FAIL",
-                    "model": "gpt-4.1-mini",
-                    "usage": {"input_tokens": 210, "output_tokens": 14},
-                },
-            ),
-        ],
-        duration_ms=5300,
+    return evidenced(
+        Attempt(
+            case_id="suites/airline.hocon::interactions[connection=http]",
+            attempt=1,
+            outcome="failed",
+            agent="airline_policy",
+            message="response.text: gist: does not mention the fee",
+            transcript=[
+                Entry(1, "user", text="May I take my bike?", started_at=START),
+                Entry(
+                    1,
+                    "hand_off",
+                    agent="airline_policy",
+                    name="baggage.special_items",
+                    arguments={"inquiry": "bicycle", "mode": "determine"},
+                ),
+                Entry(
+                    1,
+                    "assistant",
+                    agent="airline_policy.baggage.special_items",
+                    text="Bicycles travel as special baggage.",
+                ),
+                Entry(
+                    1,
+                    "tool_call",
+                    agent="airline_policy.baggage.special_items",
+                    name="URLProvider",
+                    arguments={"app_name": "Bag fees"},
+                    call_id="u",
+                ),
+                Entry(
+                    1,
+                    "tool_result",
+                    agent="airline_policy.baggage.special_items",
+                    name="URLProvider",
+                    result="https://example.org/fees",
+                    call_id="u",
+                    duration_ms=14,
+                ),
+                Entry(1, "assistant", agent="airline_policy", text="Yes, as special baggage."),
+            ],
+            verdicts=[
+                Verdict("keywords", True, "text", "special", score=1, turn=1),
+                Verdict(
+                    "gist",
+                    False,
+                    "text",
+                    "Says that a bicycle may travel and what the fee is.",
+                    "Yes, as special baggage.",
+                    0,
+                    "the judge says: fail",
+                    turn=1,
+                    judge={
+                        "question": "Acceptance criteria: says that …",
+                        "answer": "The reply does not mention the fee. FAIL",
+                        "model": "gpt-4.1-mini",
+                        "usage": {"input_tokens": 210, "output_tokens": 14},
+                    },
+                ),
+            ],
+            duration_ms=5300,
+        )
     )
 
 
@@ -397,47 +404,49 @@ def multi_agent_in_time() -> Attempt:
 
 def judged() -> Attempt:
     """promptfoo: a rubric, a threshold and an assertion that threw."""
-    return Attempt(
-        case_id="suites/promptfooconfig.yaml::Row #3[provider=openai:gpt-4.1]",
-        attempt=1,
-        outcome="error",
-        agent="openai:gpt-4.1",
-        message='Expected output to contain "Bonjour"; could not be judged: no judge is configured',
-        score=0.33,
-        transcript=[
-            Entry(1, "user", text='Translate "Hello world, dear friends" to French.'),
-            Entry(
-                1,
-                "assistant",
-                text='{"text": "Bonsoir le monde", "language": "fr", "alternatives": ["Salut tout le monde", "Bonjour tout le monde, chers amis et autres gens"]}',
-            ),
-        ],
-        verdicts=[
-            Verdict(
-                "equals",
-                False,
-                "text",
-                "Bonjour le monde, chers amis",
-                "Bonsoir le monde, cher ami",
-                0,
-                "Expected output to equal",
-                weight=2,
-            ),
-            Verdict("is-json", True, "text", score=1),
-            Verdict(
-                "llm-rubric",
-                None,
-                "text",
-                "is polite",
-                reason="no judge is configured; set `judge:` in tui_eval.yaml",
-                metric="tone",
-            ),
-            Verdict("contains-any", True, "text", ["Bonsoir", "Salut"], score=1),
-        ],
-        prompt_sent='Translate "Hello world, dear friends" to French.',
-        vars={"language": "French"},
-        cost=0.0004,
-        duration_ms=812,
+    return evidenced(
+        Attempt(
+            case_id="suites/promptfooconfig.yaml::Row #3[provider=openai:gpt-4.1]",
+            attempt=1,
+            outcome="error",
+            agent="openai:gpt-4.1",
+            message='Expected output to contain "Bonjour"; could not be judged: no judge is configured',
+            score=0.33,
+            transcript=[
+                Entry(1, "user", text='Translate "Hello world, dear friends" to French.'),
+                Entry(
+                    1,
+                    "assistant",
+                    text='{"text": "Bonsoir le monde", "language": "fr", "alternatives": ["Salut tout le monde", "Bonjour tout le monde, chers amis et autres gens"]}',
+                ),
+            ],
+            verdicts=[
+                Verdict(
+                    "equals",
+                    False,
+                    "text",
+                    "Bonjour le monde, chers amis",
+                    "Bonsoir le monde, cher ami",
+                    0,
+                    "Expected output to equal",
+                    weight=2,
+                ),
+                Verdict("is-json", True, "text", score=1),
+                Verdict(
+                    "llm-rubric",
+                    None,
+                    "text",
+                    "is polite",
+                    reason="no judge is configured; set `judge:` in tui_eval.yaml",
+                    metric="tone",
+                ),
+                Verdict("contains-any", True, "text", ["Bonsoir", "Salut"], score=1),
+            ],
+            prompt_sent='Translate "Hello world, dear friends" to French.',
+            vars={"language": "French"},
+            cost=0.0004,
+            duration_ms=812,
+        )
     )
 
 
@@ -446,49 +455,51 @@ def hostile() -> Attempt:
     bad = {HOSTILE: [HOSTILE, {"k": HOSTILE}], "n": "a\nb" + HOSTILE}
     rows = [{"id": 1, "x" + HOSTILE: HOSTILE}, {"id": 2, "x" + HOSTILE: "fine"}]
     other = [{"id": 1, "x" + HOSTILE: HOSTILE + "!"}, {"id": 3, "x" + HOSTILE: HOSTILE}]
-    return Attempt(
-        case_id="suites/bad.yaml::" + HOSTILE,
-        attempt=1,
-        outcome="failed",
-        agent=HOSTILE,
-        model=HOSTILE,
-        message=HOSTILE,
-        error=HOSTILE,
-        transcript=[
-            Entry(1, "user", agent=HOSTILE, text=HOSTILE),
-            Entry(1, "reasoning", text=HOSTILE),
-            Entry(1, "tool_call", agent=HOSTILE, name=HOSTILE, arguments=bad, call_id=HOSTILE),
-            Entry(1, "tool_result", name=HOSTILE, result=bad, error=HOSTILE, call_id=HOSTILE),
-            Entry(1, "hand_off", agent=HOSTILE, name=HOSTILE, arguments=bad, text=HOSTILE),
-            Entry(1, "note", text=HOSTILE),
-            Entry(1, "error", text=HOSTILE),
-            Entry(
-                1,
-                "assistant",
-                text=f"# {HOSTILE}\n| {HOSTILE} | b |\n|---|---|\n| **{HOSTILE}** | `{HOSTILE}` |\n",
-            ),
-        ],
-        verdicts=[
-            Verdict(
-                HOSTILE,
-                False,
-                HOSTILE,
-                HOSTILE,
-                HOSTILE + "x",
-                reason=HOSTILE,
-                turn=1,
-                metric=HOSTILE,
-                judge={"question": HOSTILE, "answer": HOSTILE, "model": HOSTILE},
-            ),
-            Verdict("should_contain", False, "text", HOSTILE, bad, reason=HOSTILE, turn=1),
-            Verdict("tool_call", None, "tools", bad, bad, reason=HOSTILE, turn=1),
-            Verdict("sql", False, "rows", reason=HOSTILE, turn=1),
-        ],
-        exchanges=[Exchange(1, HOSTILE, HOSTILE, 500, START, 12, HOSTILE)],
-        data=DataDetails(rows, other, ["id", "x" + HOSTILE], HOSTILE, HOSTILE, HOSTILE, {"key": ["id"]}),
-        stdout=HOSTILE,
-        prompt_sent=HOSTILE,
-        response_text=HOSTILE,
+    return evidenced(
+        Attempt(
+            case_id="suites/bad.yaml::" + HOSTILE,
+            attempt=1,
+            outcome="failed",
+            agent=HOSTILE,
+            model=HOSTILE,
+            message=HOSTILE,
+            error=HOSTILE,
+            transcript=[
+                Entry(1, "user", agent=HOSTILE, text=HOSTILE),
+                Entry(1, "reasoning", text=HOSTILE),
+                Entry(1, "tool_call", agent=HOSTILE, name=HOSTILE, arguments=bad, call_id=HOSTILE),
+                Entry(1, "tool_result", name=HOSTILE, result=bad, error=HOSTILE, call_id=HOSTILE),
+                Entry(1, "hand_off", agent=HOSTILE, name=HOSTILE, arguments=bad, text=HOSTILE),
+                Entry(1, "note", text=HOSTILE),
+                Entry(1, "error", text=HOSTILE),
+                Entry(
+                    1,
+                    "assistant",
+                    text=f"# {HOSTILE}\n| {HOSTILE} | b |\n|---|---|\n| **{HOSTILE}** | `{HOSTILE}` |\n",
+                ),
+            ],
+            verdicts=[
+                Verdict(
+                    HOSTILE,
+                    False,
+                    HOSTILE,
+                    HOSTILE,
+                    HOSTILE + "x",
+                    reason=HOSTILE,
+                    turn=1,
+                    metric=HOSTILE,
+                    judge={"question": HOSTILE, "answer": HOSTILE, "model": HOSTILE},
+                ),
+                Verdict("should_contain", False, "text", HOSTILE, bad, reason=HOSTILE, turn=1),
+                Verdict("tool_call", None, "tools", bad, bad, reason=HOSTILE, turn=1),
+                Verdict("sql", False, "rows", reason=HOSTILE, turn=1),
+            ],
+            exchanges=[Exchange(1, HOSTILE, HOSTILE, 500, START, 12, HOSTILE)],
+            data=DataDetails(rows, other, ["id", "x" + HOSTILE], HOSTILE, HOSTILE, HOSTILE, {"key": ["id"]}),
+            stdout=HOSTILE,
+            prompt_sent=HOSTILE,
+            response_text=HOSTILE,
+        )
     )
 
 

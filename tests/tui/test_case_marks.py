@@ -11,22 +11,23 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import evidence_for
+from tests.tui.judged_evidence import evidenced
 from tests.tui.test_case_why import said, styled
 from tui_eval.assertions import JudgeServices, judge
 from tui_eval.javascript.isolate import JavaScriptHost
-from tui_eval.model import Attempt, Evidence, Reply, Verdict
-from tui_eval.tui.state.case.expectation_marks import Expectations, content_texts
+from tui_eval.model import Attempt, Reply, Verdict
+from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import explained
-from tui_eval.tui.state.regex_matches import pattern_of
 from tui_eval.tui.state.text.lines import text_lines
 from tui_eval.tui.state.text.markdown_lines import markdown_lines
 
 
 def attempt_of(text: str, *verdicts: Verdict) -> Attempt:
+    attempt = Attempt("s::n", 1, "failed", replies=[Reply(1, text)], verdicts=list(verdicts))
     for verdict in verdicts:
-        if pattern_of(verdict) is not None and verdict.evidence is None:
-            verdict.evidence = matched(str(verdict.expected), text)
-    return Attempt("s::n", 1, "failed", replies=[Reply(1, text)], verdicts=list(verdicts))
+        if verdict.type.endswith("regex") and verdict.evidence is None:
+            verdict.evidence = judged(text, str(verdict.expected), verdict.type).evidence
+    return evidenced(attempt)
 
 
 @functools.cache
@@ -40,10 +41,6 @@ def judged(text: str, pattern: str, kind: str = "regex", **more: Any) -> Verdict
     """What the judge makes of a pattern."""
     row = {"output": text, "assertion": {"type": kind, "value": pattern, **more}, "vars": {}}
     return asyncio.run(judge(evidence_for(row, JudgeServices(javascript=isolates())))).verdicts[0]
-
-
-def matched(pattern: str, text: str) -> list[Evidence] | None:
-    return judged(text, pattern).evidence
 
 
 def marks(text: str, style: str, *verdicts: Verdict, lines=text_lines) -> list[str]:
@@ -124,7 +121,7 @@ def test_a_pattern_with_lookaround_marks_only_the_places_that_it_matched():
 def test_a_run_of_before_verdicts_said_what_they_matched_has_no_marks_of_patterns():
     verdict = Verdict("regex", True, "text", "x", "xy")
     attempt = Attempt("s::n", 1, "passed", replies=[Reply(1, "xy")], verdicts=[verdict])
-    assert content_texts(verdict, attempt) is None and list(explained(verdict, attempt)) == []
+    assert not Expectations([verdict], attempt) and list(explained(verdict, attempt)) == []
 
 
 @pytest.mark.parametrize(
@@ -141,7 +138,8 @@ def test_a_run_of_before_verdicts_said_what_they_matched_has_no_marks_of_pattern
 def test_what_python_would_match_and_javascript_does_not_is_no_match_on_screen(text: str, pattern: str):
     assert re.search(pattern, text)
     verdict = judged(text, pattern)
-    assert verdict.passed is False and verdict.evidence == []
+    assert verdict.passed is False and verdict.evidence is not None
+    assert [one.code for one in verdict.evidence] == ["not-matched"]
     attempt = Attempt("s::n", 1, "failed", replies=[Reply(1, text)], verdicts=[verdict])
     assert said(explained(verdict, attempt))[0].endswith("matches nothing")
     assert styled(list(Expectations([verdict], attempt).mark(text_lines(text))), "hit-wanted") == []
@@ -162,7 +160,8 @@ def test_what_javascript_alone_matches_is_marked():
 
 def test_an_invalid_pattern_says_nothing_of_matches():
     verdict = judged("xy", "(")
-    assert verdict.passed is False and "Invalid regex" in verdict.reason and verdict.evidence is None
+    assert verdict.passed is False and "Invalid regex" in verdict.reason and verdict.evidence is not None
+    assert [one.code for one in verdict.evidence] == ["bad-pattern"]
 
 
 def test_a_pattern_of_the_empty_text_does_not_match_nothing():

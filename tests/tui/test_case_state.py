@@ -18,8 +18,9 @@ from tests.tui.attempts import (
     text_failure,
     wrong_cell,
 )
+from tests.tui.judged_evidence import evidenced
 from tui_eval.guard.text import CONTROL_TABLE
-from tui_eval.model import Attempt, Entry, Outcome, Verdict
+from tui_eval.model import Attempt, Entry, Outcome, Reply, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
@@ -156,11 +157,17 @@ def test_the_nearest_place_is_found_whole_words() -> None:
 
 def test_expectations_mark_found_forbidden_and_near_texts() -> None:
     verdicts = text_failure().verdicts[1:3]
-    lines = list(Expectations(verdicts).mark(text_lines("The refunds policy.\nI am ESCALATING it.")))
+    text = "The refunds policy.\nI am ESCALATING it."
+    for verdict in verdicts:
+        verdict.turn, verdict.evidence = 1, None
+    attempt = evidenced(Attempt("s::n", 1, "failed", replies=[Reply(1, text)], verdicts=verdicts))
+    lines = list(Expectations(verdicts, attempt).mark(text_lines(text)))
     assert "".join(styled(lines, "hit-near")) == "refunds policy" and styled(lines, "added") == ["s"]
     assert styled(lines, "hit-forbidden") == ["ESCALAT"]
     case_counts = Verdict("contains", True, "text", "Abc", score=1)
-    assert styled(Expectations([case_counts]).mark(text_lines("abc Abc")), "hit-wanted") == ["Abc"]
+    attempt = evidenced(Attempt("s::n", 1, "passed", replies=[Reply(1, "abc Abc")], verdicts=[case_counts]))
+    marks = Expectations([case_counts], attempt).mark(text_lines("abc Abc"))
+    assert styled(marks, "hit-wanted") == ["Abc"]
     assert not Expectations([Verdict("sql", False, "rows", "x")])
 
 

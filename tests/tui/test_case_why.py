@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.attempts import hallucinated_argument, judged, multi_agent, text_failure
+from tests.tui.judged_evidence import evidenced
 from tui_eval.model import Attempt, Entry, Reply, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.case import assertions_view
@@ -27,6 +28,7 @@ def styled(lines, word: str) -> list[str]:
 
 def replied(text: str, verdict: Verdict, **parts) -> list[str]:
     attempt = Attempt("s::n", 1, "failed", replies=[Reply(1, text, **parts)], verdicts=[verdict])
+    evidenced(attempt)
     return said(explained(verdict, attempt))
 
 
@@ -126,8 +128,10 @@ def test_of_several_calls_the_one_with_most_in_common_is_closest() -> None:
         "x: not asked for",
     ]
     assert closest({"tool": "fnid", "args": None}, calls) is None
-    attempt = Attempt("s::n", 1, "failed", transcript=entries)
     verdict = Verdict("tools_used", False, "tools", ["others"])
+    attempt = evidenced(
+        Attempt("s::n", 1, "failed", transcript=entries, replies=[Reply(2, "x")], verdicts=[verdict])
+    )
     assert said(explained(verdict, attempt)) == ["✗ others was not called; the nearest name is other"]
 
 

@@ -81,7 +81,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "perplexity": ("Perplexity 1.70 is greater than threshold 1.2",),
     "finish-reason": ('Expected finish reason "stop" but got "length"',),
     "is-refusal": ("Expected output to be a refusal", "1 shows them"),
-    "not-is-refusal": ('"i\'m sorry" stands there once',),
+    "not-is-refusal": ('"I\'m sorry" stands there once',),
     "guardrails": ("guardrails: insults",),
     "is-json": ("no JSON from line 1 on: Expecting value",),
     "is-json broken": ("Unterminated string", '"items": [{"sku": "KT-2"'),

@@ -19,6 +19,8 @@ from tui_eval.model import UNSET, Evidence
 MOST = 20
 LONGEST = 500
 """Characters of a text, or of a value as JSON, that a piece of evidence keeps."""
+ANY_CASE = "any case"
+"""The rule of a text that is looked for without regard to case."""
 AROUND = 30
 """Characters before and after a place that is shown."""
 _NAMED = 8
@@ -43,10 +45,10 @@ def texts(
             continue
         places = places_of(one, judged, ignoring_case)
         seen = [
-            Evidence("match", there, text=cut(judged[start:end]), start=start, end=end, rule=cut(one))
+            Evidence("match", there, text=cut(judged[start:end]), start=start, end=end, expected=cut(one))
             for start, end in places
         ]
-        found += seen or [Evidence("missing", gone, text=cut(one))]
+        found += seen or [Evidence("missing", gone, text=cut(one), rule=ANY_CASE if ignoring_case else "")]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Awaitable, Sequence
 
 from tui_eval.assertions import evidence as seen
@@ -76,6 +77,15 @@ def _result(call: AssertionCall, matches: bool, places: Sequence[patterns.Place]
     if matches and not found:  # one of nothing: an empty text
         found = [Evidence("match", there, rule=pattern)]
     elif not matches:
-        found = [Evidence("missing", "unmatched" if call.inverse else "not-matched", rule=pattern)]
+        text = "" if call.inverse else _plain_text(call.value)
+        code = "unmatched" if call.inverse else "not-matched"
+        found = [Evidence("missing", code, text=seen.cut(text), rule=pattern)]
     result.evidence = found
     return result
+
+
+def _plain_text(pattern: str) -> str:
+    """The longest text that stands in a pattern as it reads, by which the nearest place can be looked for."""
+    parts = re.sub(r"\[[^\]]*\]|\{[^}]*\}|\(\?[^:)]*[:)]|\\[A-Za-z]", "\n", pattern[:2_000])
+    parts = re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[.^$*+?()|]", "\n", parts))
+    return max((part.strip() for part in parts.split("\n")), key=len, default="")

@@ -19,12 +19,12 @@ from tui_eval.tui.state.case.json_explained import (
 from tui_eval.tui.state.case.reply import reply_text
 from tui_eval.tui.state.case.sql_explained import sql_explained
 from tui_eval.tui.state.case.steps_explained import steps_explained
+from tui_eval.tui.state.case.text_evidence import nearest_line, text_explained
 from tui_eval.tui.state.case.tool_comparison import tools_explained
 from tui_eval.tui.state.case.tool_pairing import pair
 from tui_eval.tui.state.lists.reason_words import COMPARED
 from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, one_line
-from tui_eval.tui.state.text.near_text import nearest_line, text_explained
 from tui_eval.tui.state.text.value_difference import differing_fields, differing_lines, judged_same
 
 SAME = ("equals", "value", "levenshtein")

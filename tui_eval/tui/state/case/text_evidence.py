@@ -1,13 +1,18 @@
-"""What a text assertion looked for, shown in the reply: where it stands, else the nearest thing to it."""
+"""The evidence of assertions on text, drawn: where what was looked for stands in the reply, else the nearest thing."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from tui_eval.model import Attempt, Verdict
-from tui_eval.tui.state.case.expectation_marks import SHORTEST_NEAR, content_texts, places_of
-from tui_eval.tui.state.regex_matches import pattern_of
+from tui_eval.model import Attempt, Evidence, Verdict
+from tui_eval.tui.state.case.expectation_marks import (
+    FORBIDDEN,
+    SHORTEST_NEAR,
+    WANTED,
+    places_of,
+    stands,
+    text_pieces,
+)
 from tui_eval.tui.state.text.json_lines import dumped
 from tui_eval.tui.state.text.lines import Line, Mark, Span, marked, one_line
 from tui_eval.tui.state.text.text_difference import near_miss
@@ -25,68 +30,85 @@ ENTRIES = 400
 def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None) -> Iterator[Line]:
     """Per text that was looked for whether it stands in the reply, and where, or the nearest miss; of a
     regular expression what it matched."""
-    looked = content_texts(verdict, attempt)
-    if looked is None:
+    pieces = text_pieces(verdict)
+    if not any(one.code in _DRAWN for one in pieces):
         return
     shown = one_line(reply[:LONGEST])
     if not shown.strip():
         yield (Span("the reply has no text", "note"),)
         return
-    if verdict.type.endswith("starts-with"):
-        yield from _beginning(verdict, looked.texts, shown, looked.forbidden)
-        return
-    pattern = pattern_of(verdict)
-    if pattern is not None and not looked.texts:
-        if verdict.evidence:
-            yield (*_held(looked.forbidden, pattern), Span(" matches an empty text", "muted"))
-        else:
-            yield from _unmatched(pattern, shown, looked.forbidden)
-        return
-    for text in looked.texts[:MOST]:
-        wanted = one_line(text)
-        places = looked.of(text, places_of(wanted, shown, looked.ignoring_case))
+    groups: dict[str, list[Evidence]] = {}
+    for one in pieces:
+        if one.code in _DRAWN:
+            groups.setdefault(str(one.expected or one.text), []).append(one)
+    enough = verdict.passed and any(one.kind == "match" for one in pieces)
+    for wanted, seen in list(groups.items())[:MOST]:
+        yield from _explained(one_line(wanted, 500), seen, reply, shown, attempt, enough=bool(enough))
+    if len(groups) > MOST:
+        yield (Span(f"… and {len(groups) - MOST} more", "muted"),)
+
+
+_DRAWN = (
+    *WANTED,
+    *FORBIDDEN,
+    "not-contained",
+    "absent",
+    "not-prefix",
+    "prefix-absent",
+    "not-matched",
+    "unmatched",
+)
+
+
+def _explained(
+    wanted: str, seen: list[Evidence], reply: str, shown: str, attempt: Attempt | None, *, enough: bool
+) -> Iterator[Line]:
+    one = seen[0]
+    forbidden = one.code in FORBIDDEN
+    if one.code.endswith("prefix") or one.code == "prefix-absent":
+        yield from _beginning(one, wanted, shown)
+    elif one.code in ("not-matched", "unmatched"):
+        yield from _unmatched(one, shown)
+    elif one.kind == "match" and not one.text:
+        yield (*_held(forbidden, one.rule or '""'), Span(" matches an empty text", "muted"))
+    elif one.kind == "match":
+        places = [(each.start or 0, each.end or 0) for each in seen if stands(each, reply)]
+        places = places or places_of(one.text, reply[:LONGEST])
         if places:
-            yield from _found(wanted, places, shown, looked.forbidden)
-        elif pattern is not None:  # a transform came before the judge, or it stands beyond what is looked at
-            yield (*_held(looked.forbidden, f'"{wanted}"'), Span(" was matched in what was judged", "muted"))
-        elif looked.forbidden:
-            yield (Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted"))
-        elif verdict.passed:
-            words = (
-                " is not there: one of them is enough" if looked.any_will_do else " is not there as it reads"
-            )
-            yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
-        else:
-            yield from _missing(wanted, shown, looked.ignoring_case)
-            if attempt is not None:
-                yield from elsewhere(wanted, attempt, looked.ignoring_case)
-    if len(looked.texts) > MOST:
-        yield (Span(f"… and {len(looked.texts) - MOST} more", "muted"),)
+            yield from _found(wanted, places, reply, forbidden)
+        else:  # a transform came before the judge
+            yield (*_held(forbidden, f'"{wanted}"'), Span(" was matched in what was judged", "muted"))
+    elif one.code == "absent":
+        yield (Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted"))
+    elif enough:
+        words = " is not there: one of them is enough"
+        yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
+    else:
+        ignoring_case = bool(one.rule)
+        yield from _missing(wanted, shown, ignoring_case)
+        if attempt is not None:
+            yield from elsewhere(wanted, attempt, ignoring_case)
 
 
-def _beginning(verdict: Verdict, wanted: list[str], text: str, forbidden: bool) -> Iterator[Line]:
+def _beginning(piece: Evidence, one: str, text: str) -> Iterator[Line]:
     """How the reply begins, against what it should (or must not) begin with."""
-    for one in (one_line(each) for each in wanted[:1]):
-        if text.startswith(one):
-            glyph = Span("✗ ", "failed") if forbidden else Span("✓ ", "passed")
-            yield (glyph, Span("the reply begins with ", "muted"), Span(f'"{one}"', "strong"))
-            continue
-        if forbidden:
-            yield (
-                Span("✓ ", "passed"),
-                Span("the reply does not begin with ", "muted"),
-                Span(f'"{one}"', "strong"),
-            )
-            continue
-        same = next(
-            (i for i, (a, b) in enumerate(zip(one, text, strict=False)) if a != b), min(len(one), len(text))
-        )
-        where = f"from character {same + 1} on" if same else "from the first character on"
-        yield (Span("✗ ", "failed"), Span(f"the reply begins otherwise, {where}", "muted"))
-        yield (Span("  wanted  ", "label"), *marked((Span(one),), [Mark(same, len(one), "removed")]))
-        end = len(one) + AROUND
-        begins = text[:end] + ("…" if len(text) > end else "")
-        yield (Span("  reply   ", "label"), *marked((Span(begins),), [Mark(same, len(one), "added")]))
+    if piece.kind == "match":
+        glyph = Span("✗ ", "failed") if piece.code in FORBIDDEN else Span("✓ ", "passed")
+        yield (glyph, Span("the reply begins with ", "muted"), Span(f'"{one}"', "strong"))
+        return
+    if piece.code == "prefix-absent":
+        words = Span("the reply does not begin with ", "muted")
+        yield (Span("✓ ", "passed"), words, Span(f'"{one}"', "strong"))
+        return
+    same = next(
+        (i for i, (a, b) in enumerate(zip(one, text, strict=False)) if a != b), min(len(one), len(text))
+    )
+    where = f"from character {same + 1} on" if same else "from the first character on"
+    yield (Span("✗ ", "failed"), Span(f"the reply begins otherwise, {where}", "muted"))
+    yield (Span("  wanted  ", "label"), *marked((Span(one),), [Mark(same, len(one), "removed")]))
+    end = len(one) + AROUND
+    begins = text[:end] + ("…" if len(text) > end else "")
+    yield (Span("  reply   ", "label"), *marked((Span(begins),), [Mark(same, len(one), "added")]))
 
 
 def elsewhere(wanted: str, attempt: Attempt, ignoring_case: bool) -> Iterator[Line]:
@@ -97,7 +119,7 @@ def elsewhere(wanted: str, attempt: Attempt, ignoring_case: bool) -> Iterator[Li
         said = entry.text or (entry.result if isinstance(entry.result, str) else "")
         if (not said and entry.result is not None) or entry.arguments:
             said = f"{said} {dumped(entry.result if entry.result is not None else entry.arguments, LONGEST)}"
-        if entry is not judged and places_of(wanted, one_line(said[:LONGEST]), ignoring_case):
+        if entry is not judged and _in(wanted, one_line(said[:LONGEST]), ignoring_case):
             word = {"tool_call": "call", "tool_result": "result"}.get(
                 entry.kind, entry.kind.replace("_", " ")
             )
@@ -111,16 +133,16 @@ def elsewhere(wanted: str, attempt: Attempt, ignoring_case: bool) -> Iterator[Li
         yield (Span("  it stands elsewhere: ", "muted"), Span(", ".join(places[:3]) + more, "note"))
 
 
-def _unmatched(pattern: str, text: str, forbidden: bool) -> Iterator[Line]:
+def _in(wanted: str, text: str, ignoring_case: bool) -> bool:
+    return wanted.lower() in text.lower() if ignoring_case else wanted in text
+
+
+def _unmatched(piece: Evidence, text: str) -> Iterator[Line]:
     """A pattern that matches nothing; the nearest place to the longest plain text in it."""
-    glyph = Span("✓ ", "passed") if forbidden else Span("✗ ", "failed")
-    yield (glyph, Span(one_line(pattern, 200), "strong"), Span(" matches nothing", "muted"))
-    if forbidden:
-        return
-    plain_text = re.sub(r"\[[^\]]*\]|\{[^}]*\}|\(\?[^:)]*[:)]|\\[A-Za-z]", "\n", pattern)
-    plain_text = re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[.^$*+?()|]", "\n", plain_text))
-    wanted = max((part.strip() for part in plain_text.split("\n")), key=len, default="")
-    if not _worth(wanted):
+    glyph = Span("✓ ", "passed") if piece.code == "unmatched" else Span("✗ ", "failed")
+    yield (glyph, Span(one_line(piece.rule, 200), "strong"), Span(" matches nothing", "muted"))
+    wanted = one_line(piece.text)
+    if piece.code == "unmatched" or not _worth(wanted):
         return
     place = text.find(wanted)
     if place >= 0:
@@ -134,23 +156,17 @@ def _unmatched(pattern: str, text: str, forbidden: bool) -> Iterator[Line]:
 
 def nearest_line(verdict: Verdict, reply: str) -> Line | None:
     """The nearest miss of the first text that is missing, on one line; None where there is none."""
-    looked = content_texts(verdict)
-    if (
-        looked is None
-        or verdict.passed is not False
-        or looked.forbidden
-        or verdict.type.endswith("starts-with")
-    ):
+    if verdict.passed is not False:
         return None
-    shown = one_line(reply[:LONGEST])
-    for wanted in (one_line(text) for text in looked.texts[:MOST]):
-        if not places_of(wanted, shown, looked.ignoring_case):
-            miss = near_miss(wanted, shown, ignoring_case=looked.ignoring_case) if _worth(wanted) else None
-            if miss is None:
-                return None
-            place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))
-            return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss.distance)}", "muted"))
-    return None
+    one = next((piece for piece in text_pieces(verdict) if piece.code == "not-contained"), None)
+    if one is None:
+        return None
+    shown, wanted = one_line(reply[:LONGEST]), one_line(one.text)
+    miss = near_miss(wanted, shown, ignoring_case=bool(one.rule)) if _worth(wanted) else None
+    if miss is None:
+        return None
+    place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))
+    return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss.distance)}", "muted"))
 
 
 def _worth(wanted: str) -> bool:
@@ -201,9 +217,10 @@ def _apart(distance: int) -> str:
 def _excerpt(text: str, start: int, end: int, marks: list[Mark]) -> Line:
     """A place with some of what stands around it; marks count from the place's first character."""
     before, after = (
-        part.replace("␊", " ") for part in (text[max(start - AROUND, 0) : start], text[end : end + AROUND])
+        one_line(part).replace("␊", " ")
+        for part in (text[max(start - AROUND, 0) : start], text[end : end + AROUND])
     )
-    middle = (Span(text[start:end]),)
+    middle = (Span(one_line(text[start:end])),)
     return (
         Span(("…" if start > AROUND else "") + before, "muted"),
         *marked(middle, [Mark(m.start, min(m.end, end - start), m.style) for m in marks]),
