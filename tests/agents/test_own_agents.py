@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +66,26 @@ def tool(city, unit="C"):
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "bot.py").write_text(CODE)
     return tmp_path
+
+
+WHOLE = b'{"reply": "' + b"".join(b"%x" % (n * n) for n in range(900)) + b'"}'
+PACKED = {"gzip": gzip.compress(WHOLE), "deflate": zlib.compress(WHOLE)}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("cut", [1, 4, 600])
+async def test_a_packed_answer_without_its_end_is_an_error(kind: str, cut: int, tmp_path: Path) -> None:
+    """Its length is as announced, so that only what is packed says that the rest is missing."""
+    for type_of_body in ("application/json", "text/plain"):
+        headers = {"Content-Type": type_of_body, "Content-Encoding": kind}
+        whole = Planned(raw=PACKED[kind], headers=headers)
+        broken = Planned(raw=PACKED[kind][:-cut], headers=headers)
+        with JsonServer(whole, broken) as server:
+            it = agent("http", tmp_path, url=server.url)
+            _, replies = await talk(it, "hi")
+            assert replies[0].text in (WHOLE.decode(), json.loads(WHOLE)["reply"])
+            with pytest.raises(AgentError, match="its end is missing"):
+                await talk(it, "hi")
 
 
 async def test_python_contract_of_the_guide(folder: Path) -> None:

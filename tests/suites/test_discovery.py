@@ -350,3 +350,25 @@ def test_a_configuration_that_is_a_link_out_of_the_project_is_not_read(tmp_path:
     assert config.root == root and not config.agents and config.nao is None
     assert len(told) == 2 and all("leaves the project" in line for line in told), told
     assert "secret" in load_config([root], root / "tui_eval.yaml").agents
+
+
+@pytest.mark.parametrize("kind", ["utf-16", "utf-32", "utf-16-le", "utf-16-be"])
+def test_a_test_in_another_encoding_is_an_error_not_passed_over(kind: str, tmp_path: Path) -> None:
+    """Windows' shells save text so; the run without it would be green."""
+    for name, text in (("tests/guide.yaml", GUIDE), ("tests/nao.yml", NAO), ("net/a.hocon", NEURO)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text.encode(kind))
+    (tmp_path / "notes.yaml").write_bytes("some: other file\n".encode(kind))
+    loaded = load_all([tmp_path], load_config([tmp_path], root=tmp_path), Trust())
+    wrong = {suite.path for suite in loaded if any(p.level == "error" for p in suite.problems)}
+    assert wrong == {"tests/guide.yaml", "tests/nao.yml", "net/a.hocon"}
+
+
+@pytest.mark.parametrize("name", ["tui_eval.yaml", "nao_config.yaml"])
+def test_a_configuration_that_is_no_file_is_an_error(name: str, tmp_path: Path) -> None:
+    place = tmp_path / name
+    for make in (place.mkdir, lambda: os.mkfifo(place), lambda: place.symlink_to("nowhere")):
+        make()
+        (told,) = load_config([tmp_path], root=tmp_path).problems
+        assert told.level == "error" and name in str(told) and "no file" in str(told)
+        place.rmdir() if place.is_dir() else place.unlink()
