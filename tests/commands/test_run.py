@@ -118,6 +118,22 @@ def test_a_limit_that_ends_the_run_is_1(cli: Cli, project: Path) -> None:
     assert fast.code == 1 and "--fail-fast" in fast.out and "1 not run" in fast.out
 
 
+def test_a_cost_limit_says_what_it_could_not_count(cli: Cli, project: Path) -> None:
+    """An agent that reports no cost is never stopped by it."""
+    result = cli("run", ".", "-s", "greets", "--max-cost", "0.001")
+    assert result.code == 0
+    assert "the cost of 1 answer is unknown: the cost limit of 0.001 USD did not count that" in result.out
+    assert "is unknown" not in cli("run", ".", "-s", "greets").out
+
+
+def test_progress_names_the_model_where_an_agent_has_several(cli: Cli, project: Path) -> None:
+    one = cli("run", ".", "-s", "greets").err
+    several = cli("run", ".", "-s", "greets", "-m", "small", "-m", "large").err
+    names = {line.rpartition("[")[2].rpartition("]")[0] for line in several.splitlines() if "greets" in line}
+    (alone,) = {line.rpartition("[")[2].rpartition("]")[0] for line in one.splitlines() if "greets" in line}
+    assert names == {f"{alone} · small", f"{alone} · large"}
+
+
 def test_nothing_is_kept_without_a_store(cli: Cli, project: Path) -> None:
     assert cli("run", ".", "-s", "greets", "--no-store", "-o", "a.json", "-o", "deep/b.jsonl").code == 0
     assert not (project / ".tui-eval").exists()

@@ -22,6 +22,7 @@ class Progress:
         self.display = display
         self.total = 0
         self.done = 0
+        self._several: set[str] = set()
         self._begun = time.monotonic()
 
     def start(self, total: int, agents: list[str], scripted: bool, run_id: str, part: str = "") -> None:
@@ -34,7 +35,11 @@ class Progress:
             warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{part}{kept}")
 
     def expect(self, jobs: Sequence[Job]) -> None:
-        """The cases that will run, in order."""
+        """The cases that will run, in order. Agents with several models are named with the model."""
+        models: dict[str, set[str | None]] = {}
+        for job in jobs:
+            models.setdefault(job.agent, set()).add(job.model)
+        self._several = {agent for agent, found in models.items() if len(found) > 1}
 
     def finish(self) -> None:
         """All that runs has ended."""
@@ -53,9 +58,10 @@ class Progress:
             name = visible(full_name(job.case.name, job.case.variant), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
             which += " cached" if attempt.cached else ""
+            who = f"{job.agent} · {job.model}" if job.agent in self._several and job.model else job.agent
             warn(
                 f"[{self.done:>{width}}/{self.total}] {_WORDS[attempt.outcome]} {attempt.outcome:<9} "
-                f"{seconds:6.2f} s  {name}{which} [{job.agent}]{reason}"
+                f"{seconds:6.2f} s  {name}{which} [{visible(who, newlines=False)}]{reason}"
             )
         elif self.display == "json":
             line = {

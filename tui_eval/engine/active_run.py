@@ -90,6 +90,7 @@ class ActiveRun:
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
+                self.note = "; ".join(filter(None, [self.note, self._uncounted()]))
                 # Why it was stopped is known anew: a resumed one was interrupted before.
                 notes = [self.runner.stopped_because or "", self.note, *ended]
                 self.writer.info.note = "; ".join(filter(None, notes))
@@ -100,6 +101,14 @@ class ActiveRun:
                     await asyncio.to_thread(shutil.rmtree, writer.home, True)  # stepped, and nothing was sent
                 elif writer.home.is_relative_to(Store(root).runs_folder):
                     await asyncio.to_thread(Index(root).record, writer.home)
+
+    def _uncounted(self) -> str:
+        """What a cost limit did not count, in words."""
+        count = self.runner.without_cost
+        if self.runner.limits.max_cost is None or not count:
+            return ""
+        answers = "1 answer" if count == 1 else f"{count:,} answers"
+        return f"the cost of {answers} is unknown: the cost limit of {self.runner.limits.max_cost:g} USD did not count that"
 
     async def _assess(self) -> None:
         """Failure modes of the run, kept with it, where they were asked for."""

@@ -61,6 +61,8 @@ class Runner:
         self._left: dict[int, Attempt] = {}
         self._interrupted = False
         self._cost = 0.0
+        self.without_cost = 0
+        """Answers of which no cost is known: a cost limit cannot count them."""
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
@@ -182,6 +184,13 @@ class Runner:
     def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         judged = ticket.job.judges_only  # what the answer took was spent when it was asked for
         self._cost += 0.0 if judged else attempt.cost or 0.0
+        if (
+            attempt.cost is None
+            and not judged
+            and not attempt.cached
+            and attempt.outcome in ("passed", "failed")
+        ):
+            self.without_cost += 1
         if not judged and attempt.usage is not None and self._schedule is not None:
             used = (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)
             self._schedule.spent(ticket, used)
