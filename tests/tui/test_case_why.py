@@ -28,6 +28,7 @@ def styled(lines, word: str) -> list[str]:
 
 def replied(text: str, verdict: Verdict, **parts) -> list[str]:
     attempt = Attempt("s::n", 1, "failed", replies=[Reply(1, text, **parts)], verdicts=[verdict])
+    verdict.evidence = None
     evidenced(attempt)
     return said(explained(verdict, attempt))
 
@@ -86,7 +87,8 @@ def test_a_broken_schema_names_path_rule_and_value() -> None:
         'is      "2 €"',
         'schema  {"type": "number"}',
     ]
-    assert replied(f"Here: {text} done", verdict)[2] == 'is      "2 €"'
+    inside = Verdict("contains-json", False, "text", schema)
+    assert replied(f"Here: {text} done", inside)[2] == 'is      "2 €"'
 
 
 def test_text_that_is_no_json_says_where() -> None:

@@ -245,5 +245,5 @@ def test_fields_that_javascript_takes_for_equal_are_not_said_to_differ() -> None
         type="equals", target="text", expected={"id": 9007199254740992, "total": 1}, actual=reply, passed=False,
         score=0.0, reason="Expected output",
     )  # fmt: skip
-    assert reason_of(verdict) == "not the expected JSON: $.total: 1  ≠ 2"
     assert replied(reply, verdict) == ["$.total: 1  ≠ 2"]
+    assert reason_of(verdict) == "not the expected JSON: $.total: 1  ≠ 2"

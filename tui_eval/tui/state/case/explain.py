@@ -9,26 +9,24 @@ from typing import Any
 from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.case.budget_lines import budget_lines
 from tui_eval.tui.state.case.case_history import CasePast, budget_of
-from tui_eval.tui.state.case.json_explained import (
-    BROKEN_SCHEMA,
-    follow,
-    json_explained,
-    not_json,
-    xml_explained,
-)
 from tui_eval.tui.state.case.reply import reply_text
-from tui_eval.tui.state.case.sql_explained import sql_explained
 from tui_eval.tui.state.case.steps_explained import steps_explained
+from tui_eval.tui.state.case.structure_evidence import field_lines, path_explained, structure_explained
 from tui_eval.tui.state.case.text_evidence import nearest_line, text_explained
 from tui_eval.tui.state.case.tool_comparison import tools_explained
 from tui_eval.tui.state.case.tool_pairing import pair
 from tui_eval.tui.state.lists.reason_words import COMPARED
-from tui_eval.tui.state.text.json_lines import parsed, short
+from tui_eval.tui.state.text.json_lines import short
 from tui_eval.tui.state.text.lines import Line, Span, one_line
-from tui_eval.tui.state.text.value_difference import differing_fields, differing_lines, judged_same
+from tui_eval.tui.state.text.value_difference import differing_lines
 
 SAME = ("equals", "value", "levenshtein")
 """Assertions that want a value as it is."""
+STRUCTURE = (
+    "is-json", "contains-json", "is-xml", "contains-xml", "is-html", "contains-html", "is-sql", "contains-sql",
+    "is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call",
+)  # fmt: skip
+"""Assertions on the form of a reply."""
 OVERLAPPING = ("rouge-n", "bleu", "gleu", "meteor")
 """Assertions that count the words (and sequences of words) that two texts share."""
 SHORT = 4
@@ -40,24 +38,20 @@ def explained(verdict: Verdict, attempt: Attempt, past: CasePast | None = None) 
     expected and actual say it all. May take long for long replies: call it in a thread."""
     kind = verdict.type.removeprefix("not-")
     reply = reply_text(attempt, verdict)
-    if kind in ("is-json", "contains-json"):
-        yield from json_explained(verdict, reply)
-    elif kind in ("is-xml", "contains-xml"):
-        yield from xml_explained(verdict, reply)
-    elif kind in ("is-sql", "contains-sql"):
-        yield from sql_explained(verdict, reply)
+    if kind in STRUCTURE:
+        yield from structure_explained(verdict)
+        if kind.startswith("is-valid-") and verdict.passed is False:
+            yield (Span("reply     ", "label"), Span(one_line(reply, 160), "muted"))
     elif budget_of(verdict.type) or budget_of(verdict.target):
         yield from budget_lines(verdict, past)
     elif kind.startswith("trajectory:") and isinstance(verdict.actual, list):
         yield from steps_explained(verdict)
     elif kind in ("tool-call-f1", "skill-used") and isinstance(verdict.actual, list):
         yield from _named(verdict)
-    elif kind.startswith("is-valid-"):
-        yield from _calls_in_text(verdict, reply)
     elif "tool" in verdict.type or verdict.target.split(".")[0] == "tools":
         yield from tools_explained(verdict, pair(attempt.transcript))
     elif verdict.target.split(".")[0] in ("sly_data", "structure", "metadata") and "." in verdict.target:
-        yield from _path(verdict, attempt)
+        yield from _path(verdict)
     elif kind in SAME:
         yield from _same(verdict, reply)
     elif kind in OVERLAPPING:
@@ -79,7 +73,7 @@ def in_short(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
         lines = explained(verdict, attempt)
         wrong = [one for one in lines if any(s.style in ("failed", "differs", "missing") for s in one)]
         yield from wrong[:SHORT]
-    elif BROKEN_SCHEMA.search(verdict.reason) or kind == "is-json":
+    elif kind in ("is-json", "contains-json"):
         yield from list(explained(verdict, attempt))[:2]
     elif kind in SAME or kind in ("is-xml", "contains-xml", "is-sql", "contains-sql"):
         yield from list(explained(verdict, attempt))[:SHORT]
@@ -91,12 +85,8 @@ def _same(verdict: Verdict, reply: str) -> Iterator[Line]:
     if verdict.passed is not False or verdict.type.startswith(("not-", "not_")):
         return
     if isinstance(expected, dict | list):
-        # a verdict keeps only the beginning of a long text
-        value = parsed(reply if isinstance(actual, str) and reply.startswith(actual[:1000]) else actual)
-        if isinstance(value, dict | list):
-            yield from differing_fields(expected, value, same=judged_same(verdict.type))
-        elif isinstance(value, str) and value == reply:
-            yield from not_json(reply)
+        yield from field_lines(verdict.evidence or ())
+        yield from structure_explained(verdict)
     elif isinstance(expected, str) and isinstance(actual, str):
         yield from differing_lines(expected, reply if reply.startswith(actual[:1000]) else actual)
 
@@ -147,51 +137,20 @@ def _named(verdict: Verdict) -> Iterator[Line]:
         yield (Span("+ ", style), Span(names_shown, style), Span(f" {verb}, not asked for", "muted"))
 
 
-def _calls_in_text(verdict: Verdict, reply: str) -> Iterator[Line]:
-    """A call that is text is none for these assertions."""
-    if verdict.passed is False and "valid-looking" in verdict.reason:
-        if isinstance(parsed(reply), dict | list):
-            yield (
-                Span(
-                    "the reply is a text with JSON in it: only calls that the provider reports count", "note"
-                ),
-            )
-        else:
-            yield (Span("the reply is text: the agent called nothing", "note"),)
-        yield (Span("reply     ", "label"), Span(one_line(reply, 160), "muted"))
-
-
-def _path(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
-    """The dotted path that an assertion names, followed as far as the reply has it."""
-    part, _, rest = verdict.target.partition(".")
-    reply = next((r for r in reversed(attempt.replies) if verdict.turn in (None, r.turn)), None)
-    value = getattr(reply, part, None) if reply is not None else None
-    if not isinstance(value, dict):
-        yield (Span(f"the reply has no {part}", "note"),)
+def _path(verdict: Verdict) -> Iterator[Line]:
+    """The value at the dotted path that an assertion names, or how far the path leads."""
+    pieces = verdict.evidence or ()
+    if not pieces or any(one.code == "none" for one in pieces):
+        yield from path_explained(verdict)
         return
-    keys = rest.split(".")
-    here, reached = follow(value, keys)
-    shown = Span(part + "".join(f".{one_line(key, 60)}" for key in keys[:reached]), "json-key")
-    if reached == len(keys):
-        expected = verdict.expected
-        if verdict.passed is False and isinstance(expected, dict | list) and isinstance(here, dict | list):
-            yield from differing_fields(expected, here)
-        elif verdict.passed is False and isinstance(expected, str) and isinstance(here, str) and _long(here):
-            yield from differing_lines(expected, here)
-        elif verdict.passed or verdict.type not in COMPARED or verdict.actual is None:
-            yield (shown, Span(" is ", "muted"), Span(short(here, 200)))
-        return
-    missing = one_line(keys[reached], 60)
-    if not isinstance(here, dict):
-        yield (shown, Span(f" is {short(here, 80)}, without a {missing}", "note"))
-        return
-    names = [one_line(name, 40) for name in list(here)[:8]]
-    more = f" and {len(here) - 8} more" if len(here) > 8 else ""
-    yield (
-        shown,
-        Span(f" has no {missing}", "failed"),
-        Span(f"; it has {', '.join(names) or 'nothing'}{more}", "muted"),
-    )
+    expected = verdict.expected
+    here = pieces[0].actual if verdict.actual is None else verdict.actual
+    if verdict.passed is False and isinstance(expected, dict | list) and isinstance(here, dict | list):
+        yield from field_lines(pieces)
+    elif verdict.passed is False and isinstance(expected, str) and isinstance(here, str) and _long(here):
+        yield from differing_lines(expected, here)
+    elif verdict.passed or verdict.type not in COMPARED or verdict.actual is None:
+        yield (Span(one_line(verdict.target, 200), "json-key"), Span(" is ", "muted"), Span(short(here, 200)))
 
 
 def _long(value: Any) -> bool:

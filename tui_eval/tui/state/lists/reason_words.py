@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tui_eval.model import UNSET, Verdict
-from tui_eval.tui.state.text.json_lines import parsed, quoted, short
+from tui_eval.tui.state.case.structure_evidence import field_lines
+from tui_eval.tui.state.text.json_lines import quoted, short
 from tui_eval.tui.state.text.lines import one_line, plain
-from tui_eval.tui.state.text.value_difference import differing_fields, judged_same
 
 QUOTED = 60
 """Characters from which on a reply quoted in a reason is left out."""
@@ -94,12 +94,7 @@ def reason_of(verdict: Verdict) -> str:
 
 def _first_field(verdict: Verdict) -> str:
     """The first field that differs, and how many more do."""
-    actual = parsed(verdict.actual)
-    fields = (
-        list(differing_fields(verdict.expected, actual, same=judged_same(verdict.type)))
-        if isinstance(actual, dict | list)
-        else []
-    )
+    fields = list(field_lines(verdict.evidence or (), 99))
     if not fields:
         return ""
     more = f", and {len(fields) - 1} more differ{'s' * (len(fields) == 2)}" if len(fields) > 1 else ""

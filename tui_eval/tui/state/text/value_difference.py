@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Any
 
-from tui_eval.javascript.operators import deeply_equal
-from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, cut, one_line, plain
 from tui_eval.tui.state.text.text_difference import alike, difference
 
-Same = Callable[[Any, Any], bool]
 LABEL = 10
 """Columns of `expected` and `reply` before their lines."""
 MOST = 12
@@ -106,51 +102,3 @@ def _edges(expected: str, actual: str) -> Iterator[Line]:
 
 def _blanks(text: str) -> str:
     return one_line(text[:20]).replace(" ", "␠") + ("…" if len(text) > 20 else "")
-
-
-def differing_fields(
-    expected: Any, actual: Any, most: int = MOST, *, same: Same | None = None
-) -> Iterator[Line]:
-    """Where two JSON values differ, by path: what was expected, what is there instead. `same` says what the
-    judge took for equal; None: what Python does, with true apart from 1."""
-    found = list(_fields(expected, parsed(actual), "$", 0, same or _same))
-    for path, words in found[:most]:
-        yield (Span(path, "json-key"), Span(": ", "json-mark"), *words)
-    if len(found) > most:
-        yield (Span(f"and {len(found) - most:,} more fields differ", "muted"),)
-
-
-def _fields(expected: Any, actual: Any, path: str, depth: int, same: Same) -> Iterator[tuple[str, Line]]:
-    if depth < 30 and isinstance(expected, dict) and isinstance(actual, dict):
-        for name in [*expected, *(name for name in actual if name not in expected)]:
-            below = f"{path}.{one_line(name, 40)}"
-            if name not in actual:
-                yield below, (Span(short(expected[name]), "json-text"), Span("  ≠ not there", "differs"))
-            elif name not in expected:
-                yield below, (Span(short(actual[name])), Span("  not expected", "differs"))
-            else:
-                yield from _fields(expected[name], actual[name], below, depth + 1, same)
-    elif depth < 30 and isinstance(expected, list) and isinstance(actual, list):
-        for index, (a, b) in enumerate(zip_longest(expected, actual, fillvalue=_NOTHING)):
-            below = f"{path}[{index}]"
-            if b is _NOTHING:
-                yield below, (Span(short(a), "json-text"), Span("  ≠ not there", "differs"))
-            elif a is _NOTHING:
-                yield below, (Span(short(b)), Span("  not expected", "differs"))
-            else:
-                yield from _fields(a, b, below, depth + 1, same)
-    elif not same(expected, actual):
-        yield path, (Span(short(expected), "json-text"), Span(f"  ≠ {short(actual)}", "differs"))
-
-
-def _same(expected: Any, actual: Any) -> bool:
-    return expected == actual and isinstance(expected, bool) == isinstance(actual, bool)
-
-
-def judged_same(kind: str) -> Same | None:
-    """What a judge took for equal, by the type of its assertion: promptfoo's `equals` compares as JavaScript
-    does, whose numbers lose digits beyond 2**53."""
-    return deeply_equal if kind == "equals" else None
-
-
-_NOTHING = object()
