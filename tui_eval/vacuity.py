@@ -79,7 +79,9 @@ def idle_parts(case: Case) -> list[Idle]:
             found.append(Idle(assertion.line, assertion.type, *misread))
     if _free(case):
         found += [
-            Idle(one.line, one.type, *_NO_COST) for one in given if one.type == "cost" and not _why(one, case)
+            Idle(one.line, one.type, *_NO_COST)
+            for one in given
+            if one.type == "cost" and not _why(one, case)
         ]
     rtol = (case.comparison or {}).get("rtol")
     if case.format == "nao" and isinstance(rtol, int | float) and rtol >= 1:
@@ -304,6 +306,8 @@ def _every_text(value: Any) -> str | None:
     """Why a pattern is found in every text: it can match nothing at all, anywhere."""
     if not isinstance(value, str) or "{{" in value or value.startswith("file://") or len(value) > 200:
         return None
+    if not value:
+        return None  # no pattern: an error
     # What matches nothing at all is found at the beginning or at the end as well, but not at both at once.
     free = value[1:] if value.startswith("^") else value[:-1] if _AT_END.search(value) else value
     if _ANCHORS.search(free):

@@ -449,3 +449,65 @@ def test_check_says_how_far_it_has_come(cli: Cli, shop: Path, monkeypatch: pytes
     told = cli("check", ".")
     lines = [line for line in told.err.splitlines() if line.startswith("expected SQL: ")]
     assert lines and lines[0].startswith("expected SQL: 1 of "), told.err
+
+
+NAMED = """
+prompts: ["Hi {{x}}", "Oh {{x | lost}}"]
+providers: [echo]
+tests:
+  - vars: {x: file://gone.json}
+    assert:
+      - {type: equals, value: file://gone.txt}
+      - {type: not-contains, value: file://there.txt}
+      - {type: javascript, value: "file://gone.js:judge"}
+      - {type: contains-all, value: [Hi, file://gone.txt]}
+      - {type: contains, value: "{{x | nofilter}}"}
+      - {type: contains, value: "{{x"}
+      - {type: contains}
+      - {type: not-icontains, value: ""}
+      - {type: contains-any, value: 3}
+      - {type: regex, value: ""}
+      - {type: latency}
+      - {type: cost}
+      - {type: contains, value: Hi, transform: file://gone.js}
+      - {type: contains, value: "{{x | upper}} {% if x %}a{% endif %}"}
+      - {type: contains, value: 3}
+      - {type: javascript, value: "output.length > 0 ? {a: {b: 1}} : 0"}
+      - type: assert-set
+        assert:
+          - {type: is-json, value: file://gone.json}
+    options: {transform: file://gone.py}
+"""
+
+
+def test_what_a_promptfoo_test_names_and_no_answer_mends_is_an_error(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("promptfooconfig.yaml").write_text(NAMED, "utf-8")
+    Path("there.txt").write_text("Hello", "utf-8")
+    told = cli("check", ".")
+    assert told.code == 4
+    gone = "there is no file gone.{}; paths are relative to the configuration's folder"
+    none = "needs a text to look for, and there is none; write it as `value:`"
+    expected = [
+        "5: vars.x: " + gone.format("json"), "5: options.transform: " + gone.format("py"),
+        "5: prompts: cannot be rendered: No filter named 'lost'.; mend the template",
+        "7: equals: " + gone.format("txt"), "9: javascript: " + gone.format("js"),
+        "10: contains-all: " + gone.format("txt"),
+        "11: contains: cannot be rendered: No filter named 'nofilter'.; mend {{x | nofilter}}",
+        "12: contains: cannot be rendered: a tag is not closed; mend {{x", f"13: contains: {none}",
+        f"14: not-icontains: {none}",
+        '15: contains-any: "contains-any" assertion type must have an array value; write it as `value:`',
+        f"16: regex: {none}",
+        "17: latency: Latency assertion must have a threshold in milliseconds; write `threshold:`",
+        "18: cost: Cost assertion must have a threshold; write `threshold:`",
+        "19: contains: " + gone.format("js"), "25: is-json: " + gone.format("json"),
+    ]  # fmt: skip
+    errors = [
+        line
+        for line in told.out.splitlines()
+        if line.startswith("promptfooconfig.yaml:") and "(note)" not in line
+    ]
+    assert sorted(errors) == sorted(f"promptfooconfig.yaml:{line}" for line in expected)
+    assert not [line for line in told.out.splitlines() if "(note)" in line and "never fails" in line]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from tui_eval import vacuity
 from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.listing import load_paths
+from tui_eval.commands.named_values import broken_values
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
@@ -40,8 +41,11 @@ def check(
     expected.try_all(cases, progress.at)
     progress.end()
     problems += unjudgeable(loaded, expected, config)
+    broken = broken_values(loaded, config.root)
+    problems += broken
     problems += not_ready(loaded, config, trusted)
-    problems += _idle(loaded)
+    places = {(one.path, one.line, one.key) for one in broken}  # that it cannot fail is not so where it errs
+    problems += [one for one in _idle(loaded) if (one.path, one.line, one.key) not in places]
     if any(suite.format == "nao" and suite.cases for suite in loaded):
         from tui_eval.commands.leakage import leaks
 

@@ -246,6 +246,19 @@ def _render_jinja(
         budget.reset(token)
 
 
+def fault(template: str) -> str | None:
+    """Why a template cannot be rendered whatever its variables are (its syntax, a filter that does not exist)."""
+    from jinja2 import TemplateError as JinjaError
+
+    try:
+        _compiled(template, ())
+    except (JinjaError, ScriptValueError) as error:
+        return one_line(error)
+    except (RecursionError, MemoryError):
+        return "the template is nested too deeply"
+    return None
+
+
 def _copied(value: Any) -> Any:
     """A copy of lists and objects: `push` in a template must not reach the case's own vars."""
     return copy.deepcopy(value) if isinstance(value, (list, dict)) else value
