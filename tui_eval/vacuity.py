@@ -79,9 +79,7 @@ def idle_parts(case: Case) -> list[Idle]:
             found.append(Idle(assertion.line, assertion.type, *misread))
     if _free(case):
         found += [
-            Idle(one.line, one.type, *_NO_COST)
-            for one in given
-            if one.type == "cost" and not _why(one, case)
+            Idle(one.line, one.type, *_NO_COST) for one in given if one.type == "cost" and not _why(one, case)
         ]
     rtol = (case.comparison or {}).get("rtol")
     if case.format == "nao" and isinstance(rtol, int | float) and rtol >= 1:
