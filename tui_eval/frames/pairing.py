@@ -11,7 +11,15 @@ from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
-from tui_eval.frames.value_texts import canonical, duck_text, even_duck_text, instant
+from tui_eval.frames.value_texts import (
+    canonical,
+    duck_text,
+    even_duck_text,
+    instant,
+    interval,
+    json_text,
+    moment,
+)
 
 # -- Columns of numbers made comparable: exact ones exactly, floats within the tolerance, texts read as numbers.
 
@@ -226,7 +234,7 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
         return ColumnPair(name, expected, actual, series_of(expected), series_of(actual))
     if expected.kind == "time":
         readings = [
-            None if cell is None else (instant(cell) or cell) if isinstance(cell, str) else canonical(cell)
+            None if cell is None else (moment(cell) or cell) if isinstance(cell, str) else canonical(cell)
             for cell in actual.cells
         ]
         return ColumnPair(name, expected, actual, series_of(expected), text_series(readings))
@@ -238,11 +246,21 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
             for t in series_of(expected).to_list()
         ]
         given = series_of(actual).to_list() if actual.kind == "nested" and actual.typed else actual.cells
+        if expected.type_name.upper() == "INTERVAL":
+            wanted = [None if t is None else interval(t) or t for t in series_of(expected).to_list()]
+            texts = [None if cell is None else duck_text(cell) for cell in given]
+            found = [None if t is None else interval(t) or t for t in texts]
+            return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
         kind, as_map = expected.type_name, expected.type_name.upper().startswith("MAP")
         found = [
             None if cell is None else even_duck_text(duck_text(cell, as_map=as_map), kind) for cell in given
         ]
         return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
+    if expected.type_name.upper() in ("JSON", "JSONB") and any(
+        isinstance(c, list | dict) for c in actual.cells
+    ):
+        both = [text_series([json_text(cell) for cell in side.cells]) for side in (expected, actual)]
+        return ColumnPair(name, expected, actual, *both)
     result = ColumnPair(name, expected, actual, canonical_texts(expected), canonical_texts(actual))
     if expected.kind == "text" and not expected.typed and not actual.typed:
         result.kinds_differ = actual.kind == "exact" and None not in actual.cells

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from tui_eval.frames.value_texts import canonical, instant, plain
+from tui_eval.frames.value_texts import canonical, moment, plain
 
 Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixed"]
 Side = Sequence[dict[str, Any]] | pl.DataFrame
@@ -271,7 +271,7 @@ def _times(series: pl.Series) -> pl.Series:
     if len(given) and given.str.contains(_MOMENT).all():
         return series.str.replace(" ", "T", literal=True)
     distinct = series.drop_nulls().unique().to_list()
-    readings = {text: instant(text) or text for text in distinct}
+    readings = {text: moment(text) or text for text in distinct}
     if all(text == reading for text, reading in readings.items()):
         return series
     return pl.Series(

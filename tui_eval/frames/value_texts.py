@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
@@ -35,6 +36,58 @@ def instant(text: str) -> str | None:
             return None
         stem = shifted.strftime("%Y-%m-%dT%H:%M:%S")
     return stem + (f".{fraction}" if fraction else "") + ("+00:00" if zone else "")
+
+
+_CLOCK = re.compile(r"(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+
+
+def moment(text: str) -> str | None:
+    """As `instant`, a time of day too (`10:30`, `10:30:00.500000`)."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return instant(text)
+    minute, second, fraction = found.groups()
+    fraction = (fraction or "").rstrip("0")
+    return f"{minute}:{second or '00'}" + (f".{fraction}" if fraction else "")
+
+
+_DATABASE_INTERVAL = re.compile(
+    r"(?:(-?\d+) years? ?)?(?:(-?\d+) mon(?:th)?s? ?)?(?:(-?\d+) days? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d{1,9})?))?",
+    re.ASCII,
+)
+_ISO_INTERVAL = re.compile(
+    r"(-?)P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?"
+    r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d{1,9})?)S)?)?",
+    re.ASCII,
+)
+_MOST_OF_AN_INTERVAL = 100
+
+
+def interval(text: str) -> str | None:
+    """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`) or an ISO period (`P2M3DT1H`,
+    in which nao's API sends them), or None where it is neither. As for DuckDB a month is 30 days and a day 24 hours."""
+    if not text or len(text) > _MOST_OF_AN_INTERVAL:
+        return None
+    if found := _DATABASE_INTERVAL.fullmatch(text):
+        years, months, days, sign, hours, minutes, seconds = found.groups()
+        weeks, minus = None, -1 if sign else 1
+        whole = 1
+    elif text[-1] not in "PT" and (found := _ISO_INTERVAL.fullmatch(text)):
+        first, years, months, weeks, days, hours, minutes, seconds = found.groups()
+        whole, minus = -1 if first else 1, 1
+    else:
+        return None
+    day = int(years or 0) * 360 + int(months or 0) * 30 + int(weeks or 0) * 7 + int(days or 0)
+    clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + Decimal(seconds or 0)
+    return f"{shortest_text(whole * (day * 86400 + minus * clock))} s"
+
+
+def json_text(cell: Any) -> str | None:
+    """A cell of a column of type JSON, text or already read, as `canonical`; None: JSON's null."""
+    if isinstance(cell, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            cell = json.loads(cell)
+    return None if cell is None else canonical(cell)
 
 
 def plain(value: Any) -> Any:
