@@ -140,9 +140,9 @@ FILES = {
     "t.txt": "{{ env.WANTED }}",
 }
 NOT_HERE = {
-    "agents/lite_llm.py:__init__": "LiteLLM is installed apart",
-    "agents/nao_auth.py:__init__": "the sign-in of a person's own home",
-    "agents/options.py:guard_secret": "NAO_PASSWORD alone",
+    "agents/models/lite_llm.py:__init__": "LiteLLM is installed apart",
+    "agents/nao/nao_auth.py:__init__": "the sign-in of a person's own home",
+    "agents/entry_options.py:guard_secret": "NAO_PASSWORD alone",
 }
 
 
