@@ -259,8 +259,8 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
     if expected.type_name.upper() in ("JSON", "JSONB") and any(
         isinstance(c, list | dict) for c in actual.cells
     ):
-        both = [text_series([json_text(cell) for cell in side.cells]) for side in (expected, actual)]
-        return ColumnPair(name, expected, actual, *both)
+        wanted, given = (text_series([json_text(cell) for cell in side.cells]) for side in (expected, actual))
+        return ColumnPair(name, expected, actual, wanted, given)
     result = ColumnPair(name, expected, actual, canonical_texts(expected), canonical_texts(actual))
     if expected.kind == "text" and not expected.typed and not actual.typed:
         result.kinds_differ = actual.kind == "exact" and None not in actual.cells
