@@ -456,6 +456,16 @@ async def test_the_grid_leaves_only_tests_whose_columns_differ(tmp_path):
         await until(lambda: len(grid._table.rows) == 2, pilot)
 
 
+async def test_a_window_that_changes_its_size_while_the_grid_closes(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        grid = app.screen
+        await pilot.press("escape")
+        await until(lambda: not grid.is_running, pilot)
+        grid.action_column(0)  # what its resize had asked for
+
+
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
 async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, size):
     root = project(tmp_path)

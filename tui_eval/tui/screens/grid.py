@@ -129,7 +129,9 @@ class GridScreen(Place, inherit_bindings=False):
             title_line(self.grid, width, self._first, self.column),
             total_line(self.grid, width, self._first),
         ]
-        self.query_one(".heads", LineLabel).set_lines(lines)
+        # None of it where a window that changes its size has the screen closed, or not composed yet.
+        for heads in self.query(".heads").results(LineLabel):
+            heads.set_lines(lines)
 
     def on_resize(self) -> None:
         """The columns depend on the width."""
