@@ -395,6 +395,23 @@ async def test_what_failed_in_a_file_ours_or_promptfoos(tmp_path: Path) -> None:
         await run(root, filter_failing="nowhere.json")
 
 
+async def test_what_failed_in_a_file_is_found_by_promptfoos_numbers(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: [echo]
+        prompts: ['{{n}} {{o}}']
+        tests:
+          - {vars: {n: 1152921504606846976, o: {b: 1.0, a: 2}}, assert: [{type: contains, value: zzz}]}
+          - {vars: {n: 5, o: {b: 1.0, a: 2}}, assert: [{type: contains, value: zzz}]}
+        """,
+    )
+    row = {"success": False, "failureReason": 1, "vars": {"n": 1152921504606847000, "o": {"a": 2, "b": 1}}}
+    (tmp_path / "theirs.json").write_text(json.dumps({"results": {"results": [row]}}), "utf-8")
+    (attempt,), _ = await run(root, filter_failing=str(tmp_path / "theirs.json"))
+    assert attempt.vars["n"] == 1152921504606846976
+
+
 async def test_variables_of_the_command_line(tmp_path: Path) -> None:
     root = suite(
         tmp_path,

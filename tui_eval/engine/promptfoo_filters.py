@@ -5,6 +5,7 @@ Where promptfoo counts tests, a test with all its columns and combinations of va
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.engine.request import RunRequest
+from tui_eval.javascript import values as js
 from tui_eval.model import Case
 
 _RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
@@ -138,12 +140,8 @@ def by_results(cases: list[Case], request: RunRequest) -> list[Case]:
         if file is not None:
             rows = [row for row in _rows(option, file) if _outcome(row) in outcomes]
             ids = {row["case_id"] for row in rows if isinstance(row.get("case_id"), str)}
-            theirs = [_vars(row) for row in rows if "case_id" not in row]
-            cases = [
-                case
-                for case in cases
-                if case.case_id in ids or any(_same(case.vars, values) for values in theirs)
-            ]
+            theirs = [_told(_vars(row)) for row in rows if "case_id" not in row]
+            cases = [case for case in cases if case.case_id in ids or _among(_told(case.vars), theirs)]
     return cases
 
 
@@ -180,9 +178,17 @@ def _vars(row: dict[str, Any]) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    """Whether every variable of the case has this value; a row may hold more (a session's id)."""
-    return all(
-        name in theirs and msgspec.json.encode(value, enc_hook=str) == msgspec.json.encode(theirs[name])
-        for name, value in ours.items()
-    )
+def _told(values: dict[str, Any]) -> dict[str, bytes]:
+    """Variables as promptfoo's files tell them: in JavaScript's numbers, whatever the order of keys."""
+    return {name: _value(value) for name, value in values.items()}
+
+
+def _value(value: Any) -> bytes:
+    with contextlib.suppress(TypeError, ValueError, OverflowError, RecursionError):
+        value = js.parse_json(js.json_text(value))
+    return msgspec.json.encode(value, enc_hook=str, order="deterministic")
+
+
+def _among(ours: dict[str, bytes], rows: list[dict[str, bytes]]) -> bool:
+    """Whether a row has every variable of the case; it may hold more (a session's id)."""
+    return any(ours.items() <= row.items() for row in rows)
