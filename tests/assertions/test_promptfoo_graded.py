@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with
-from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports, judge
+from tui_eval.formats import judge
+from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
 from tui_eval.formats.promptfoo.judge.compared_outputs import compare
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict

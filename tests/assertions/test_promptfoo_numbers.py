@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import evidence_for
-from tui_eval.assertions import judge
+from tui_eval.formats import judge
 from tui_eval.nunjucks.templates import render
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import evidence_for
-from tui_eval.assertions import judge
+from tui_eval.formats import judge
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from tests.assertions.promptfoo_cases import evidence_for
 from tui_eval import causes
-from tui_eval.assertions import judge
+from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.registry import NOT_YET as NOT_JUDGED
 from tui_eval.javascript import values as js
 from tui_eval.store.encoding import encode_json

@@ -23,12 +23,12 @@ def held():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 from pathlib import Path
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 root = Path(sys.argv[1])
 small = load([root / "small.yaml"])
-suites.load(root / "small" / "promptfooconfig.yaml", small, Trust(True))
+reading.load(root / "small" / "promptfooconfig.yaml", small, Trust(True))
 before = held()
 began = time.process_time()
 """
@@ -37,7 +37,7 @@ with open(root / "tests.csv", newline="", encoding="utf-8") as file:
     kept = list(csv.DictReader(file))
 """
 OURS = """
-kept = suites.load(root / "promptfooconfig.yaml", small, Trust(True)).cases
+kept = reading.load(root / "promptfooconfig.yaml", small, Trust(True)).cases
 """
 EACH = (
     OURS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load(folder: Path) -> Suite:
-    return suites.load(folder / "promptfooconfig.yaml", Config(root=folder), Trust())
+    return reading.load(folder / "promptfooconfig.yaml", Config(root=folder), Trust())
 
 
 def test_loading_takes_at_most_twice_what_the_csv_module_takes(folder: Path) -> None:

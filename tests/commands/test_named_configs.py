@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tui_eval.config.project import Config
-from tui_eval.suites import discover
+from tui_eval.formats.reading import discover
 
 WHOLE = "prompts: [hi]\nproviders: [echo]\ntests: [{assert: [{type: contains, value: hi}]}]\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.engine.prepare import candidates
 from tui_eval.engine.request import RunRequest
@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> tuple[list[Suite], list[str]]:
     (tmp_path / "tui_eval.yaml").write_text("")
     config = "prompts: ['{{q}}', 'Please: {{q}}']\nproviders: [echo]\ntests: file://tests.csv\n"
     (tmp_path / "promptfooconfig.yaml").write_text(config)
-    loaded = suites.load_all([tmp_path], load([tmp_path]), Trust())
+    loaded = reading.load_all([tmp_path], load([tmp_path]), Trust())
     made: list[str] = []
     each: Callable[[Callable[[Case], None]], None] = loaded[0].cases.each  # type: ignore[attr-defined]
     each(lambda case: made.append(case.case_id))
@@ -103,7 +103,7 @@ def test_the_id_that_a_printed_command_names_selects_its_case_whatever_it_holds(
     """`again:` leaves the suite out and shows what a terminal cannot take; labels and names hold commas."""
     (tmp_path / "tui_eval.yaml").write_text("")
     (tmp_path / "promptfooconfig.yaml").write_text(HOSTILE_NAMES)
-    loaded = suites.load_all([tmp_path], load([tmp_path]), Trust())
+    loaded = reading.load_all([tmp_path], load([tmp_path]), Trust())
     every = [case.case_id for case in loaded[0].cases]
     assert len(every) == 24
     for case_id in every:

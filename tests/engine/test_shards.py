@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.shards import Shard, assigned, read_shard, shard_key, shard_of, taken
@@ -91,7 +91,7 @@ tests:
 def loaded(folder: Path, name: str, text: str) -> list[Case]:
     (folder / name).write_text(text, "utf-8")
     (folder / "long::name.txt").write_text("{{a}}", "utf-8")
-    return list(suites.load(folder / name, Config(root=folder), Trust(granted=True)).cases)
+    return list(reading.load(folder / name, Config(root=folder), Trust(granted=True)).cases)
 
 
 def test_all_columns_of_a_promptfoo_test_are_in_one_shard(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config import project
 from tui_eval.engine.wants import wants
 from tui_eval.guard.trust import Trust
@@ -15,7 +15,7 @@ from tui_eval.guard.trust import Trust
 def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
     """What a project wants that was not agreed to."""
     settings, trust = project.load([root]), Trust(agreed=agreed)
-    return wants(suites.load_all([root], settings, trust), settings, trust)
+    return wants(reading.load_all([root], settings, trust), settings, trust)
 
 
 ECHO = "prompts: ['{{q}}']\nproviders: [echo]\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tui_eval
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config import project
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
@@ -246,7 +246,7 @@ class _Refusals:
 
 def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
     settings, trust = project.load([root]), Trust(agreed=agreed)
-    return wants(suites.load_all([root], settings, trust), settings, trust)
+    return wants(reading.load_all([root], settings, trust), settings, trust)
 
 
 async def test_whatever_a_run_refuses_was_foreseen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

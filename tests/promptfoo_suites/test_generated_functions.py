@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.promptfoo_suites.test_runtime import run, suite
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 
@@ -36,6 +36,6 @@ async def test_each_generators_functions_are_its_own(tmp_path: Path) -> None:
 def test_functions_of_what_a_config_makes_are_said(tmp_path: Path) -> None:
     root = suite(tmp_path, config("{path: 'file://tests.js:make', config: {n: 1}}"), tests_js=TESTS)
     (root / "tui_eval.yaml").write_text("")
-    (loaded,) = suites.load_all([root], load([root]), Trust(True))
+    (loaded,) = reading.load_all([root], load([root]), Trust(True))
     (problem,) = [problem for problem in loaded.problems if problem.level == "error"]
     assert "functions within what is made with a config cannot be called later" in problem.message

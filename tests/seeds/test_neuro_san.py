@@ -9,7 +9,7 @@ import pytest
 
 from tests.seeds.support import by_name, evaluate, write
 from tests.servers import NeuroSanServer, Planned
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 
@@ -23,7 +23,7 @@ async def run(root: Path, hocon: str, script: str = "default: ok", config: str =
 
 def loaded(root: Path, hocon: str):
     write(root, {"case.hocon": hocon})
-    return suites.load(root / "case.hocon", load([root]), Trust()).cases
+    return reading.load(root / "case.hocon", load([root]), Trust()).cases
 
 
 def test_defaults(tmp_path: Path) -> None:

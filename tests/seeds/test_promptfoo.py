@@ -13,7 +13,7 @@ import pytest
 
 from tests.seeds.support import Document, by_name, evaluate, messages, write
 from tests.servers import OpenAIServer, Planned
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.formats.promptfoo.read import test_tables
 from tui_eval.guard.trust import Trust
@@ -35,7 +35,7 @@ def project(root: Path, tests: str, prompt: str = "question", **files: str) -> N
 
 
 def loaded(root: Path, trust: bool = False):
-    suite = suites.load(root / "promptfooconfig.yaml", load([root]), Trust(granted=trust))
+    suite = reading.load(root / "promptfooconfig.yaml", load([root]), Trust(granted=trust))
     assert not [str(problem) for problem in suite.problems if problem.level == "error"]
     return suite.cases
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Reply, Verdict
 from tui_eval.store.reader import RunReader
-from tui_eval.suites.accepting import Proposal, propose, write
+from tui_eval.formats.accepting import Proposal, propose, write
 from tui_eval.yaml.yaml_edit import EditError
 
 
@@ -226,7 +226,7 @@ def test_any_answer_gives_a_file_that_reads_back(tmp_path: Path, style: str) -> 
     proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
     assert not proposal.unable
     write(proposal)
-    suite = suites.load(path, load([tmp_path]), Trust())
+    suite = reading.load(path, load([tmp_path]), Trust())
     assert not suite.problems
     assert suite.cases[0].assertions[0].value == answer
 

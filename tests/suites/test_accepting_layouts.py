@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.suites.test_accepting import accepted, judged, project
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Verdict
 from tui_eval.suites.accepted_texts import nearest
-from tui_eval.suites.accepting import Proposal, propose, write
+from tui_eval.formats.accepting import Proposal, propose, write
 from tui_eval.yaml.yaml_edit import EditError
 
 ANSWER = "Well, the price is 89 euros."
@@ -219,7 +219,7 @@ def test_any_query_in_any_style_reads_back(tmp_path: Path, sql: str) -> None:
     query = "SELECT 'it''s', \"a: b\" # c\n  -- comment: {x}\nFROM \tt\n\nWHERE 1 = 1 -- ende ü"
     proposal = nao_proposal(tmp_path, sql, query)
     write(proposal)
-    suite = suites.load(tmp_path / "t.yml", load([tmp_path]), Trust())
+    suite = reading.load(tmp_path / "t.yml", load([tmp_path]), Trust())
     assert not suite.problems and suite.cases[0].assertions[0].value == query
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import AgentSpec, Config, SuiteRule
 from tui_eval.config.project import load as load_config
 from tui_eval.guard.trust import Trust
-from tui_eval.suites import discover, load, load_all, problems_of
+from tui_eval.formats.reading import discover, load, load_all, problems_of
 
 GUIDE = "agent: a\ntest_cases:\n  - name: n\n    input: i\n"
 NAO = "name: n\nprompt: p\nsql: SELECT 1\n"
@@ -190,8 +190,8 @@ def test_thousands_of_files_are_looked_at_quickly(tmp_path):
 
 
 def test_formats_are_registered():
-    assert set(suites.FORMATS) == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
-    for reader in suites.FORMATS.values():
+    assert set(reading.FORMATS) == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
+    for reader in reading.FORMATS.values():
         assert callable(reader.recognises) and callable(reader.read)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
@@ -22,7 +22,7 @@ FILES = {
 
 def places(root: Path, name: str) -> list[tuple[str, str]]:
     (root / "tui_eval.yaml").write_text("{}\n")
-    suite = suites.load(root / name, load([root]), Trust(granted=True))
+    suite = reading.load(root / name, load([root]), Trust(granted=True))
     assert suite.cases, suite.problems
     found = []
     for case in suite.cases:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry, Format, Reply, Turn
 from tui_eval.store.reader import RunReader
-from tui_eval.suites.accepting import replace_file
+from tui_eval.formats.accepting import replace_file
 from tui_eval.suites.saved_talk import facts, talk_of
-from tui_eval.suites.saving import ENDINGS, proposed_path, save
+from tui_eval.formats.saving import ENDINGS, proposed_path, save
 from tui_eval.yaml.yaml_edit import EditError
 
 FORMATS: tuple[Format, ...] = ("start_to_agent", "nao", "promptfoo", "neuro_san")
@@ -60,7 +60,7 @@ async def run(root: Path, path: Path) -> list[Attempt]:
 
 
 def read(root: Path, path: Path):
-    suite = suites.load(path, load([root]), Trust())
+    suite = reading.load(path, load([root]), Trust())
     return suite, [problem for problem in suite.problems if problem.level == "error"]
 
 

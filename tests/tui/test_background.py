@@ -9,7 +9,7 @@ from textual.css.query import NoMatches
 from textual.widgets import Static
 
 from tests.tui.app_host import SUITE, project, running_app, until
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.screens.place import Place
 
@@ -58,16 +58,16 @@ async def test_of_two_readings_of_a_file_the_later_counts_however_long_the_earli
 ):
     root = project(tmp_path)
     async with running_app(root) as (app, pilot):
-        load, slow, texts = suites.load, threading.Event(), []
+        load, slow, texts = reading.load, threading.Event(), []
 
         def first_is_slow(path, *rest):
             suite = load(path, *rest)
-            texts.append([case.name for case in suites.all_cases([suite])])
+            texts.append([case.name for case in reading.all_cases([suite])])
             if len(texts) == 1:
                 slow.wait(1)
             return suite
 
-        monkeypatch.setattr(suites, "load", first_is_slow)
+        monkeypatch.setattr(reading, "load", first_is_slow)
         file = root / "suites/support.yaml"
         for name in ("one", "two"):
             file.write_text(SUITE.replace("greets by name", name))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.case_names import short_prompts, short_providers
 from tui_eval.config.project import load as load_config
 from tui_eval.guard.trust import Trust
@@ -43,7 +43,7 @@ def project(folder: Path) -> list[Case]:
     (folder / "promptfooconfig.yaml").write_text(SUITE)
     (folder / "tui_eval.yaml").write_text("{}\n")
     config = load_config([folder])
-    return list(suites.load(folder / "promptfooconfig.yaml", config, Trust()).cases)
+    return list(reading.load(folder / "promptfooconfig.yaml", config, Trust()).cases)
 
 
 def written(root: Path, run_id: str, cases: list[Case], agent: str | None = None) -> Path:
@@ -95,7 +95,7 @@ def test_short_names_of_providers(given, names):
 def test_a_row_has_the_same_name_everywhere(tmp_path):
     cases = project(tmp_path)
     state = AppState(tmp_path)
-    state.set_suites([suites.load(tmp_path / "promptfooconfig.yaml", load_config([tmp_path]), Trust())])
+    state.set_suites([reading.load(tmp_path / "promptfooconfig.yaml", load_config([tmp_path]), Trust())])
     listed = {entry.case_id: entry.variant for entry in suite_entries(state)}
     assert len(set(listed.values())) == len(cases) == 8
     assert "gpt-small warm tone=wet" in listed.values()

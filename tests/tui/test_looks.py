@@ -187,7 +187,7 @@ def test_the_start_imports_no_screen_that_is_not_shown():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     for late in (
-        "tui_eval.commands.run_suites", "tui_eval.engine.service.process", "tui_eval.engine.runner", "tui_eval.suites.accepting",
+        "tui_eval.commands.run_suites", "tui_eval.engine.service.process", "tui_eval.engine.runner", "tui_eval.formats.accepting",
         "tui_eval.tui.screens.case_screen", "tui_eval.tui.screens.step_screen", "tui_eval.tui.screens.runs_screen",
         "tui_eval.tui.screens.compare_screen", "tui_eval.tui.screens.grid", "textual.widgets._text_area", "yaml",
     ):  # fmt: skip

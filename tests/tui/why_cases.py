@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from tests.assertions.promptfoo_cases import assertion_from
-from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, RowsAnswer, judge
+from tui_eval.formats import judge
+from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, RowsAnswer
 from tui_eval.frames.sql import SqlResult
 from tui_eval.guard.trust import Trust
 from tui_eval.model import (

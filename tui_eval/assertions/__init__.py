@@ -1,14 +1,11 @@
-"""Judging: what was expected against what the agent did.
+"""What judging is in every format: the evidence, the loop over assertions, verdicts and what they come to.
 
-`judge` judges every assertion of a case on a `JudgeInput` and says what came of the attempt. One
-handler per format and assertion type stands in `REGISTRY`; another package adds its own through
-the entry point group `tui_eval.assertions` (a callable that gets the registry and adds to it).
-
-A handler is `handler(assertion, judge_input, judgement)` returning a `Verdict`, or an awaitable of
+A format gives `judge_each` a handler for each assertion type; another package adds one through an entry point
+`tui_eval.assertions`. A handler is `handler(assertion, judge_input, judgement)` returning a `Verdict`, or an awaitable of
 one. It may set `judgement.data` and `judgement.message`. What it raises becomes an error verdict
 beside the others: `CannotJudge` and `NeedsTrust` with their own text, anything else with its type.
 
-May not: know suites, agents, the store, or how a screen shows a verdict.
+May not: know a format (`formats` judges a case), suites, agents, or the store.
 """
 
 from __future__ import annotations
@@ -22,10 +19,9 @@ from tui_eval.assertions.judge_input import (
     Reports,
     RowsAnswer,
 )
-from tui_eval.assertions.judging import REGISTRY, Handler, asks_a_judge, handler_for, judge, register
+from tui_eval.assertions.judging import Handler, judge_each
 
 __all__ = [
-    "REGISTRY",
     "CannotJudge",
     "Handler",
     "JudgeAnswer",
@@ -34,8 +30,5 @@ __all__ = [
     "Judgement",
     "Reports",
     "RowsAnswer",
-    "asks_a_judge",
-    "handler_for",
-    "judge",
-    "register",
+    "judge_each",
 ]

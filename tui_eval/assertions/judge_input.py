@@ -1,6 +1,6 @@
 """What an assertion is judged on, what judging may use, and what comes of it.
 
-The engine fills an `Evidence` from an attempt and hands it to `tui_eval.assertions.judge`. Nothing
+The engine fills an `Evidence` from an attempt and hands it to `tui_eval.formats.judge`. Nothing
 here knows agents or the engine: a judge model, the agent asked for its rows, a database and the
 hosts of people's code come in as callables and values of `JudgeServices`.
 """

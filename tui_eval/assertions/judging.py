@@ -1,72 +1,23 @@
-"""The registry of handlers and the loop that judges a case."""
+"""The loop that judges a case, and verdicts as handlers make them."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Awaitable, Callable, Iterator
 from inspect import isawaitable
-from typing import Any, cast
+from typing import Any
 
 from msgspec import UNSET
 
 from tui_eval import extensions
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
-from tui_eval.assertions.outcome import in_the_guides_order, message_of, outcome_of, share_passed
+from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Evidence, Verdict
 
 Handler = Callable[[Assertion, JudgeInput, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
 ACTUAL_LIMIT = 2000
-
-_START_TO_AGENT = "tui_eval.formats.start_to_agent.judge_start_to_agent"
-_NEURO_SAN = "tui_eval.formats.neuro_san.judge_neuro_san"
-_NAO = "tui_eval.formats.nao.judge_nao"
-
-# Values are callables or `module:name`, imported when first needed. `*` takes a format's other types.
-REGISTRY: dict[tuple[str, str], Handler | str] = {
-    ("start_to_agent", "*"): f"{_START_TO_AGENT}:judge",
-    ("neuro_san", "*"): f"{_NEURO_SAN}:judge",
-    ("nao", "*"): f"{_NAO}:judge",
-    ("promptfoo", "*"): "tui_eval.formats.promptfoo.judge.judge_assertion:judge",
-}
-
-# Formats whose verdicts add up by rules of their own: `judge_case(evidence) -> Judgement`.
-_WHOLE_CASE = {"promptfoo": "tui_eval.formats.promptfoo.judge.aggregate:judge_case"}
-_whole_case: dict[str, Callable[[JudgeInput], Awaitable[Judgement]]] = {}
-
-
-def asks_a_judge(family: str, kind: str) -> bool:
-    """Whether an assertion type of a format is graded by a model."""
-    if family == "promptfoo":
-        from tui_eval.formats.promptfoo.judge import registry
-
-        return registry.split(kind)[0] in registry.GRADED
-    return family == "neuro_san" and kind.removeprefix("not_") == "gist"
-
-
-def register(family: str, kind: str, handler: Handler | str) -> None:
-    """Add a handler (or its `module:name`) for one assertion type of a format (`*`: all others)."""
-    REGISTRY[(family, kind)] = handler
-
-
-def handler_for(family: str, kind: str) -> Handler | None:
-    """The handler of a format's assertion type, importing its module when first needed."""
-    try:
-        added = added_handler(family, kind)
-    except CannotJudge as error:
-        return _refusing(str(error))
-    if added is not None:
-        return added
-    for key in ((family, kind), (family, "*")):
-        found = REGISTRY.get(key)
-        if isinstance(found, str):
-            found = REGISTRY[key] = cast(Handler, _resolve(found))
-        if found is not None:
-            return found
-    return None
-
 
 def _refusing(reason: str) -> Handler:
     def refuse(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
@@ -88,30 +39,36 @@ def added_handler(family: str, kind: str) -> Any:
         raise CannotJudge(str(error)) from error
 
 
-async def judge(evidence: JudgeInput) -> Judgement:
+def added_or_refusing(family: str, kind: str) -> Handler | None:
+    """What another package judges an assertion type with; one that cannot be loaded says so in the verdict."""
+    try:
+        return added_handler(family, kind)
+    except CannotJudge as error:
+        return _refusing(str(error))
+
+
+async def judge_each(
+    evidence: JudgeInput,
+    handler_for: Callable[[str], Handler | None],
+    settle: Callable[[Judgement, JudgeInput], None],
+) -> Judgement:
     """Judge every assertion of every turn and of the case; nothing raises but cancellation.
 
     An assertion that raises is an error verdict beside the others. A case without assertions is
     passed and says `nothing asserted`.
+
+    Args:
+        handler_for: the handler of an assertion type; None: there is none.
+        settle: what a format has to say or order of its own once every verdict is there.
     """
-    family = evidence.case.format
-    if family in _WHOLE_CASE:
-        whole = _whole_case.get(family)
-        if whole is None:
-            whole = _whole_case[family] = _resolve(_WHOLE_CASE[family])
-        return await whole(evidence)
     judgement = Judgement()
     for assertion in assertions_of(evidence.case):
-        handler = handler_for(family, assertion.type)
-        verdict = await judge_one(handler, assertion, evidence, judgement)
+        verdict = await judge_one(handler_for(assertion.type), assertion, evidence, judgement)
         if verdict is not None:
             judgement.verdicts.append(verdict)
-    if family == "start_to_agent":
-        in_the_guides_order(judgement.verdicts)
+    settle(judgement, evidence)
     judgement.outcome = outcome_of(judgement.verdicts)
     judgement.score = share_passed(judgement.verdicts)
-    if family == "nao" and evidence.reference and not judgement.verdicts:
-        judgement.message = "no verification"  # nao's word for a test with only a prompt
     judgement.message = judgement.message or message_of(judgement.verdicts)
     return judgement
 
@@ -208,8 +165,3 @@ def clip_actual(value: Any) -> Any:
     if isinstance(value, str) and len(value) > ACTUAL_LIMIT:
         return f"{value[:ACTUAL_LIMIT]}… ({len(value) - ACTUAL_LIMIT:,} more characters)"
     return value
-
-
-def _resolve(reference: str) -> Any:
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tui_eval.model import Outcome, Verdict
 
 NOTHING_ASSERTED = "nothing asserted"
 PASSED = "passed"
-
-_GUIDE_ORDER = {
-    key: place
-    for place, key in enumerate(
-        (
-            "should_contain",
-            "should_not_contain",
-            "escalated",
-            "escalation_priority",
-            "tools_used",
-            "max_tool_calls",
-            "max_input_tokens",
-            "max_output_tokens",
-        )
-    )
-}
-
 
 def outcome_of(verdicts: Sequence[Verdict]) -> Outcome:
     """`failed` if anything is not as expected, else `error` if anything could not be judged.
@@ -67,25 +50,3 @@ def failure_texts(verdicts: Sequence[Verdict]) -> list[str]:
         if verdict.passed is False and not (verdict.type == "tools_used" and verdict.reason in texts):
             texts.append(verdict.reason)
     return texts
-
-
-def missing_tools_text(missing: Iterable[str]) -> str:
-    """The StartToAgent guide's text for tools that were not called, sorted."""
-    return f"tools_used: missing {{{', '.join(map(repr, sorted(missing)))}}}"
-
-
-def in_the_guides_order(verdicts: list[Verdict]) -> None:
-    """Sort StartToAgent's verdicts as the guide's harness checks them, whatever the file's order.
-
-    All failing `tools_used` get the guide's one text that names every missing tool.
-    """
-    verdicts.sort(key=lambda verdict: _GUIDE_ORDER.get(verdict.type, len(_GUIDE_ORDER)))
-    failing = [verdict for verdict in verdicts if verdict.type == "tools_used" and verdict.passed is False]
-    if len(failing) < 2:
-        return
-    missing = {str(verdict.expected) for verdict in failing if not isinstance(verdict.expected, list)}
-    for verdict in failing:
-        if isinstance(verdict.expected, list):
-            missing |= {str(item) for item in verdict.expected} - set(verdict.actual or ())
-    for verdict in failing:
-        verdict.reason = missing_tools_text(missing)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
 from tui_eval.config.project import AgentSpec, Config, ConfigError, rule_for
-from tui_eval.engine.analyst import RULES, rules_file
+from tui_eval.formats.nao.analyst import RULES, rules_file
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.case_names import full_name
 from tui_eval.commands.output import (
     EXIT_NOTHING,
@@ -40,7 +40,7 @@ def load_paths(
         named, typed = paths_of(request), typed_options(request)
     config = load(named, config_file)
     config.typed = typed
-    loaded = suites.load_all(named, config, trust_for(config.root, trust))
+    loaded = reading.load_all(named, config, trust_for(config.root, trust))
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
     return config, loaded, problems
 
@@ -50,7 +50,7 @@ def list_cases(
 ) -> int:
     """Print the cases; problems go to stderr, and readable cases print whatever the others are."""
     _, loaded, problems = load_paths(paths, config_file, trust, configs)
-    cases = suites.all_cases(loaded)
+    cases = reading.all_cases(loaded)
     errors = report_problems(problems)
     if as_json:
         say_json([describe(case) for case in cases])

@@ -19,7 +19,7 @@ from tui_eval.config.project import (
     refused_agent,
     rule_for,
 )
-from tui_eval.engine.analyst import analyst
+from tui_eval.formats.nao.analyst import analyst
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
 from tui_eval.model import Attempt, Case, Compat

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from tui_eval import __version__, suites
+from tui_eval import __version__
+
+from tui_eval.formats import reading
 from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load
 from tui_eval.engine import promptfoo_filters
 from tui_eval.engine.active_run import ActiveRun
@@ -54,14 +56,14 @@ def candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
     named = request.case_ids
     if named is None and request.cells is not None:
         named = [cell.case_id for cell in request.cells]
-    if named and (found := suites.with_ids(loaded, named)):
+    if named and (found := reading.with_ids(loaded, named)):
         return found
     if request.select and (found := _by_ids(loaded, request.select)):
         return found
     count = _beginning(request)
     if count is not None:
         return promptfoo_filters.first(chain.from_iterable(suite.cases for suite in loaded), count)
-    return suites.all_cases(loaded)
+    return reading.all_cases(loaded)
 
 
 def _by_ids(loaded: Sequence[Suite], words: Sequence[str]) -> list[Case]:
@@ -69,7 +71,7 @@ def _by_ids(loaded: Sequence[Suite], words: Sequence[str]) -> list[Case]:
     if not all("::" in word for word in words):
         return []
     wanted = {part.strip() for word in words for part in (word, *word.split(","))}
-    found = suites.with_ids(loaded, wanted)
+    found = reading.with_ids(loaded, wanted)
     ids = {case.case_id for case in found}
     for word in words:
         parts = [part.strip() for part in word.split(",") if part.strip()]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config, rule_for
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
@@ -23,24 +23,24 @@ class SuiteCache:
 
     def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
         """Every suite of the paths, in order; unreadable ones carry their problems."""
-        found, problems = suites.discover(paths, config.root, config.typed.get("configs", ()), trust)
+        found, problems = reading.discover(paths, config.root, config.typed.get("configs", ()), trust)
         loaded: list[Suite] = []
         for path in found:
-            rule = rule_for(config, suites.from_root(path, config.root))
+            rule = rule_for(config, reading.from_root(path, config.root))
             key = (path, trust.granted, trust.agreed, rule.compat if rule else None, repr(config.typed))
             known = self._suites.get(key)
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
                 loaded.append(known[1])
                 continue
             began = time.time_ns()
-            suite = suites.load(path, config, trust)
+            suite = reading.load(path, config, trust)
             stamp = _stamp(suite.files or [str(path)], config)
             if max(modified for _, modified, _ in stamp) < began - _TICK_NS:
                 self._suites[key] = (stamp, suite)
             else:  # written while it was read, perhaps, or just before, when another change may look the same
                 self._suites.pop(key, None)
             loaded.append(suite)
-        problems = [p for p in problems if p.level == "error"] + suites.not_read(problems, loaded, config)
+        problems = [p for p in problems if p.level == "error"] + reading.not_read(problems, loaded, config)
         if problems:
             loaded.append(Suite(path="", format="nao", problems=problems))
         return loaded

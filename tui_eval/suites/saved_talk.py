@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-from tui_eval.agent_query import agent_query
-from tui_eval.model import Attempt, Case
-from tui_eval.yaml.yaml_edit import EditError
 
 _MOST_FACTS = 3
 _LONGEST_FACT = 80
@@ -39,54 +34,6 @@ class Talk(NamedTuple):
     sql: str | None = None
     connection: str | None = None
     database: str | None = None
-
-
-def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
-    """The conversation of a recorded (or stepped) attempt.
-
-    Raises:
-        EditError: nothing was asked, or nothing answered.
-    """
-    last = len(case.turns) if case.format != "promptfoo" else None
-    turns: list[SavedReply] = []
-    for reply in attempt.replies:
-        if last is not None and reply.turn > last:
-            continue  # what was asked for the rows afterwards
-        asked = [e.text for e in attempt.transcript if e.kind == "user" and e.turn == reply.turn]
-        messages = _chat(asked[-1]) if asked else None
-        if messages is not None:
-            asked = messages
-        turns += [SavedReply(text, "") for text in asked[:-1]]
-        turns.append(SavedReply(asked[-1] if asked else "", reply.text))
-    if not turns or not turns[-1].answered:
-        raise EditError("there is no answered conversation to save")
-    if not any(turn.asked.strip() for turn in turns):
-        raise EditError("the conversation has no message of a user")
-    calls = [SavedCall(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]
-    own = agent_query(attempt)
-    agent = case.agent if case.format == "neuro_san" and case.agent else attempt.agent
-    return Talk(
-        name or f"{case.name} (saved)", agent or case.agent or "my_agent", turns, calls,
-        own.sql if own is not None else None, case.connection, case.database,
-    )  # fmt: skip
-
-
-def _chat(text: str) -> list[str] | None:
-    """The user's texts of a prompt that is a list of chat messages."""
-    if not text.lstrip().startswith("["):
-        return None
-    try:
-        messages = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    found = [
-        message["content"]
-        for message in messages
-        if isinstance(message, dict)
-        and message.get("role") == "user"
-        and isinstance(message.get("content"), str)
-    ]
-    return found or None
 
 
 def facts(answer: str) -> list[str]:

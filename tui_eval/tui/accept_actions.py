@@ -10,7 +10,7 @@ from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.debugging_actions import DebuggingActions
 
 if TYPE_CHECKING:
-    from tui_eval.suites.accepting import Proposal
+    from tui_eval.formats.accepting import Proposal
     from tui_eval.tui.state.case.case_content import CaseContent
 
 
@@ -22,7 +22,7 @@ class AcceptActions(DebuggingActions):
 
     def action_accept(self) -> None:
         """Show what would have to change in the case, then write it."""
-        from tui_eval.suites.accepting import propose
+        from tui_eval.formats.accepting import propose
 
         pointer = self.pointer()
         if pointer is None:
@@ -44,7 +44,7 @@ class AcceptActions(DebuggingActions):
         self._with_attempt(pointer, take)
 
     def _show_proposal(self, name: str, proposal: Proposal) -> None:
-        from tui_eval.suites.accepting import write
+        from tui_eval.formats.accepting import write
         from tui_eval.tui.screens.change import ChangeScreen
 
         if not proposal.changes and not proposal.unable:
@@ -90,7 +90,7 @@ class AcceptActions(DebuggingActions):
 
     def action_take_back(self) -> None:
         """Give the files of the last accepted answer the text that they had before."""
-        from tui_eval.suites.accepting import replace_file
+        from tui_eval.formats.accepting import replace_file
 
         if not self._changed:
             self.say("no answer was accepted since the app was opened")

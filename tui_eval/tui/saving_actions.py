@@ -46,7 +46,7 @@ class SavingActions(DebuggingActions):
         self._with_attempt(pointer, take)
 
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
-        from tui_eval.suites.saving import proposed_path
+        from tui_eval.formats.saving import proposed_path
         from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
 
         root = self.state.root
@@ -70,7 +70,7 @@ class SavingActions(DebuggingActions):
             EditError: it cannot be.
         """
         from tui_eval.suites.saved_talk import talk_of
-        from tui_eval.suites.saving import save
+        from tui_eval.formats.saving import save
         from tui_eval.yaml.yaml_edit import EditError
 
         path = self.state.root / choice.file
@@ -105,7 +105,7 @@ class SavingActions(DebuggingActions):
             raise EditError(f"{config.file.name}: {error}; name the agent of {name} there by hand") from None
 
     def _show_saved(self, files: list[Written]) -> None:
-        from tui_eval.suites.accepting import diff_of, replace_file
+        from tui_eval.formats.accepting import diff_of, replace_file
         from tui_eval.tui.screens.change import ChangeScreen
 
         root = self.state.root

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.suites.promptfoo.support import Make, errors, texts
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo.read.matrix_filters import sample
 from tui_eval.formats.promptfoo.read.render import RenderError, render_case
@@ -203,12 +203,12 @@ async def test_configurations_in_javascript(
         " tests: [{ vars: { q: 'a' }, assert: [{ type: 'javascript', value: (o) => o.length > 1 }] }, { asert: [], vars: {} }]"
     )
     (tmp_path / name).write_text(text.replace("{{{body}}}", "{" + body + "}"))
-    suite = suites.load(tmp_path / name, Config(root=tmp_path), Trust(True))
+    suite = reading.load(tmp_path / name, Config(root=tmp_path), Trust(True))
     assert [str(p) for p in errors(suite)] == [f"{name}: tests[1].asert: unknown key; did you mean assert?"]
     assert (await rendered(suite, tmp_path, hosts))[:2] == ["made of a", "plain a"]
     assert suite.cases[0].assertions[0].value == f"file://{name}:__fn_1"
     assert (await hosts[1].call(tmp_path / name, "__fn_1", ["xx"])).value is True
-    without = suites.load(tmp_path / name, Config(root=tmp_path), Trust())
+    without = reading.load(tmp_path / name, Config(root=tmp_path), Trust())
     assert [str(p) for p in without.problems] == [
         f"{name}: needs trust: run {name} with node; run with --trust, or trust the folder"
     ]
@@ -224,7 +224,7 @@ def test_configurations_that_fail(tmp_path: Path) -> None:
         ("require('nowhere-at-all')", "Cannot find module"),
     ):
         (tmp_path / "promptfooconfig.js").write_text(text)
-        suite = suites.load(tmp_path / "promptfooconfig.js", Config(root=tmp_path), Trust(True))
+        suite = reading.load(tmp_path / "promptfooconfig.js", Config(root=tmp_path), Trust(True))
         assert not suite.cases
         assert says in str(suite.problems[0])
         assert "\n" not in str(suite.problems[0])

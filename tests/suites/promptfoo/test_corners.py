@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo.read import read
 from tui_eval.guard.trust import Trust
@@ -19,7 +19,7 @@ def suite_of(folder: Path, text: str) -> Suite:
 
 
 def told(suite: Suite) -> list[str]:
-    return [str(problem) for problem in suites.problems_of(suite)]
+    return [str(problem) for problem in reading.problems_of(suite)]
 
 
 def test_characters_written_as_two_escapes(tmp_path: Path) -> None:
@@ -106,4 +106,4 @@ def test_columns_and_cells_that_mean_nothing_are_told(tmp_path: Path) -> None:
 
 def test_keys_that_are_no_texts_are_named_as_the_file_has_them(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, "null: 1\ntrue: 2\n" + HEAD + "tests: [{vars: {q: 1}}]\n")
-    assert [problem.key for problem in suites.problems_of(suite)] == ["null", "true"]
+    assert [problem.key for problem in reading.problems_of(suite)] == ["null", "true"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config, SuiteRule
 from tui_eval.formats.promptfoo.read import suite_cases as module
 from tui_eval.formats.promptfoo.read.suite_cases import LazyCases
@@ -51,7 +51,7 @@ def table(seed: int, size: int) -> str:
 
 def loaded(folder: Path, compat: str | None = None) -> Suite:
     rules = [SuiteRule(path="**", agent="mine", compat=compat)]  # type: ignore[arg-type]
-    return suites.load(folder / "promptfooconfig.yaml", Config(root=folder, suites=rules), Trust())
+    return reading.load(folder / "promptfooconfig.yaml", Config(root=folder, suites=rules), Trust())
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -73,8 +73,8 @@ def test_lazy_and_eager_cases_are_equal(tmp_path: Path, seed: int, monkeypatch: 
     assert [c.case_id for c in lazy.cases[4:40]] == [c.case_id for c in eager.cases[4:40]]
     assert [c.case_id for c in lazy.cases[::7]] == [c.case_id for c in eager.cases[::7]]
     wanted = [eager.cases[9].case_id, eager.cases[200].case_id, "none"]
-    assert [c.order for c in suites.with_ids([lazy], wanted)] == [9, 200]
-    assert [c.order for c in suites.with_ids([eager], wanted)] == [9, 200]
+    assert [c.order for c in reading.with_ids([lazy], wanted)] == [9, 200]
+    assert [c.order for c in reading.with_ids([eager], wanted)] == [9, 200]
     with pytest.raises(IndexError):
         lazy.cases[len(eager.cases)]
 

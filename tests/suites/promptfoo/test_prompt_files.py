@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config, SuiteRule
 from tui_eval.formats.promptfoo.read import read
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
@@ -50,7 +50,7 @@ def test_recorded_columns(case: dict[str, Any], tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv(name, value)
     config = Config(root=tmp_path, suites=[SuiteRule(path="**", compat="reference")])
     suite = read("promptfooconfig.yaml", case["files"]["promptfooconfig.yaml"], config, Trust())
-    errors = [problem for problem in suites.problems_of(suite) if problem.level == "error"]
+    errors = [problem for problem in reading.problems_of(suite) if problem.level == "error"]
     if case["columns"] is None:
         assert errors and errors[0].line and not suite.cases
         return
@@ -97,7 +97,7 @@ def test_braces_are_patterns(tmp_path: Path) -> None:
 
 def test_an_empty_list_of_prompts_is_an_error(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, "providers: [echo]\nprompts: []\ntests: [{vars: {prompt: hi}}]\n")
-    assert [str(problem) for problem in suites.problems_of(suite)] == [
+    assert [str(problem) for problem in reading.problems_of(suite)] == [
         "promptfooconfig.yaml:2: prompts: there are none; list at least one, or leave the key out to send each test's var prompt"
     ]
     suite = suite_of(tmp_path, "providers: [echo]\ntests: [{vars: {prompt: hi}}]\n")
@@ -124,7 +124,7 @@ def test_a_prompt_that_is_kept_elsewhere_is_an_error_and_no_text_for_the_agent(
     (tmp_path / "promptfooconfig.yaml").write_text(
         f"prompts: [{given if given[0] == '{' else repr(given)}]\nproviders: [echo]\ntests: [{{vars: {{a: 1}}}}]\n"
     )
-    suite = suites.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
     assert not list(suite.cases)
     (problem,) = [found for found in suite.problems if found.level == "error"]
     assert (problem.line, problem.key) == (1, "prompts[0]")
@@ -135,5 +135,5 @@ def test_an_address_of_the_web_is_a_prompt(tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text(
         "prompts: ['https://example.org/x', 'see s3://a/b and c']\nproviders: [echo]\ntests: [{vars: {a: 1}}]\n"
     )
-    suite = suites.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
     assert len(list(suite.cases)) == 2 and not [p for p in suite.problems if p.level == "error"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.guard.trust import Trust
 
@@ -16,7 +16,7 @@ def problems(tmp_path: Path, tracing: str) -> list[str]:
     path.write_text(
         f"providers: [echo]\nprompts: [x]\ntests: [{{vars: {{x: 1}}}}]\ntracing: {tracing}\n", "utf-8"
     )
-    found = suites.load(path, load([tmp_path]), Trust()).problems
+    found = reading.load(path, load([tmp_path]), Trust()).problems
     return [f"{problem.level}: {problem.key}: {problem.message}" for problem in found]
 
 

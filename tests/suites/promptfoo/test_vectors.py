@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config, SuiteRule
 from tui_eval.formats.promptfoo.read import read
 from tui_eval.formats.promptfoo.read.render import render_case
@@ -150,7 +150,7 @@ async def test_cases_and_prompts_of_suites(folder: Path, monkeypatch: pytest.Mon
 async def compare(folder: Path, source: str, run: dict[str, Any]) -> None:
     trust = Trust(True)
     suite = read("promptfooconfig.yaml", source, Config(root=folder), trust)
-    errors = [p for p in suites.problems_of(suite) if p.level == "error"]
+    errors = [p for p in reading.problems_of(suite) if p.level == "error"]
     if run.get("no_output_file"):
         assert errors and errors[0].line
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import Config, find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import Judged, answers_of_run, judged_by, never_ran, planned
@@ -121,7 +121,7 @@ def _today(
     for path in sorted(paths):
         if not (config.root / path).is_file():
             continue
-        suite = suites.load(config.root / path, config, trust)
+        suite = reading.load(config.root / path, config, trust)
         settings[suite.path] = suite.settings
         problems += suite.problems
         cases.update((case.case_id, case) for case in suite.cases)

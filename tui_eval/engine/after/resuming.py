@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval import suites
+from tui_eval.formats import reading
 from tui_eval.config.project import find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.attempt.continuing import place
@@ -83,7 +83,7 @@ def resume(
         filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
     )  # fmt: skip
     loaded = {
-        path: suites.load(config.root / path, config, trust)
+        path: reading.load(config.root / path, config, trust)
         for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
     }
     settings = {path: suite.settings for path, suite in loaded.items()}
@@ -175,7 +175,7 @@ def _with_secrets(
     if not wanted:
         return cases
     today = {
-        case.case_id: case for case in suites.with_ids(loaded.values(), {c.case_id for c in wanted.values()})
+        case.case_id: case for case in reading.with_ids(loaded.values(), {c.case_id for c in wanted.values()})
     }
     found = {
         ref: restored(case, today[case.case_id], environment.masker)

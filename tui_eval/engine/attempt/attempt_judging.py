@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tui_eval import assertions
+from tui_eval import formats
 from tui_eval.agents import with_env
 from tui_eval.agents.base import AgentError, Capabilities, Request
 from tui_eval.assertions.judge_input import (
@@ -68,7 +68,7 @@ async def judged(
         trace=trace,
         unknown=collector.unknown_figures,
     )
-    judgement = await assertions.judge(evidence)
+    judgement = await formats.judge(evidence)
     if conversation.context:
         for verdict in judgement.verdicts:
             verdict.turn = conversation.requests[-1].turn

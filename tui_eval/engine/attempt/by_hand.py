@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tui_eval import assertions
+from tui_eval import formats
 from tui_eval.agents.base import Request
 from tui_eval.assertions.judge_input import JudgeInput, JudgeServices, Reports
 from tui_eval.engine.attempt.collector import Collector
@@ -85,7 +85,7 @@ class ByHand:
             compat=job.compat,
             services=JudgeServices(trust=environment.trust, root=environment.config.root, base=job.base),
         )
-        judgement = await assertions.judge(evidence)
+        judgement = await formats.judge(evidence)
         return [_line(verdict) for verdict in judgement.verdicts]
 
 

@@ -9,16 +9,30 @@ ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import verdict_of
-from tui_eval.assertions.outcome import missing_tools_text
 from tui_eval.guard import figures
 from tui_eval.model import Assertion, Evidence, Usage, Verdict
 
+_GUIDE_ORDER = {
+    key: place
+    for place, key in enumerate(
+        (
+            "should_contain",
+            "should_not_contain",
+            "escalated",
+            "escalation_priority",
+            "tools_used",
+            "max_tool_calls",
+            "max_input_tokens",
+            "max_output_tokens",
+        )
+    )
+}
 _MISSING = object()
 _GUIDE_KEYS = frozenset(
     (
@@ -200,3 +214,25 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     return [] if value is None else [value]
+
+
+def missing_tools_text(missing: Iterable[str]) -> str:
+    """The StartToAgent guide's text for tools that were not called, sorted."""
+    return f"tools_used: missing {{{', '.join(map(repr, sorted(missing)))}}}"
+
+
+def in_the_guides_order(verdicts: list[Verdict]) -> None:
+    """Sort StartToAgent's verdicts as the guide's harness checks them, whatever the file's order.
+
+    All failing `tools_used` get the guide's one text that names every missing tool.
+    """
+    verdicts.sort(key=lambda verdict: _GUIDE_ORDER.get(verdict.type, len(_GUIDE_ORDER)))
+    failing = [verdict for verdict in verdicts if verdict.type == "tools_used" and verdict.passed is False]
+    if len(failing) < 2:
+        return
+    missing = {str(verdict.expected) for verdict in failing if not isinstance(verdict.expected, list)}
+    for verdict in failing:
+        if isinstance(verdict.expected, list):
+            missing |= {str(item) for item in verdict.expected} - set(verdict.actual or ())
+    for verdict in failing:
+        verdict.reason = missing_tools_text(missing)

@@ -86,7 +86,7 @@ class Loader:
         run_in_thread(self._app, reload, name="reloader", queue="suites")
 
     def _load(self, generation: int, trusted: bool) -> None:
-        from tui_eval import suites
+        from tui_eval.formats import reading
         from tui_eval.config import project
         from tui_eval.engine.wants import wants
         from tui_eval.store.index import Index
@@ -95,13 +95,13 @@ class Loader:
         trust = Trust(granted=trusted, agreed=self._app.state.agreed)
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
-        found, problems = suites.discover([Path(path) for path in self._paths], settings.root, trust=trust)
-        read = suites.unreadable(problems)
+        found, problems = reading.discover([Path(path) for path in self._paths], settings.root, trust=trust)
+        read = reading.unreadable(problems)
         due = time.monotonic() + PORTION
         for path in found:
             if generation != self.generation:
                 return
-            read.append(_whole(suites.load(path, settings, trust)))
+            read.append(_whole(reading.load(path, settings, trust)))
             if time.monotonic() > due:
                 items = Items(read, history)
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
@@ -109,26 +109,26 @@ class Loader:
                 due = time.monotonic() + PORTION * 4
         items = Items(read, history)
         wanted = wants(items.suites, settings, trust)
-        told = [*settings.problems, *suites.not_read(problems, read, settings)]
+        told = [*settings.problems, *reading.not_read(problems, read, settings)]
         self._app.call_later(
             self._app.take_suites,
             Loaded(generation, items.suites, settings, True, wanted, items, notes, told),
         )
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
-        from tui_eval import suites
+        from tui_eval.formats import reading
         from tui_eval.config import project
         from tui_eval.engine.wants import wants
 
         settings = project.load(self._paths, self._config_file)
         trust = Trust(granted=trusted, agreed=self._app.state.agreed)
-        read = [_whole(suites.load(settings.root / path, settings, trust)) for path in paths]
+        read = [_whole(reading.load(settings.root / path, settings, trust)) for path in paths]
         return Loaded(generation, read, settings, True, wants(read, settings, trust))
 
 
 def _whole(suite: Suite) -> Suite:
     """A suite whose cases are all made, here in the thread rather than on the app's loop."""
-    from tui_eval import suites
+    from tui_eval.formats import reading
 
-    suite.cases = suites.all_cases([suite])
+    suite.cases = reading.all_cases([suite])
     return suite

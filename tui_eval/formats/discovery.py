@@ -48,7 +48,7 @@ def discover(
     suite, broken or empty YAML where nao expects a test; and notes (see `not_read`) of files that
     were passed over although people may count on them.
     """
-    from tui_eval.suites import from_root
+    from tui_eval.formats.reading import from_root
 
     found: set[Path] = set()
     problems: list[Problem] = []
@@ -89,7 +89,7 @@ def _what_there_is(missing: Path) -> str:
 def _search(folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Problem]:
     """Add the suites below a folder; a file that could be one and cannot be read is a problem, since
     a run without it would be green."""
-    from tui_eval.suites import from_root
+    from tui_eval.formats.reading import from_root
 
     problems: list[Problem] = []
     projects: dict[Path, bool] = {}
@@ -162,7 +162,7 @@ def _not_taken(file: Path, shown: str) -> list[Problem]:
 def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
     """Files that could be suites by their name; links to folders are not followed. A folder below
     that cannot be read is added to `problems`."""
-    from tui_eval.suites import from_root
+    from tui_eval.formats.reading import from_root
 
     waiting = [str(folder)]
     while waiting:
@@ -225,7 +225,7 @@ def _as_utf8(data: bytes) -> bytes:
 
 
 def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
-    from tui_eval.suites import from_root, reader_for
+    from tui_eval.formats.reading import from_root, reader_for
 
     if file.name in OWN_FILES:
         return False

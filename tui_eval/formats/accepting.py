@@ -9,20 +9,19 @@ from __future__ import annotations
 import difflib
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from tui_eval.formats.nao.accept_nao import nao
-from tui_eval.formats.neuro_san.accept_neuro_san import neuro_san
-from tui_eval.formats.promptfoo.accept_promptfoo import json_lines, promptfoo, table
-from tui_eval.formats.start_to_agent.accept_start_to_agent import guide
+from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, shown
 from tui_eval.yaml.yaml_edit import EditError, ValueNotThere
+
+if TYPE_CHECKING:
+    from tui_eval.formats.base import Editor
 
 
 class Change(NamedTuple):
@@ -61,14 +60,8 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
         root: the project root.
     """
     proposal = Proposal([], [], {}, [])
-    # What every test of a promptfoo config is asked (defaultTest) stands there, not in the test's own file.
-    names = (
-        dict.fromkeys((case.file or case.suite, case.suite))
-        if case.format == "promptfoo"
-        else [case.file or case.suite]
-    )
     files: dict[str, _File] = {}
-    for name in names:
+    for name in format_of(case.format).files_to_change(case):
         try:
             files[name] = _File(Path(os.path.abspath(root / name)))
         except (OSError, UnicodeDecodeError) as error:
@@ -198,24 +191,13 @@ def replace_file(path: Path, old: str | None, new: str) -> None:
         raise EditError(f"{path}: {error.strerror or error}") from None
 
 
-Editor = Callable[[str, Case, Verdict, Attempt], EditedValue]
-
-
 def _editor(path: Path, case: Case) -> Editor:
     suffix = path.suffix.lower()
-    if case.format == "neuro_san":
-        return neuro_san
-    if suffix == ".csv":
-        return table
-    if suffix == ".jsonl":
-        return json_lines
-    if suffix in (".yaml", ".yml", ".json"):
-        return {"nao": nao, "start_to_agent": guide}.get(case.format, promptfoo)
 
     def refuse(*_: Any) -> EditedValue:
         raise EditError(f"a {suffix or 'file without ending'} cannot be changed from here: edit it (e)")
 
-    return refuse
+    return format_of(case.format).editor(suffix) or refuse
 
 
 def diff_of(name: str, old: str, new: str) -> str:

@@ -1,0 +1,141 @@
+"""Whether two versions write the same results: `python -m tests.same_results BEFORE [AFTER]`.
+
+The sample suites run once with each version, one attempt at a time, in the same folder, and every kind of results file
+is compared byte for byte with its times blanked. BEFORE and AFTER are git revisions or folders with a checkout (AFTER: this
+checkout as it stands). Prints a line a file, with the first lines that differ, and ends with 1 where any does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SUITES = "sample_suites"
+KINDS = ("json", "jsonl", "junit.xml", "html", "csv", "md", "promptfoo.json", "parquet")
+_SHOWN = 12
+"""Lines of a difference that are printed."""
+
+_MASKS = tuple(
+    (re.compile(pattern), blank)
+    for pattern, blank in (
+        # Points in time, as texts and as numbers since the epoch.
+        (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?( UTC)?", "TIME"),
+        (r"\d{8}[-_]\d{6}", "TIME"),
+        (r"\b1[6-9]\d{8}(\.\d+)?\b|\b1[6-9]\d{11}(\.\d+)?\b", "EPOCH"),
+        # Identifiers that are drawn.
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
+        (r"\b[0-9a-f]{32}\b", "ID"),
+        # How long something took.
+        (r'("(?:[A-Za-z_]*(?:duration|latency|first_token|took|elapsed|time_to|_ms|Ms|_s)[A-Za-z_]*)"): ?[\d.e+-]+', r"\1: 0"),
+        (r"\d[\d,]*(\.\d+)? ?(ms|s)\b", "SPAN"),
+        (r'\b(time)="[\d.]+"', r'\1="0"'),
+    )
+)
+
+
+def masked(text: str) -> str:
+    """A results file without the times, durations and drawn identifiers that no two runs share."""
+    for pattern, blank in _MASKS:
+        text = pattern.sub(blank, text)
+    return text
+
+
+def checkout(version: str, folder: Path) -> Path:
+    """The files of a version: a folder as it is, a revision taken out of git into `folder`.
+
+    Raises:
+        SystemExit: it is neither.
+    """
+    if (Path(version) / "tui_eval" / "__init__.py").is_file():
+        return Path(version).resolve()
+    done = subprocess.run(["git", "archive", version], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip()
+        raise SystemExit(f"{version}: neither a checkout nor a revision: {reason}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def results_of(version: Path, project: Path) -> dict[str, bytes]:
+    """The results files of the suites in `project`, by kind, as a version writes them; the run leaves nothing else.
+
+    Raises:
+        SystemExit: the version cannot run them.
+    """
+    out = project.parent / "results"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    kept = ("PATH", "HOME", "LANG", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= {"PYTHONPATH": str(version), "XDG_STATE_HOME": str(out / "state"), "PYTHONHASHSEED": "0"}
+    outputs = [word for kind in KINDS for word in ("-o", str(out / f"results.{kind}"))]
+    command = [sys.executable, "-m", "tui_eval", "run", str(project), "-j", "1", "--display", "none", *outputs]
+    done = subprocess.run(
+        command, cwd=project.parent, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{version}: the run ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+    shutil.rmtree(project / ".tui-eval", ignore_errors=True)
+    for folder in project.rglob("outputs"):
+        shutil.rmtree(folder, ignore_errors=True)
+    return {kind: (out / f"results.{kind}").read_bytes() for kind in KINDS}
+
+
+def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, list[str]]:
+    """For each kind of file the lines that differ, times apart; none where the files are the same."""
+    found: dict[str, list[str]] = {}
+    for kind in before:
+        if kind == "parquet":
+            old, new = (_table(data) for data in (before[kind], after[kind]))
+        else:
+            old, new = (masked(data.decode("utf-8")) for data in (before[kind], after[kind]))
+        lines = [] if old == new else difflib.unified_diff(old.splitlines(), new.splitlines(), "before", "after", "", "", 0)
+        found[kind] = list(lines)
+    return found
+
+
+def _table(data: bytes) -> str:
+    """A Parquet file as text: its bytes are packed with its times."""
+    import polars
+
+    return masked(polars.read_parquet(io.BytesIO(data)).write_ndjson())
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Compare two versions; 1 where a file differs."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("before")
+    parser.add_argument("after", nargs="?", default=str(ROOT))
+    given = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name).resolve()
+        versions = [checkout(given.before, base / "before"), checkout(given.after, base / "after")]
+        project = base / "project"
+        ignored = shutil.ignore_patterns(".tui-eval", "__pycache__", "outputs")
+        shutil.copytree(versions[0] / SUITES, project, ignore=ignored)
+        before, after = (results_of(version, project) for version in versions)
+    found = differences(before, after)
+    for kind, lines in found.items():
+        size = f"{len(before[kind]):,} bytes"
+        print(f"results.{kind}: {'the same' if not lines else 'DIFFERS'} ({size}, times apart)")
+        for line in lines[:_SHOWN]:
+            print(f"    {line[:300]}")
+        if len(lines) > _SHOWN:
+            print(f"    … {len(lines) - _SHOWN} more lines")
+    return 1 if any(found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,325 @@
+"""What a format of suites is: one object that whoever reads, judges, runs or shows a case asks.
+
+`Format` has for each member what holds where a format has no rule of its own; the four formats, and those of other
+packages (entry points `tui_eval.formats`), derive from it and say what differs. `tui_eval.formats.format_of` finds
+the one of a case. Members import what they need when they are asked: a format costs nothing to list.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tui_eval.assertions.judge_input import JudgeInput, Judgement
+    from tui_eval.assertions.judging import Handler
+    from tui_eval.config.project import AgentSpec, Config
+    from tui_eval.guard.trust import Trust
+    from tui_eval.model import Attempt, Case, Problem, Suite, Verdict
+    from tui_eval.suites.accepted_values import EditedValue
+    from tui_eval.suites.saved_talk import Talk
+
+    Editor = Callable[[str, Case, Verdict, Attempt], EditedValue]
+
+
+class FirstSuite(NamedTuple):
+    """What `init` writes for a format, and how the app offers it.
+
+    `text` goes to `place` (from the project's folder) and asks the agent `my_agent`; `files` are written beside it, and
+    `settings` are lines of `tui_eval.yaml` that the suite needs. A `server` is the type of agent that the address of a
+    server alone means, `server_hint` says so; `network` is whom such a server is asked for. `key` and `words` are the
+    app's.
+    """
+
+    place: str
+    text: str
+    words: str
+    key: str = ""
+    files: Mapping[str, str] = {}
+    settings: str = ""
+    server: str = ""
+    server_hint: str = ""
+    network: str = ""
+
+
+class Format:
+    """A format of suites: how it is read, judged, changed, and what is special about running it.
+
+    `name` is what stands in `Case.format` and in stored runs, `title` what people are shown.
+    """
+
+    name: str = ""
+    title: str = ""
+
+    # -- Recognising and reading.
+
+    looks_for: str = ""
+    """What a file of this format is, for people whose file is none."""
+    endings: tuple[str, ...] = ()
+    """Endings of its files: only such are opened below a folder."""
+    hints: tuple[bytes, ...] = ()
+    """Texts of which a file below a folder holds at least one; none: every file with its ending is looked at."""
+    own_ids: bool = False
+    """Whether its reader names its cases (`case_id`, `content_hash`); else they are named after it."""
+
+    def recognises(self, path: Path, text: str) -> bool:
+        """Whether a file is a suite of this format; `path` is from the root."""
+        return False
+
+    def recognises_surely(self, path: Path, text: str) -> bool:
+        """Whether it is one for certain, whatever another format takes it for."""
+        return False
+
+    def recognises_by_includes(self, path: str, text: str, root: Path) -> bool:
+        """Whether it is one by what it includes: asked where no format recognised it."""
+        return False
+
+    def claims(self, name: str) -> bool:
+        """Whether a file is this format's by its name alone, so that it is always looked at."""
+        return False
+
+    by_name_only: bool = False
+    """Whether below a folder only files that it claims by their name count."""
+    takes_configs: bool = False
+    """Whether `-c FILE` names a suite of this format."""
+
+    def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
+        """A file as a suite; problems are values with their place, nothing raises for what a file says."""
+        raise NotImplementedError(f"the format {self.name} cannot be read")
+
+    def refused(self, file: Path, shown: str) -> list[Problem]:
+        """Why the format's own tool would run nothing while this file, which no format recognised, is there."""
+        return []
+
+    def cure_if_passed_over(self, path: Path, text: str) -> str:
+        """What to do where a file that might be a suite of this format is passed over below a folder."""
+        return ""
+
+    # -- Judging.
+
+    def handler(self, kind: str) -> Handler | None:
+        """What judges an assertion type; None: there is no such type."""
+        return None
+
+    async def judge_case(self, evidence: JudgeInput) -> Judgement:
+        """Judge a whole case: every assertion by its handler, added up by the rules that formats share."""
+        from tui_eval.assertions.judging import judge_each
+
+        return await judge_each(evidence, self.handler_for, self.settle)
+
+    def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
+        """What is still to be said or ordered once every assertion has its verdict."""
+
+    def asks_a_judge(self, kind: str) -> bool:
+        """Whether an assertion type is graded by a model."""
+        return False
+
+    def named_grader(self, assertion: Any, case: Case) -> Any:
+        """The grader that an assertion of a suite names; None: it names none."""
+        return None
+
+    def handler_for(self, kind: str) -> Handler | None:
+        """What judges an assertion type: what another package adds for it, else the format's own."""
+        from tui_eval.assertions.judging import added_or_refusing
+
+        return added_or_refusing(self.name, kind) or self.handler(kind)
+
+    # -- Accepting an answer, saving a conversation.
+
+    def editor(self, suffix: str) -> Editor | None:
+        """What changes one value of a file with this ending (lower case) so that an answer passes; None: nothing."""
+        return None
+
+    def files_to_change(self, case: Case) -> list[str]:
+        """Where what a case asks for may stand, from the root, nearest first."""
+        return [case.file or case.suite]
+
+    saves: bool = False
+    """Whether a conversation can be saved as a case of this format."""
+    saved_ending: str = ".yaml"
+    saved_endings: tuple[str, ...] = (".yaml", ".yml")
+    """The ending of a new file, and those that a file may have."""
+
+    def new_file(self, talk: Talk) -> str:
+        """The text of a new suite file that holds this one conversation."""
+        raise NotImplementedError(f"the format {self.name} cannot be saved")
+
+    adds_to_files: bool = False
+    """Whether a file holds several cases, so that one can be added (`add_to`)."""
+
+    def add_to(self, text: str, talk: Talk) -> str:
+        """The text of an existing suite (line feeds alone) with the conversation as its last case.
+
+        Raises:
+            EditError: it cannot be added.
+        """
+        raise NotImplementedError(f"the format {self.name} cannot be added to")
+
+    def saved_name(self, stem: str) -> str:
+        """The name of a new file without its ending."""
+        return f"{stem}_saved"
+
+    def saved_folder(self, folder: PurePath) -> PurePath:
+        """The folder of a new file, given that of the case."""
+        return folder
+
+    def saved_place_problem(self, path: Path, talk: Talk) -> str:
+        """Why a file at this place would be no suite of this format; empty: it would be one."""
+        return ""
+
+    saved_needs_rule: bool = False
+    """Whether a suite does not say who answers it, so that `tui_eval.yaml` must."""
+
+    def asked_in_turns(self, case: Case) -> int | None:
+        """How many turns of a conversation are the case's own; None: all of them."""
+        return len(case.turns)
+
+    def talk_agent(self, case: Case, attempt: Attempt) -> str:
+        """Whom a saved conversation is to ask."""
+        return attempt.agent
+
+    # -- The first suite, the agents.
+
+    def first_suite(self) -> FirstSuite | None:
+        """What `init` writes; None: it has no first suite of this format."""
+        return None
+
+    def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
+        """The agent of a case whose suite, rule and command line leave it open (`name`: what the suite says); None:
+        there is none by convention."""
+        return config.agents.get(name) if name is not None else None
+
+    def own_agent(
+        self, case: Case, config: Config, env: Any, for_provider: Callable[[Case], AgentSpec]
+    ) -> AgentSpec | None:
+        """The agent that a suite brings along itself, before all rules; None: it brings none.
+
+        Raises:
+            ConfigError: it is none that can be spoken to.
+        """
+        return None
+
+    agent_key: str = "agent"
+    """The key of a suite that says who is asked."""
+    agent_may_be_chosen: bool = False
+    """Whether a person is asked which agent a suite means where nothing says so."""
+
+    def models(self, case: Case, spec: AgentSpec | None, config: Config) -> list[str | None]:
+        """The models to ask where the command line and the agent leave them open."""
+        return [case.model]
+
+    def prepared(self, spec: AgentSpec, case: Case, database: str | None, config: Config) -> AgentSpec:
+        """The spec of an agent with what this format's tool would give it."""
+        return spec
+
+    # -- A run.
+
+    timeout_covers_all: bool = False
+    """Whether a case's `timeout` is for all its attempts together, not for each."""
+    network_is_agent: bool = False
+    """Whether the agent that a case names is a network on the server that is asked."""
+    asks_as_written: bool = False
+    """Whether every message stands in the file as it is sent."""
+
+    def comparison_defaults(self, config: Config) -> dict[str, Any]:
+        """Settings for comparing rows that the format's own configuration gives."""
+        return {}
+
+    def default_attempts(self, config: Config) -> int | None:
+        """How many attempts the format's own configuration asks for."""
+        return None
+
+    def threads(self, config: Config) -> int | None:
+        """How many attempts may run at once by the format's own configuration."""
+        return None
+
+    def sent_whole(self, case: Case) -> bool:
+        """Whether the messages of a case are sent as one list."""
+        return False
+
+    rows: bool = False
+    """Whether a case is a row: one test in the column of one provider and prompt, where the prompt is a template,
+    rows hand outputs on to later rows, and suites have settings, hooks, tracing and a default grader of their own."""
+
+    def compares_outputs(self, case: Case) -> bool:
+        """Whether an assertion compares the outputs of a test's columns with each other."""
+        return False
+
+    def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
+        """The test as its own tool gives it to providers and scripts."""
+        return None
+
+    def prompt_for_scripts(self, case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
+        """The prompt before it is rendered, as its own tool gives it to providers and scripts."""
+        return None
+
+    sums_up: bool = False
+    """Whether a case's threshold is compared with the mean of its assertions' scores."""
+
+    def costs_nothing(self, case: Case) -> bool:
+        """Whether whoever answers reports no cost by its nature."""
+        return False
+
+    comparison_can_be_idle: bool = False
+    """Whether `comparison.rtol` may make a case pass whatever its rows."""
+
+    # -- Names and results.
+
+    def described(self, case: Case) -> str:
+        """What a pattern on the command line is looked for in."""
+        return case.description or case.name
+
+    def unique_name(self, case: Case) -> tuple[str, str]:
+        """A scope and the name that ought to be the only one of its kind there; an empty name: it has none."""
+        return case.suite, case.name
+
+    def expected_query(self, case: Case) -> str | None:
+        """The query whose rows an answer must equal, for the results file."""
+        return None
+
+    results_beside_suites: bool = False
+    """Whether its own tool's viewer looks for results in `outputs` beside the tests."""
+    checks_queries: bool = False
+    """Whether `check` tries the expected SQL of its cases."""
+    checks_scripts: bool = False
+    """Whether `check` tries the scripts that its suites name."""
+    budgets: bool = False
+    """Whether its limits (tokens, tool calls) are told what a case usually takes."""
+
+
+def late(reference: str) -> Any:
+    """What `module:name` stands for, its module imported now."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+CaseJudge = Callable[["JudgeInput"], Awaitable["Judgement"]]
+
+
+class ReaderFormat(Format):
+    """A format of another package that is a module with `recognises` and `read` alone: it is read and judged (by
+    entry points `tui_eval.assertions`), and nothing of it is written."""
+
+    def __init__(self, name: str, reader: Any) -> None:
+        self.name = self.title = name
+        self.endings = (f".{name}",)
+        self._reader = reader
+
+    def recognises(self, path: Path, text: str) -> bool:
+        """As the module says."""
+        return self._reader.recognises(path, text)
+
+    def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
+        """As the module reads it."""
+        return self._reader.read(path, text, config, trust)
+
+
+class UnknownFormat(Format):
+    """The format of a recorded case that nothing installed here reads: what is known of it is shown."""
+
+    def __init__(self, name: str) -> None:
+        self.name = self.title = name
+
+

@@ -1,0 +1,133 @@
+"""nao's format (seed 000): a question a file, its answer compared with the rows of a query."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.formats.base import FirstSuite, Format, late
+
+if TYPE_CHECKING:
+    from tui_eval.assertions.judge_input import JudgeInput, Judgement
+    from tui_eval.assertions.judging import Handler
+    from tui_eval.config.project import AgentSpec, Config
+    from tui_eval.formats.base import Editor
+    from tui_eval.guard.trust import Trust
+    from tui_eval.model import Case, Problem, Suite
+    from tui_eval.suites.saved_talk import Talk
+
+URL = "http://localhost:5005"
+_HERE = "tui_eval.formats.nao"
+_FIRST = """\
+# The agent's answer is compared, cell by cell, with what this query gives.
+name: answer
+prompt: What is our total revenue?
+sql: |
+  SELECT SUM(amount) AS total_revenue
+  FROM orders
+"""
+_SETTINGS = """\
+databases:
+  main: {type: files, path: data}        # each CSV, Parquet or JSON file is a table
+suites:
+  - {path: "tests/**", agent: my_agent, database: main}
+"""
+_ORDERS = "order_id,amount\n1,20.00\n2,64.50\n3,20.00\n"
+
+
+class NaoFormat(Format):
+    """One YAML mapping with `prompt`, and `sql` or `assertions`; nao_config.yaml says the rest."""
+
+    name = "nao"
+    title = "nao"
+    looks_for = "a YAML mapping with prompt beside sql or assertions or below tests/ (nao)"
+    endings = (".yaml", ".yml")
+    hints = (b"prompt", b"Prompt", b"PROMPT", b"assertions", b"sql")
+    own_ids = True
+    saves = True
+    saved_ending = ".yml"
+    saved_needs_rule = True
+    comparison_can_be_idle = True
+    results_beside_suites = True
+    checks_queries = True
+
+    def recognises(self, path: Path, text: str) -> bool:
+        return late(f"{_HERE}.read_nao:recognises")(path, text)
+
+    def recognises_surely(self, path: Path, text: str) -> bool:
+        return late(f"{_HERE}.read_nao:is_test")(path, text)
+
+    def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
+        return late(f"{_HERE}.read_nao:read")(path, text, config, trust)
+
+    def refused(self, file: Path, shown: str) -> list[Problem]:
+        return late(f"{_HERE}.read_nao:refused")(file, shown)
+
+    def handler(self, kind: str) -> Handler | None:
+        return late(f"{_HERE}.judge_nao:judge")
+
+    def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
+        """nao's word for a test with only a prompt."""
+        if evidence.reference and not judgement.verdicts:
+            judgement.message = "no verification"
+
+    def editor(self, suffix: str) -> Editor | None:
+        return late(f"{_HERE}.accept_nao:nao") if suffix in (".yaml", ".yml", ".json") else None
+
+    def new_file(self, talk: Talk) -> str:
+        return late(f"{_HERE}.save_nao:nao")(talk)
+
+    def saved_folder(self, folder: PurePath) -> PurePath:
+        return folder if "tests" in folder.parts else folder / "tests"
+
+    def saved_place_problem(self, path: Path, talk: Talk) -> str:
+        bare = not talk.sql and not talk.calls and "tests" not in path.parts[:-1]
+        return "a nao test with a prompt alone must be in a folder called tests" if bare else ""
+
+    def first_suite(self) -> FirstSuite:
+        hint = f"{URL} alone is a nao server."
+        return FirstSuite(
+            "tests/answer.yml", _FIRST, "a nao suite (questions, and the SQL of answers)", "n",
+            {"data/orders.csv": _ORDERS}, _SETTINGS, "nao", hint,
+        )  # fmt: skip
+
+    def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
+        """An agent with this name, else the server that `BACKEND_URL` names, else one on this machine."""
+        import os
+
+        from tui_eval.config.project import AgentSpec
+
+        # The person's own environment names the server, not a file of the project: no trust needed.
+        options = {"url": os.environ.get("BACKEND_URL") or URL}
+        spec = super().default_agent(name, config)
+        return spec or AgentSpec("nao", "nao", options, base=str(config.root), typed=True)
+
+    def models(self, case: Case, spec: AgentSpec | None, config: Config) -> list[str | None]:
+        """A nao server is asked for the models of nao_config.yaml."""
+        if spec is None or spec.type != "nao":
+            return super().models(case, spec, config)
+        return list(config.nao.models) if config.nao and config.nao.models else ["openai:gpt-4.1"]
+
+    def prepared(self, spec: AgentSpec, case: Case, database: str | None, config: Config) -> AgentSpec:
+        return late(f"{_HERE}.analyst:analyst")(spec, database, config)
+
+    def comparison_defaults(self, config: Config) -> dict[str, Any]:
+        return dict(config.nao.comparison) if config.nao else {}
+
+    def default_attempts(self, config: Config) -> int | None:
+        return config.nao.k if config.nao else None
+
+    def threads(self, config: Config) -> int | None:
+        """`test.threads` of nao_config.yaml."""
+        return config.nao.threads or None if config.nao else None
+
+    def unique_name(self, case: Case) -> tuple[str, str]:
+        """nao knows its tests by name, whatever their files."""
+        return self.name, case.name
+
+    def expected_query(self, case: Case) -> str | None:
+        found = [one.value for one in case.assertions if one.type == "sql"]
+        return found[0] if found and isinstance(found[0], str) else None
+
+
+NAO = NaoFormat()

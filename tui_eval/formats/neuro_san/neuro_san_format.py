@@ -1,0 +1,93 @@
+"""neuro-san's format (seed 003): `.hocon` with interactions of one agent network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_eval.formats.base import FirstSuite, Format, late
+
+if TYPE_CHECKING:
+    from tui_eval.assertions.judging import Handler
+    from tui_eval.config.project import AgentSpec, Config
+    from tui_eval.formats.base import Editor
+    from tui_eval.guard.trust import Trust
+    from tui_eval.model import Attempt, Case, Suite
+    from tui_eval.suites.saved_talk import Talk
+
+URL = "http://localhost:8080"
+_HERE = "tui_eval.formats.neuro_san"
+_FIRST = """\
+# Two interactions of one conversation; the second depends on the first. "agent" is the network that is asked.
+{
+    "agent": "my_agent",
+    "connections": "http",
+    "success_ratio": "1/1",
+    "interactions": [
+        { "text": "My name is Ada." },
+        {
+            "text": "What is my name?",
+            "response": { "text": { "keywords": "Ada" } }
+        }
+    ]
+}
+"""
+
+
+class NeuroSanFormat(Format):
+    """One conversation a file, each reply judged; `agent` is a network on the server."""
+
+    name = "neuro_san"
+    title = "neuro-san"
+    looks_for = "a .hocon whose root has interactions (neuro-san)"
+    endings = (".hocon",)
+    hints = (b"interactions", b"include")
+    own_ids = True
+    saves = True
+    saved_ending = ".hocon"
+    saved_endings = (".hocon",)
+    timeout_covers_all = True
+    network_is_agent = True
+    asks_as_written = True
+
+    def recognises(self, path: Path, text: str) -> bool:
+        return late(f"{_HERE}.read_neuro_san:recognises")(path, text)
+
+    def recognises_by_includes(self, path: str, text: str, root: Path) -> bool:
+        return path.endswith(".hocon") and late(f"{_HERE}.read_neuro_san:includes_interactions")(path, text, root)
+
+    def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
+        return late(f"{_HERE}.read_neuro_san:read")(path, text, config, trust)
+
+    def handler(self, kind: str) -> Handler | None:
+        return late(f"{_HERE}.judge_neuro_san:judge")
+
+    def asks_a_judge(self, kind: str) -> bool:
+        return kind.removeprefix("not_") == "gist"
+
+    def editor(self, suffix: str) -> Editor | None:
+        return late(f"{_HERE}.accept_neuro_san:neuro_san")
+
+    def new_file(self, talk: Talk) -> str:
+        return late(f"{_HERE}.save_neuro_san:neuro_san")(talk)
+
+    def talk_agent(self, case: Case, attempt: Attempt) -> str:
+        """The network, not the server that it is on."""
+        return case.agent or attempt.agent
+
+    def first_suite(self) -> FirstSuite:
+        hint = f"{URL} alone is a neuro-san server."
+        return FirstSuite(
+            "tests/fixtures/first.hocon", _FIRST, "a neuro-san suite (.hocon)", "h", server="neuro-san",
+            server_hint=hint, network="hello_world",
+        )  # fmt: skip
+
+    def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
+        """An agent with the network's name, else the entry called `neuro-san`, else a server on this machine."""
+        from tui_eval.config.project import AgentSpec
+
+        spec = super().default_agent(name, config) or config.agents.get("neuro-san")
+        return spec or AgentSpec("neuro-san", "neuro-san", {"url": URL}, base=str(config.root))
+
+
+NEURO_SAN = NeuroSanFormat()

@@ -1,0 +1,231 @@
+"""Reading suites: which format a file is, what it says, and what `tui_eval.yaml` adds.
+
+Nothing raises for what a file says: problems are values, with their place.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tui_eval.config.project import Config
+from tui_eval.guard.paths import read_file
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.formats import UNTOLD, all_formats
+from tui_eval.formats.base import Format
+from tui_eval.formats.discovery import discover, looks_for
+from tui_eval.model import Case, Problem, Suite
+
+__all__ = [
+    "all_cases",
+    "discover",
+    "from_root",
+    "load",
+    "load_all",
+    "looks_for",
+    "not_read",
+    "problems_of",
+    "reader_for",
+    "unreadable",
+    "with_ids",
+]
+
+
+def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Format | None:
+    """The format of a file, None where it is no suite.
+
+    Args:
+        path: the file from the project root.
+        by_name: formats whose suites have names of their own count for such files only.
+    """
+    relative = Path(path)
+    formats = all_formats()
+    # Another package's format must not hide the rest.
+    if not any(one.claims(relative.name) for one in formats):
+        for one in formats:
+            with suppress(Exception):
+                if one.recognises_surely(relative, text):
+                    return one
+    for one in formats:
+        if by_name and one.by_name_only and not one.claims(relative.name):
+            continue
+        with suppress(Exception):
+            if one.recognises(relative, text):
+                return one
+    for one in formats:
+        with suppress(Exception):
+            if one.recognises_by_includes(path, text, root):
+                return one
+    return None
+
+
+def _of_configs() -> Format:
+    """The format of files that are suites because the person says so (`-c`)."""
+    return next(one for one in all_formats() if one.takes_configs)
+
+
+def load(path: Path, config: Config, trust: Trust) -> Suite:
+    """Read one suite file and fill in what `tui_eval.yaml` says for suites that leave it open.
+
+    Never raises: a file that cannot be read or is no suite is a suite without cases whose
+    problems say why. The suite's problems include those of its cases, which keep theirs too.
+    """
+    absolute = Path(os.path.abspath(config.root / path))
+    shown = from_root(absolute, config.root)
+    text = _read_text(absolute, shown)
+    if isinstance(text, Problem):
+        return Suite(path=shown, format=UNTOLD, name=absolute.stem, problems=[text], files=[str(absolute)])
+    given = str(absolute) in config.typed.get("configs", ())
+    reader = _of_configs() if given else reader_for(shown, text, config.root)
+    if reader is None:
+        problem = Problem(shown, 0, "", "not recognised as a suite", looks_for())
+        return Suite(path=shown, format=UNTOLD, name=absolute.stem, problems=[problem], files=[str(absolute)])
+    try:
+        suite = reader.read(shown, text, config, trust)
+    except NeedsTrust as error:
+        suite = Suite(path=shown, format=UNTOLD, problems=[Problem(shown, 0, "", str(error))])
+    except (Exception, RecursionError) as error:
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        problem = Problem(shown, 0, "", f"could not be read ({line})")
+        suite = Suite(path=shown, format=UNTOLD, problems=[problem])
+    if not reader.own_ids:
+        from tui_eval.suites import identity
+
+        identity.name_cases(suite)
+    suite.name = suite.name or absolute.stem
+    if str(absolute) not in suite.files:
+        suite.files.insert(0, str(absolute))
+    _fill_in(suite, config)
+    suite.problems = problems_of(suite)
+    return suite
+
+
+def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[Suite]:
+    """Read the suites that `paths` (files and folders) hold, sorted by path.
+
+    What cannot be read or found is in the list as a suite without cases, with its problem.
+    """
+    found, problems = discover(
+        [Path(path) for path in paths], config.root, config.typed.get("configs", ()), trust
+    )
+    suites = [load(path, config, trust) for path in found]
+    notes = not_read(problems, suites, config)
+    suites += unreadable(problems)
+    suites.sort(key=lambda suite: Path(suite.path).parts)
+    return [Suite(path="", format=UNTOLD, problems=notes), *suites] if notes else suites
+
+
+def unreadable(problems: Iterable[Problem]) -> list[Suite]:
+    """What `discover` could not read, as suites without cases, each with its problem."""
+    errors = [problem for problem in problems if problem.level == "error"]
+    return [Suite(path=p.path, format=UNTOLD, name=Path(p.path).stem, problems=[p]) for p in errors]
+
+
+def not_read(problems: Iterable[Problem], loaded: Iterable[Suite], config: Config) -> list[Problem]:
+    """The notes of `discover` about files that are no suites, without those that a suite or the
+    configuration names: they are read there."""
+    notes = [problem for problem in problems if problem.level == "note"]
+    if not notes:
+        return []
+    used = {os.path.realpath(file) for suite in loaded for file in suite.files}
+    named = [text for spec in config.agents.values() for text in _texts(spec.options)]
+    used |= {os.path.realpath(config.root / text.removeprefix("file://")) for text in named}
+    return [note for note in notes if os.path.realpath(config.root / note.path) not in used]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        return [value] if value and len(value) < 1000 and "\0" not in value else []
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
+
+
+def problems_of(suite: Suite) -> list[Problem]:
+    """Everything odd or wrong in a suite, its cases included, by place."""
+    told = getattr(suite.cases, "problems", None)  # lazy cases know theirs without being made
+    own = told() if told else (problem for case in suite.cases for problem in case.problems)
+    every = [*suite.problems, *own]
+    return sorted(dict.fromkeys(every), key=lambda problem: (problem.path, problem.line))
+
+
+def from_root(path: Path, root: Path) -> str:
+    """A file's path from the project root, with forward slashes, also where a link leads into it."""
+    relative = os.path.relpath(path, root)
+    if relative.startswith(os.pardir):
+        followed = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+        relative = relative if followed.startswith(os.pardir) else followed
+    return Path(relative).as_posix()
+
+
+def _read_text(path: Path, shown: str) -> str | Problem:
+    try:
+        return read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return Problem(shown, line, "", "not UTF-8 text", "save the file as UTF-8")
+    except OSError as error:
+        return Problem(shown, 0, "", f"cannot be read: {error.strerror or error}")
+    except ValueError as error:  # a NUL in the path
+        return Problem(shown, 0, "", f"cannot be read: {error}")
+
+
+def _fill_in(suite: Suite, config: Config) -> None:
+    """What the matching `suites:` entry says, where the suite's own file leaves it open."""
+    from tui_eval.config.project import rule_for
+
+    rule = rule_for(config, suite.path)
+    if rule is None:
+        return
+
+    def change(case: Case) -> None:
+        if rule.attempts and not _says_attempts(suite, case.options):
+            case.attempts = case.required = rule.attempts
+        case.agent = case.agent or rule.agent
+        case.model = case.model or rule.model
+        case.database = case.database or rule.database
+        if case.timeout is None:
+            case.timeout = rule.timeout
+        if rule.comparison:
+            case.comparison = {**rule.comparison, **(case.comparison or {})}
+
+    later = getattr(suite.cases, "each", None)
+    if later:
+        later(change)
+    else:
+        for case in suite.cases:
+            change(case)
+
+
+def all_cases(loaded: Iterable[Suite]) -> list[Case]:
+    """Every case of the suites, made."""
+    # So many new values are no garbage: looking for some among them would double the time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return [case for suite in loaded for case in suite.cases]
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def with_ids(loaded: Iterable[Suite], wanted: Iterable[str]) -> list[Case]:
+    """The cases that have one of these ids, in order; of large tables only they are made."""
+    names = frozenset(wanted)
+    result: list[Case] = []
+    for suite in loaded:
+        pick = getattr(suite.cases, "with_ids", None)
+        result.extend(pick(names) if pick else (case for case in suite.cases if case.case_id in names))
+    return result
+
+
+def _says_attempts(suite: Suite, options: dict[str, Any]) -> bool:
+    evaluate = suite.settings.get("evaluateOptions")
+    return (
+        "success_ratio" in options
+        or "repeat" in options
+        or (isinstance(evaluate, dict) and evaluate.get("repeat") is not None)
+    )

@@ -1,0 +1,114 @@
+"""A conversation that took place as a new case of a format, with what it should hold proposed from what was said.
+
+Nothing is written. Numbers and marked words of an answer become expected texts, the tools called
+become expected tools; a person is meant to look at them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tui_eval.agent_query import agent_query
+from tui_eval.formats import format_of
+from tui_eval.model import Attempt, Case
+from tui_eval.suites.saved_talk import SavedCall, SavedReply, Talk
+from tui_eval.yaml.yaml_edit import EditError
+
+
+def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
+    """The conversation of a recorded (or stepped) attempt.
+
+    Raises:
+        EditError: nothing was asked, or nothing answered.
+    """
+    own = agent_query(attempt)
+    form = format_of(case.format)
+    last = form.asked_in_turns(case)
+    turns: list[SavedReply] = []
+    for reply in attempt.replies:
+        if last is not None and reply.turn > last:
+            continue  # what was asked for the rows afterwards
+        asked = [e.text for e in attempt.transcript if e.kind == "user" and e.turn == reply.turn]
+        messages = _chat(asked[-1]) if asked else None
+        if messages is not None:
+            asked = messages
+        turns += [SavedReply(text, "") for text in asked[:-1]]
+        turns.append(SavedReply(asked[-1] if asked else "", reply.text))
+    if not turns or not turns[-1].answered:
+        raise EditError("there is no answered conversation to save")
+    if not any(turn.asked.strip() for turn in turns):
+        raise EditError("the conversation has no message of a user")
+    calls = [SavedCall(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]
+    agent = form.talk_agent(case, attempt)
+    return Talk(
+        name or f"{case.name} (saved)", agent or case.agent or "my_agent", turns, calls,
+        own.sql if own is not None else None, case.connection, case.database,
+    )  # fmt: skip
+
+
+def _chat(text: str) -> list[str] | None:
+    """The user's texts of a prompt that is a list of chat messages."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        messages = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    found = [
+        message["content"]
+        for message in messages
+        if isinstance(message, dict)
+        and message.get("role") == "user"
+        and isinstance(message.get("content"), str)
+    ]
+    return found or None
+
+
+def appended(form: str, text: str, talk: Talk) -> str:
+    """The text of an existing suite with the case as its last.
+
+    Raises:
+        EditError: the format has one case to a file, or the list of cases is not a block in this file.
+    """
+    kind = format_of(form)
+    if not kind.adds_to_files:
+        raise EditError("a file of this format holds one case: give the name of a new file")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return kind.add_to(text.replace("\r\n", "\n"), talk).replace("\n", newline)
+
+
+def proposed_path(form: str, case: Case, root: Path) -> str:
+    """A name for the new file, from the root, beside the case's own file; one that is free."""
+    kind = format_of(form)
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", case.name).strip("_").lower()[:40] or "saved"
+    folder = kind.saved_folder(Path(case.suite).parent)
+    name, ending = kind.saved_name(stem), kind.saved_ending
+    for number in range(1, 1000):
+        path = folder / f"{name}{'' if number == 1 else f'_{number}'}{ending}"
+        if not (root / path).exists():
+            return path.as_posix()
+    return (folder / f"{name}{ending}").as_posix()
+
+
+def save(form: str, path: Path, talk: Talk) -> tuple[str | None, str]:
+    """The text of the file as it is (None: there is none) and with the case; nothing is written.
+
+    Raises:
+        EditError: the file cannot be read or added to, or would not be a suite of this format.
+    """
+    kind = format_of(form)
+    if wrong := kind.saved_place_problem(path, talk):
+        raise EditError(wrong)
+    if path.suffix not in kind.saved_endings:
+        raise EditError(f"the file's name must end in {kind.saved_ending}")
+    try:
+        old = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None, kind.new_file(talk)
+    except UnicodeDecodeError:
+        raise EditError(f"{path.name} is not UTF-8 text") from None
+    except OSError as error:
+        raise EditError(f"{path.name}: {error.strerror or error}") from None
+    return old, appended(form, old, talk)

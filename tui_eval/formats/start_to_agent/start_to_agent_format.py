@@ -1,0 +1,84 @@
+"""The StartToAgent guide's format (seed 001)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_eval.formats.base import FirstSuite, Format, late
+
+if TYPE_CHECKING:
+    from tui_eval.assertions.judge_input import JudgeInput, Judgement
+    from tui_eval.assertions.judging import Handler
+    from tui_eval.config.project import Config
+    from tui_eval.formats.base import Editor
+    from tui_eval.guard.trust import Trust
+    from tui_eval.model import Case, Suite
+    from tui_eval.suites.saved_talk import Talk
+
+_HERE = "tui_eval.formats.start_to_agent"
+_FIRST = """\
+# What the agent is asked, and what its answer must and must not hold.
+agent: my_agent
+
+test_cases:
+  - name: "Greeting is answered"
+    input: "hello"
+    expected:
+      should_not_contain: ["error"]
+
+  - name: "Remembers the name it was told"
+    messages:
+      - "My name is Ada."
+      - "What is my name?"
+    expected:
+      should_contain: ["Ada"]
+      max_output_tokens: 500
+"""
+
+
+class StartToAgentFormat(Format):
+    """YAML with a list `test_cases`: conversations, each judged at its end."""
+
+    name = "start_to_agent"
+    title = "StartToAgent"
+    looks_for = "a YAML mapping with a test_cases list (StartToAgent)"
+    endings = (".yaml", ".yml")
+    hints = (b"test_cases",)
+    own_ids = True
+    saves = adds_to_files = True
+    agent_may_be_chosen = True
+    asks_as_written = True
+    budgets = True
+
+    def recognises(self, path: Path, text: str) -> bool:
+        return late(f"{_HERE}.read_start_to_agent:recognises")(path, text)
+
+    def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
+        return late(f"{_HERE}.read_start_to_agent:read")(path, text, config, trust)
+
+    def handler(self, kind: str) -> Handler | None:
+        return late(f"{_HERE}.judge_start_to_agent:judge")
+
+    def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
+        """The guide's harness checks in an order of its own."""
+        late(f"{_HERE}.judge_start_to_agent:in_the_guides_order")(judgement.verdicts)
+
+    def editor(self, suffix: str) -> Editor | None:
+        return late(f"{_HERE}.accept_start_to_agent:guide") if suffix in (".yaml", ".yml", ".json") else None
+
+    def new_file(self, talk: Talk) -> str:
+        return late(f"{_HERE}.save_start_to_agent:guide")(talk)
+
+    def add_to(self, text: str, talk: Talk) -> str:
+        return late(f"{_HERE}.save_start_to_agent:added")(text, talk)
+
+    def first_suite(self) -> FirstSuite:
+        return FirstSuite("evals/first.yaml", _FIRST, "a StartToAgent suite (YAML, test_cases)", "s")
+
+    def sent_whole(self, case: Case) -> bool:
+        """A conversation is one list of messages, as the guide's endpoint takes it."""
+        return len(case.turns) > 1 or bool(case.options.get("messages"))
+
+
+START_TO_AGENT = StartToAgentFormat()
