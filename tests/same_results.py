@@ -37,7 +37,10 @@ _MASKS = tuple(
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
         (r"\b[0-9a-f]{32}\b", "ID"),
         # How long something took.
-        (r'("(?:[A-Za-z_]*(?:duration|latency|first_token|took|elapsed|time_to|_ms|Ms|_s)[A-Za-z_]*)"): ?[\d.e+-]+', r"\1: 0"),
+        (
+            r'("(?:[A-Za-z_]*(?:duration|latency|first_token|took|elapsed|time_to|_ms|Ms|_s)[A-Za-z_]*)"): ?[\d.e+-]+',
+            r"\1: 0",
+        ),
         (r"\d[\d,]*(\.\d+)? ?(ms|s)\b", "SPAN"),
         (r'\b(time)="[\d.]+"', r'\1="0"'),
     )
@@ -81,7 +84,18 @@ def results_of(version: Path, project: Path) -> dict[str, bytes]:
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment |= {"PYTHONPATH": str(version), "XDG_STATE_HOME": str(out / "state"), "PYTHONHASHSEED": "0"}
     outputs = [word for kind in KINDS for word in ("-o", str(out / f"results.{kind}"))]
-    command = [sys.executable, "-m", "tui_eval", "run", str(project), "-j", "1", "--display", "none", *outputs]
+    command = [
+        sys.executable,
+        "-m",
+        "tui_eval",
+        "run",
+        str(project),
+        "-j",
+        "1",
+        "--display",
+        "none",
+        *outputs,
+    ]
     done = subprocess.run(
         command, cwd=project.parent, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
@@ -101,7 +115,11 @@ def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict
             old, new = (_table(data) for data in (before[kind], after[kind]))
         else:
             old, new = (masked(data.decode("utf-8")) for data in (before[kind], after[kind]))
-        lines = [] if old == new else difflib.unified_diff(old.splitlines(), new.splitlines(), "before", "after", "", "", 0)
+        lines = (
+            []
+            if old == new
+            else difflib.unified_diff(old.splitlines(), new.splitlines(), "before", "after", "", "", 0)
+        )
         found[kind] = list(lines)
     return found
 

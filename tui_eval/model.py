@@ -13,8 +13,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-Format = Literal["nao", "start_to_agent", "promptfoo", "neuro_san"]
-"""The formats of this package; another package's reader gives its cases a name of its own."""
 Outcome = Literal["passed", "failed", "error", "cancelled", "skipped"]
 Compat = Literal["documented", "reference"]
 EntryKind = Literal["user", "assistant", "reasoning", "tool_call", "tool_result", "hand_off", "note", "error"]

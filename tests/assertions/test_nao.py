@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
+from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import join_messages
 from tui_eval.frames.sql import SqlError, SqlResult
 from tui_eval.model import Assertion, Case, Entry, Reply, Turn

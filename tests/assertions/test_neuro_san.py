@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, ratio
+from tui_eval.formats import judge
 from tui_eval.formats.neuro_san.judge_neuro_san import question
 from tui_eval.model import Assertion, Case, Reply, Turn
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import evidence_for
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeServices
 from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats import judge
 from tui_eval.model import Verdict
 
 CLASSIFIER = {"id": "huggingface:text-classification:m"}

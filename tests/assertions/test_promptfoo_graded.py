@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with
-from tui_eval.formats import judge
 from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
+from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.compared_outputs import compare
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict
@@ -319,12 +319,12 @@ async def test_an_empty_value_goes_to_the_grader_as_in_promptfoo(kind: str, said
 
 def test_check_knows_the_graded_types_from_the_one_table_of_types() -> None:
     """What asks a judge is told by where a type is judged, not by a list beside it."""
-    from tui_eval.assertions import asks_a_judge
+    from tui_eval.formats import format_of
     from tui_eval.formats.promptfoo.judge import registry
 
     for kind in ("llm-rubric", "not-g-eval", "context-recall", "trajectory:goal-success", "select-best"):
-        assert asks_a_judge("promptfoo", kind), kind
+        assert format_of("promptfoo").asks_a_judge(kind), kind
     for kind in ("equals", "similar", "javascript", "gist"):
-        assert not asks_a_judge("promptfoo", kind), kind
-    assert asks_a_judge("neuro_san", "not_gist") and not asks_a_judge("nao", "sql")
+        assert not format_of("promptfoo").asks_a_judge(kind), kind
+    assert format_of("neuro_san").asks_a_judge("not_gist") and not format_of("nao").asks_a_judge("sql")
     assert {"factuality", "agent-rubric", "search-rubric"} <= registry.GRADED

@@ -11,8 +11,8 @@ import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with, evidence_for
 from tui_eval.agents.promptfoo.provider_response import read_response
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeInput, Reports
+from tui_eval.formats import judge
 from tui_eval.model import Assertion, Reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
+from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.similarity import treebank_words
 from tui_eval.guard.trust import Trust
 from tui_eval.javascript.isolate import JavaScriptHost

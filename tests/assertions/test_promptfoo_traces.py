@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.assertions.promptfoo_cases import assertion_from, case_with, evidence_for
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeInput, Reports
+from tui_eval.formats import judge
 from tui_eval.model import Entry, Reply, Trace, TraceSpan, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

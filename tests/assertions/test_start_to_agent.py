@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeInput, Reports
+from tui_eval.formats import judge
 from tui_eval.model import Assertion, Case, Entry, Reply, Turn, Usage
 
 ABLE = Reports(tokens=True, tools=True, metadata=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 

@@ -169,27 +169,3 @@ def test_a_nao_project_whose_templates_stand_without_quotes(
 )
 def test_odd_nao_files_do_not_raise(project: Project, text: str) -> None:
     project("", nao_config__yaml=text)
-
-
-def test_agents_by_convention(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BACKEND_URL", raising=False)
-    loaded = project(
-        "agents: {music: {type: neuro-san, url: 'http://h:1'}, s: {type: echo}}\nproviders: {'bedrock:x': s}"
-    )
-
-    def url(kind: config.Format, name: str | None) -> object:
-        spec = config.default_agent_spec(kind, name, loaded)
-        return spec and spec.options.get("url")
-
-    assert url("neuro_san", "music") == "http://h:1"
-    assert url("neuro_san", "other") == "http://localhost:8080"
-    assert url("nao", None) == "http://localhost:5005"
-    monkeypatch.setenv("BACKEND_URL", "http://nao.example")
-    assert url("nao", None) == "http://nao.example"
-    assert config.default_agent_spec("start_to_agent", "s", loaded) is loaded.agents["s"]
-    assert config.default_agent_spec("start_to_agent", "none", loaded) is None
-    assert config.default_agent_spec("promptfoo", "bedrock:x", loaded) is loaded.agents["s"]
-    assert config.default_agent_spec("promptfoo", "openai:x", loaded) is None
-    named = project("agents: {neuro-san: {type: neuro-san, url: 'http://n:1'}}")
-    spec = config.default_agent_spec("neuro_san", "any", named)
-    assert spec is named.agents["neuro-san"]

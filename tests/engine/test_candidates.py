@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.engine.prepare import candidates
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
+from tui_eval.formats import reading
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite

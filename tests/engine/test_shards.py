@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.shards import Shard, assigned, read_shard, shard_key, shard_of, taken
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
 from tui_eval.store.schema import RunInfo

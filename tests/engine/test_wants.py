@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config import project
 from tui_eval.engine.wants import wants
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import tui_eval
-from tui_eval.formats import reading
 from tui_eval.config import project
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.wants import wants, wants_of_jobs
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
 PACKAGE = Path(tui_eval.__file__).parent

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.promptfoo_suites.test_runtime import run, suite
-from tui_eval.formats import reading
 from tui_eval.config.project import load
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")

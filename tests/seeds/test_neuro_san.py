@@ -9,8 +9,8 @@ import pytest
 
 from tests.seeds.support import by_name, evaluate, write
 from tests.servers import NeuroSanServer, Planned
-from tui_eval.formats import reading
 from tui_eval.config.project import load
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
 SCRIPTED = "agents: {neuro-san: {type: scripted, script: s.yaml}}\n"

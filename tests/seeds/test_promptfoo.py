@@ -13,8 +13,8 @@ import pytest
 
 from tests.seeds.support import Document, by_name, evaluate, messages, write
 from tests.servers import OpenAIServer, Planned
-from tui_eval.formats import reading
 from tui_eval.config.project import load
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read import test_tables
 from tui_eval.guard.trust import Trust
 

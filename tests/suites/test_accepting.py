@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.formats import reading
+from tui_eval.formats.accepting import Proposal, propose, write
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Reply, Verdict
 from tui_eval.store.reader import RunReader
-from tui_eval.formats.accepting import Proposal, propose, write
 from tui_eval.yaml.yaml_edit import EditError
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import AgentSpec, Config, SuiteRule
 from tui_eval.config.project import load as load_config
-from tui_eval.guard.trust import Trust
+from tui_eval.formats import reading
 from tui_eval.formats.reading import discover, load, load_all, problems_of
+from tui_eval.guard.trust import Trust
 
 GUIDE = "agent: a\ntest_cases:\n  - name: n\n    input: i\n"
 NAO = "name: n\nprompt: p\nsql: SELECT 1\n"

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Case, Entry, Format, Reply, Turn
-from tui_eval.store.reader import RunReader
+from tui_eval.formats import format_of, reading
 from tui_eval.formats.accepting import replace_file
-from tui_eval.suites.saved_talk import facts, talk_of
-from tui_eval.formats.saving import ENDINGS, proposed_path, save
+from tui_eval.formats.saving import proposed_path, save, talk_of
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Case, Entry, Reply, Turn
+from tui_eval.store.reader import RunReader
+from tui_eval.suites.saved_talk import facts
 from tui_eval.yaml.yaml_edit import EditError
 
-FORMATS: tuple[Format, ...] = ("start_to_agent", "nao", "promptfoo", "neuro_san")
+FORMATS: tuple[str, ...] = ("start_to_agent", "nao", "promptfoo", "neuro_san")
 SCRIPT = """
 rules:
   - match: {contains: revenue}
@@ -67,7 +67,7 @@ def read(root: Path, path: Path):
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("asked", [("what is the revenue?",), ("Bob", "and the revenue?")])
 async def test_a_new_file_of_each_format_is_clean_and_passes(
-    tmp_path: Path, form: Format, asked: tuple[str, ...]
+    tmp_path: Path, form: str, asked: tuple[str, ...]
 ) -> None:
     case, attempt = talk(*asked)
     path = tmp_path / proposed_path(form, case, tmp_path)
@@ -124,11 +124,15 @@ HOSTILE = 'a "b" \\ \u202e\x1b[31m\x07 {{ secret }} {% x %} # : \' & ${HOME} é 
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_hostile_texts_read_back_as_they_were(tmp_path: Path, form: Format) -> None:
+def test_hostile_texts_read_back_as_they_were(tmp_path: Path, form: str) -> None:
     case, attempt = talk("x")
     attempt.transcript[0].text = HOSTILE
     attempt.agent = "helper"
-    path = tmp_path / "tests" / f"{'promptfooconfig' if form == 'promptfoo' else 'x'}{ENDINGS[form]}"
+    path = (
+        tmp_path
+        / "tests"
+        / f"{'promptfooconfig' if form == 'promptfoo' else 'x'}{format_of(form).saved_ending}"
+    )
     replace_file(path, *save(form, path, talk_of(case, attempt, 'na"me\x1b: #\n{')))
     suite, problems = read(tmp_path, path)
     assert not problems and len(suite.cases) == 1

@@ -87,7 +87,9 @@ async def test_the_end_of_a_long_file_name_is_seen_where_a_case_is_saved(size: t
     name = "support/" + "a_rather_long_name_of_a_conversation_" * 3 + "saved.yaml"
     app: App[None] = App()
     async with app.run_test(size=size) as pilot:
-        dialog = SaveDialog(SaveChoice("start_to_agent", name, "short"), lambda form: f"{name}.{form}")
+        dialog = SaveDialog(
+            SaveChoice("start_to_agent", name, "short"), ["start_to_agent"], lambda form: f"{name}.{form}"
+        )
         await app.push_screen(dialog)
         await until(pilot, lambda: "_saved.yaml" in screen_text(app))
         assert "esc leaves" in screen_text(app) and "tab next" in screen_text(app)
@@ -119,7 +121,7 @@ async def test_without_colours_the_format_that_has_the_keys_is_seen() -> None:
     app: App[None] = App()
     async with app.run_test(size=(60, 16)) as pilot:
         app.theme = "ansi-dark"
-        dialog = SaveDialog(SaveChoice("nao", "a.yaml", "short"), lambda form: "a.yaml")
+        dialog = SaveDialog(SaveChoice("nao", "a.yaml", "short"), ["nao"], lambda form: "a.yaml")
         await app.push_screen(dialog)
         await pilot.press("up")
         await until(pilot, lambda: bool(dialog.query_one(FormatRow).rich_style.reverse))

@@ -13,8 +13,8 @@ import pytest
 from tests.assertions.promptfoo_cases import evidence_for
 from tests.tui.judged_evidence import evidenced
 from tests.tui.test_case_why import said, styled
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeServices
+from tui_eval.formats import judge
 from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Reply, Verdict
 from tui_eval.tui.state.case.expectation_marks import Expectations

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.case_names import short_prompts, short_providers
 from tui_eval.config.project import load as load_config
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
 from tui_eval.reports.console_table import table

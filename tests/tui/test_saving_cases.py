@@ -15,7 +15,6 @@ import yaml
 from tests.tui.app_host import running_app, screen_text, until
 from tui_eval.config.project import load, rule_for
 from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.model import Format
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.save_case import SaveDialog
@@ -47,7 +46,7 @@ agents:
   helper: {type: scripted, script: agent.script.yaml}   # offline
 run: {concurrency: 2}
 """
-FORMATS: tuple[Format, ...] = ("start_to_agent", "promptfoo", "neuro_san", "nao")
+FORMATS: tuple[str, ...] = ("start_to_agent", "promptfoo", "neuro_san", "nao")
 
 
 @asynccontextmanager
@@ -76,7 +75,7 @@ def under_cursor(app: Any) -> str | None:
     return line.key if line is not None else None
 
 
-async def save_as(app: Any, pilot: Any, form: Format) -> Path:
+async def save_as(app: Any, pilot: Any, form: str) -> Path:
     """Press `C`, go to this format, write; the file."""
     await pilot.press("C")
     await until(lambda: isinstance(app.screen, SaveDialog), pilot)
@@ -104,7 +103,7 @@ def check(root: Path) -> str:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("stepped", [False, True], ids=["recorded", "stepped"])
-async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: Format, stepped: bool) -> None:
+async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, stepped: bool) -> None:
     async with app_on(tmp_path) as (app, pilot):
         if stepped:
             await pilot.press("b")

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from tests.assertions.promptfoo_cases import assertion_from
-from tui_eval.formats import judge
 from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, RowsAnswer
+from tui_eval.formats import judge
 from tui_eval.frames.sql import SqlResult
 from tui_eval.guard.trust import Trust
 from tui_eval.model import (
@@ -19,7 +19,6 @@ from tui_eval.model import (
     Attempt,
     Case,
     Entry,
-    Format,
     Reply,
     Trace,
     TraceSpan,
@@ -60,7 +59,7 @@ class Why:
     """A failing case, and the words that must stand on the Case screen at 80x24: when it opens, and after `d`."""
 
     name: str
-    format: Format
+    format: str
     asserted: Any
     opens: tuple[str, ...] = ()
     d: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from tui_eval.model import Assertion, Case, Evidence, Verdict
 Handler = Callable[[Assertion, JudgeInput, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
 ACTUAL_LIMIT = 2000
 
+
 def _refusing(reason: str) -> Handler:
     def refuse(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
         raise CannotJudge(reason)

@@ -9,6 +9,7 @@ from tui_eval.model import Outcome, Verdict
 NOTHING_ASSERTED = "nothing asserted"
 PASSED = "passed"
 
+
 def outcome_of(verdicts: Sequence[Verdict]) -> Outcome:
     """`failed` if anything is not as expected, else `error` if anything could not be judged.
 

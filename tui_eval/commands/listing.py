@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.formats import reading
 from tui_eval.case_names import full_name
 from tui_eval.commands.output import (
     EXIT_NOTHING,
@@ -20,6 +19,7 @@ from tui_eval.commands.output import (
     say_json,
 )
 from tui_eval.config.project import Config, load
+from tui_eval.formats import reading
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Assertion, Case, Problem, Suite

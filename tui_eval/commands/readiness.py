@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_eval.agents import AgentError, agent_class
-from tui_eval.assertions import asks_a_judge
 from tui_eval.config import project as configuration
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec
 from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
+from tui_eval.formats import format_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -66,7 +66,7 @@ def _agents(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
         more = f" (and for {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         level = "error" if levels[message, cure] else "note"
         case = waiting[0]
-        place = (case.file or case.suite, case.line, "agent" if case.format != "promptfoo" else "providers")
+        place = (case.file or case.suite, case.line, format_of(case.format).agent_key)
         yield Problem(*place, f"{message}{more}", cure, level=level)
 
 
@@ -104,7 +104,7 @@ def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
     for job in jobs:
         said: set[tuple[str, str]] = set()
         for one in assertions_of(job.case):
-            if not asks_a_judge(job.case.format, one.type):
+            if not format_of(job.case.format).asks_a_judge(one.type):
                 continue
             fault = _grader_fault(job, one, config, trust)
             if fault is not None and fault not in said:
@@ -119,9 +119,7 @@ def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
 
 def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> tuple[str, str] | None:
     """Why the model that would grade an assertion cannot, and what to do; None where it can."""
-    from tui_eval.formats.promptfoo.judge.judges import named_grader
-
-    own = named_grader(one, job.case) if job.case.format == "promptfoo" else None
+    own = format_of(job.case.format).named_grader(one, job.case)
     try:
         if own is not None:
             spec = grader_choice.suites_own(own, config, job.base, job.settings.get("env"))
@@ -183,10 +181,9 @@ def _names(loaded: Sequence[Suite]) -> Iterator[Problem]:
     seen: dict[tuple[str, str], tuple[str, int]] = {}
     for suite in loaded:
         for case in suite.cases:
-            named = case.description if case.format == "promptfoo" else case.name
+            scope, named = format_of(case.format).unique_name(case)
             if not named or case.connection:
                 continue
-            scope = "nao" if case.format == "nao" else suite.path
             place = (case.file or case.suite, case.line)
             first = seen.setdefault((scope, named), place)
             if first != place and not named.startswith("Row #"):
@@ -201,7 +198,7 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
     from tui_eval.scripting.script_host import ScriptError
 
     files: dict[tuple[Path, str], Case] = {}
-    for case in (case for suite in loaded if suite.format == "promptfoo" for case in suite.cases):
+    for case in (case for suite in loaded if format_of(suite.format).checks_scripts for case in suite.cases):
         for found in (_provider_script(case, config), _prompt_script(case)):
             if found is not None and found[0].is_file():
                 files.setdefault(found, case)

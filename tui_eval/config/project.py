@@ -46,7 +46,6 @@ __all__ = [
     "SuiteRule",
     "common_folder",
     "database",
-    "default_agent_spec",
     "fill",
     "find_root",
     "load",
@@ -174,28 +173,6 @@ def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     if name not in config.databases:
         raise ConfigError(f"no database called {name!r} is configured (there is: {known})")
     return config_values.fill_database(config.databases[name], roots, trust)
-
-
-def default_agent_spec(case_format: str, agent_name: str | None, config: Config) -> AgentSpec | None:
-    """The agent of a case whose suite, rule and command line leave it open; None: there is none.
-
-    An entry of `agents:` with the name that the suite gives comes first (for promptfoo by way of
-    `providers:` too). Then, by convention: for neuro-san the entry called `neuro-san`, else
-    http://localhost:8080; for nao `BACKEND_URL` or http://localhost:5005.
-    """
-    if agent_name is not None:
-        mapped = config.providers.get(agent_name, agent_name) if case_format == "promptfoo" else agent_name
-        if mapped in config.agents:
-            return config.agents[mapped]
-    if case_format == "neuro_san":
-        if "neuro-san" in config.agents:
-            return config.agents["neuro-san"]
-        return AgentSpec("neuro-san", "neuro-san", {"url": NEURO_SAN_URL}, base=str(config.root))
-    if case_format == "nao":
-        # The person's own environment names the server, not a file of the project: no trust needed.
-        options = {"url": os.environ.get("BACKEND_URL") or NAO_URL}
-        return AgentSpec("nao", "nao", options, base=str(config.root), typed=True)
-    return None
 
 
 def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:

@@ -15,13 +15,12 @@ from tui_eval.config.project import (
     ConfigError,
     DatabaseSpec,
     SuiteRule,
-    default_agent_spec,
     refused_agent,
     rule_for,
 )
-from tui_eval.formats.nao.analyst import analyst
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
+from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case, Compat
 from tui_eval.model_ids import column_model, not_a_model
 from tui_eval.store.case_state import Column, runs_again
@@ -200,13 +199,14 @@ def _job(
     rule = rule_for(config, case.suite)
     attempts, required = _attempts(case, rule.attempts if rule else None, config, request)
     limit = request.timeout or (spec.timeout if spec else None) or (rule.timeout if rule else None)
-    deadline_all = case.timeout if case.format == "neuro_san" else None
-    if case.format != "neuro_san":
+    for_all = format_of(case.format).timeout_covers_all
+    deadline_all = case.timeout if for_all else None
+    if not for_all:
         limit = limit or case.timeout
     compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
     database = case.database or (rule.database if rule else None) or _only(config.databases)
     if spec is not None:
-        spec = analyst(spec, case, database, config)
+        spec = format_of(case.format).prepared(spec, case, database, config)
     return Job(
         case=case,
         agent=spec.name if spec else (case.agent or "?"),
@@ -227,7 +227,7 @@ def _job(
 
 
 def _grader(settings: Mapping[str, Any], config: Config) -> str | None:
-    """promptfoo's `commandLineOptions.grader`, where it is an agent that we know or can speak to."""
+    """A suite's `commandLineOptions.grader` (promptfoo's), where it is an agent that we know or can speak to."""
     typed = settings.get("commandLineOptions")
     name = typed.get("grader") if isinstance(typed, dict) else None
     if not isinstance(name, str):
@@ -246,7 +246,7 @@ def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Comp
     count under `compat: reference` only.
     """
     own = {**(rule.comparison if rule else {}), **(case.comparison or {})}
-    inherited = dict(config.nao.comparison) if config.nao and case.format == "nao" else {}
+    inherited = format_of(case.format).comparison_defaults(config)
     if compat == "documented":
         inherited.pop("decimals", None)
         if inherited.keys() & {"rtol", "atol"}:
@@ -263,7 +263,7 @@ def _attempts(case: Case, rule_attempts: int | None, config: Config, request: Ru
     attempts, required = case.attempts, case.required
     own_rule = "success_ratio" in case.options or attempts != 1
     if not own_rule:
-        asked = rule_attempts or (config.nao.k if config.nao and case.format == "nao" else None)
+        asked = rule_attempts or format_of(case.format).default_attempts(config)
         attempts = required = asked or config.run.attempts or 1
     if request.threshold is not None:
         required = required_for(attempts, request.threshold)
@@ -286,18 +286,17 @@ def _agent_of(
 
 def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     rule = rule_for(config, case.suite)
-    if case.format == "promptfoo" and case.provider is not None:
-        named = default_agent_spec(case.format, case.agent, config)
-        target = agents.with_env(case.options.get("columnProvider"), env)
-        entry, base = agents.with_env(case.provider, env), (config.root / case.suite).parent
-        return named or agents.for_provider(entry, config, base, target)
+    form = format_of(case.format)
+    own = form.own_agent(case, config, env)
+    if own is not None:
+        return own
     if case.agent and case.agent in config.agents:
         return config.agents[case.agent]
     if rule and rule.agent:
         if rule.agent in config.agents:
             return config.agents[rule.agent]
         return agents.from_file(rule.agent, config)
-    spec = default_agent_spec(case.format, case.agent, config)
+    spec = form.default_agent(case.agent, config)
     if spec is not None:
         return spec
     name = case.agent or "my_agent"
@@ -338,9 +337,7 @@ def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
 def _models(case: Case, spec: AgentSpec | None, config: Config) -> list[str | None]:
     if spec is not None and spec.model:
         return [spec.model]
-    if case.format == "nao" and spec is not None and spec.type == "nao":
-        return list(config.nao.models) if config.nao and config.nao.models else ["openai:gpt-4.1"]
-    return [case.model]
+    return format_of(case.format).models(case, spec, config)
 
 
 def without_provider_twins(cases: Sequence[Case]) -> list[Case]:
@@ -348,7 +345,7 @@ def without_provider_twins(cases: Sequence[Case]) -> list[Case]:
     seen: set[bytes] = set()
     kept: list[Case] = []
     for case in cases:
-        if case.format == "promptfoo":
+        if format_of(case.format).rows:
             same = msgspec.json.encode(
                 [case.suite, case.name, case.prompt, case.vars, case.turns, case.assertions, case.metadata],
                 enc_hook=str,

@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 
 from tui_eval import __version__
-
-from tui_eval.formats import reading
 from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load
 from tui_eval.engine import promptfoo_filters
 from tui_eval.engine.active_run import ActiveRun
@@ -29,6 +27,7 @@ from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import NothingLeft, SelectionError, choose
 from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read.combined import chosen
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config, rule_for
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 

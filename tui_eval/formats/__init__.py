@@ -17,7 +17,17 @@ from tui_eval.formats.base import FirstSuite, Format, ReaderFormat, UnknownForma
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
 
-__all__ = ["FirstSuite", "Format", "added_formats", "all_formats", "format_called", "format_of", "judge", "names", "our_formats"]
+__all__ = [
+    "FirstSuite",
+    "Format",
+    "added_formats",
+    "all_formats",
+    "format_called",
+    "format_of",
+    "judge",
+    "names",
+    "our_formats",
+]
 
 _OURS = {
     "promptfoo": "tui_eval.formats.promptfoo.promptfoo_format:PROMPTFOO",

@@ -8,7 +8,7 @@ the one of a case. Members import what they need when they are asked: a format c
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -191,10 +191,8 @@ class Format:
         there is none by convention."""
         return config.agents.get(name) if name is not None else None
 
-    def own_agent(
-        self, case: Case, config: Config, env: Any, for_provider: Callable[[Case], AgentSpec]
-    ) -> AgentSpec | None:
-        """The agent that a suite brings along itself, before all rules; None: it brings none.
+    def own_agent(self, case: Case, config: Config, env: Any) -> AgentSpec | None:
+        """The agent that a suite brings along itself, before all rules; None: it brings none. `env` is the suite's.
 
         Raises:
             ConfigError: it is none that can be spoken to.
@@ -321,5 +319,3 @@ class UnknownFormat(Format):
 
     def __init__(self, name: str) -> None:
         self.name = self.title = name
-
-

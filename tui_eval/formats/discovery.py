@@ -13,27 +13,28 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
-from tui_eval import extensions
+from tui_eval.formats import added_formats, all_formats
 from tui_eval.guard.paths import confine, leads_out, read_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 
-LOOKS_FOR = (
-    "a suite is a YAML mapping with a test_cases list (StartToAgent), a YAML mapping with prompt "
-    "beside sql or assertions or below tests/ (nao), a promptfooconfig.* (promptfoo), or a .hocon whose "
-    "root has interactions (neuro-san)"
-)
 SKIPPED = frozenset({"node_modules", "outputs", "__pycache__", "site-packages"})
 OWN_FILES = frozenset({"tui_eval.yaml", "tui_eval.yml", "nao_config.yaml", "nao_config.yml"})
-ENDINGS = (".yaml", ".yml", ".hocon")
 
 LARGEST = 64 * 2**20
 """Bytes; a larger file is only read when it is named outright."""
 
-_HINTS = (b"test_cases", b"prompt", b"Prompt", b"PROMPT", b"interactions", b"include", b"assertions", b"sql")
+
+def looks_for() -> str:
+    """What a suite is, for somebody whose file is none."""
+    kinds = [one.looks_for for one in all_formats() if one.looks_for]
+    return (
+        f"a suite is {', '.join(kinds[:-1])}, or {kinds[-1]}" if len(kinds) > 1 else f"a suite is {kinds[0]}"
+    )
 
 
 def discover(
@@ -65,7 +66,7 @@ def discover(
             elif str(absolute) in configs or _is_suite(absolute, root, named=True):
                 found.add(absolute)
             else:
-                problems.append(Problem(shown, 0, "", "not recognised as a suite", LOOKS_FOR))
+                problems.append(Problem(shown, 0, "", "not recognised as a suite", looks_for()))
         except (OSError, ValueError) as error:
             text = error.strerror if isinstance(error, OSError) else str(error)
             problems.append(Problem(shown, 0, "", f"cannot be read: {text}"))
@@ -92,7 +93,6 @@ def _search(folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Pr
     from tui_eval.formats.reading import from_root
 
     problems: list[Problem] = []
-    projects: dict[Path, bool] = {}
     for file in _walk(folder, root, problems):
         try:
             if leads_out(root, file) and leads_out(folder, file):
@@ -101,8 +101,7 @@ def _search(folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Pr
                 found.add(file)
             elif file.suffix in (".yaml", ".yml"):
                 shown = from_root(file, root)
-                refused = _no_nao_test(file, shown) if _in_nao_project(file, projects) else []
-                problems += refused or _not_taken(file, shown)
+                problems += _refused(file, shown) or _not_taken(file, shown)
         except NeedsTrust as error:
             # Whether it is a suite is not known: nothing of it has been read.
             what = f"a link that leaves the project is not followed: {error}"
@@ -114,48 +113,20 @@ def _search(folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Pr
     return problems
 
 
-def _in_nao_project(file: Path, projects: dict[Path, bool]) -> bool:
-    """Whether nao itself would take the file for a test: YAML below `tests/` beside a nao_config.yaml."""
-    if file.suffix not in (".yaml", ".yml"):
-        return False
-    for above in file.parents:
-        if above.name == "tests":
-            base = above.parent
-            if base not in projects:
-                projects[base] = any(
-                    (base / name).is_file() for name in ("nao_config.yaml", "nao_config.yml")
-                )
-            if projects[base]:
-                return True
-    return False
-
-
-def _no_nao_test(file: Path, shown: str) -> list[Problem]:
-    """nao runs nothing while such a file is there, so it is not passed over (formats/nao.md 1). A
-    mapping without a prompt may be anything else, like the script of an agent."""
-    from tui_eval.yaml import yaml_lines
-
-    document = yaml_lines.load(read_file(file).decode("utf-8-sig", "replace"), shown)
-    if document.problems:
-        return document.problems[:1]
-    if isinstance(document.value, dict):
-        return []
-    what = "the file is empty" if document.value is None else "the file is no mapping"
-    return [Problem(shown, 1, "", what, "a nao test needs a prompt; write one, or remove the file")]
+def _refused(file: Path, shown: str) -> list[Problem]:
+    """What a format's own tool would refuse the file for, so that it is not passed over."""
+    return next((found for one in all_formats() if (found := one.refused(file, shown))), [])
 
 
 def _not_taken(file: Path, shown: str) -> list[Problem]:
     """A note for YAML below a `tests/` folder that is no suite: people keep their tests there, and one
     that is not run would otherwise not be missed. Whether something else reads it is not known yet."""
-    from tui_eval.formats.promptfoo.read import recognises
-
     relative = Path(shown)
     if "tests" not in relative.parts[:-1] or file.name in OWN_FILES:
         return []
-    if recognises(relative, read_file(file).decode("utf-8-sig", "replace")):
-        cure = "name the file outright, or call it promptfooconfig.yaml, to run it as a promptfoo suite"
-    else:
-        cure = "a nao test has prompt beside sql or assertions, a StartToAgent suite a list test_cases"
+    text = read_file(file).decode("utf-8-sig", "replace")
+    named = next((cure for one in all_formats() if (cure := one.cure_if_passed_over(relative, text))), "")
+    cure = named or "a nao test has prompt beside sql or assertions, a StartToAgent suite a list test_cases"
     return [Problem(shown, 0, "", "not taken: it is no suite", cure, "note")]
 
 
@@ -195,15 +166,31 @@ def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
 
 
 def _could_be(name: str) -> bool:
-    if name.startswith("promptfooconfig."):
+    if _claimed(name):
         return True
-    wanted = name.endswith(ENDINGS) or _added(name)
+    wanted = name.endswith(_endings()) or _added(name)
     return wanted and name not in OWN_FILES and not name.startswith(".")
 
 
+def _claimed(name: str) -> bool:
+    return any(one.claims(name) for one in all_formats())
+
+
+@cache
+def _endings() -> tuple[str, ...]:
+    """The endings of files that are looked at below a folder."""
+    return tuple(dict.fromkeys(ending for one in all_formats() for ending in one.endings))
+
+
+@cache
+def _hints() -> tuple[bytes, ...]:
+    """Texts of which a suite of ours holds at least one."""
+    return tuple(dict.fromkeys(hint for one in all_formats() for hint in one.hints))
+
+
 def _added(name: str) -> bool:
-    """Whether another package reads files with this ending."""
-    return any(name.endswith(f".{ending}") for ending in extensions.installed("formats"))
+    """Whether another package reads files with this ending, and says no text that they hold."""
+    return any(name.endswith(ending) for one in added_formats() if not one.hints for ending in one.endings)
 
 
 def _is_venv(folder: str) -> bool:
@@ -232,9 +219,9 @@ def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
     data = _as_utf8(read_file(file))
     if (
         not named
-        and not file.name.startswith("promptfooconfig.")
+        and not _claimed(file.name)
         and not _added(file.name)
-        and not any(hint in data for hint in _HINTS)
+        and not any(hint in data for hint in _hints())
     ):
         return False
     text = data.decode("utf-8-sig", "replace")

@@ -10,6 +10,7 @@ import json
 import re
 from pathlib import Path
 
+from tui_eval import formats
 from tui_eval.agent_query import agent_query
 from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case
@@ -64,6 +65,11 @@ def _chat(text: str) -> list[str] | None:
         and isinstance(message.get("content"), str)
     ]
     return found or None
+
+
+def saved_formats() -> list[str]:
+    """The names of the formats in which a conversation can be saved, as people are offered them."""
+    return [name for name in formats.names() if format_of(name).saves]
 
 
 def appended(form: str, text: str, talk: Talk) -> str:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tui_eval.config.project import CONFIG_NAME, default_agent_spec, rule_for
+from tui_eval.config.project import CONFIG_NAME, rule_for
+from tui_eval.formats import format_of
 from tui_eval.tui.screens.agent_question import AgentQuestion
 from tui_eval.tui.state.agent_entry import AgentEntryError, added
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -30,14 +31,12 @@ class AgentAsking:
             return found
         for entry in entries:
             case = entry.case
-            if case is None or case.format != "start_to_agent":
+            if case is None or not (form := format_of(case.format)).agent_may_be_chosen:
                 continue
             name = case.agent or "my_agent"
             if name in found or case.agent not in config.agents:
                 rule = rule_for(config, case.suite)
-                if (rule is None or not rule.agent) and not default_agent_spec(
-                    case.format, case.agent, config
-                ):
+                if (rule is None or not rule.agent) and not form.default_agent(case.agent, config):
                     found[name] = found.get(name, 0) + 1
         return found
 

@@ -113,7 +113,8 @@ class EditingActions(SavedElsewhere):
         """The entry of the agent that a case was run by, would be run by, or that is meant."""
         if self.config is None or pointer is None:
             return None
-        from tui_eval.config.project import default_agent_spec, rule_for
+        from tui_eval.config.project import rule_for
+        from tui_eval.formats import format_of
 
         item = self.state.by_id.get(pointer.case_id)
         rule = rule_for(self.config, item.suite) if item is not None else None
@@ -121,7 +122,7 @@ class EditingActions(SavedElsewhere):
             if name and name in self.config.agents:
                 return self.config.agents[name]
         if item is not None and item.case is not None:
-            return default_agent_spec(item.case.format, item.agent, self.config)
+            return format_of(item.case.format).default_agent(item.agent, self.config)
         return None
 
 

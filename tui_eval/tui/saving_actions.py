@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
-from tui_eval.model import Attempt, Case, Format
+from tui_eval.model import Attempt, Case
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.debugging_actions import DebuggingActions
 from tui_eval.tui.loaders.suites_loader import Loaded
@@ -46,12 +46,12 @@ class SavingActions(DebuggingActions):
         self._with_attempt(pointer, take)
 
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
-        from tui_eval.formats.saving import proposed_path
+        from tui_eval.formats.saving import proposed_path, saved_formats
         from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
 
         root = self.state.root
 
-        def place(form: Format) -> str:
+        def place(form: str) -> str:
             return proposed_path(form, case, root)
 
         def answer(choice: SaveChoice | None) -> None:
@@ -59,9 +59,9 @@ class SavingActions(DebuggingActions):
                 work = partial(self._made, case, attempt, choice)
                 run_in_thread(self, work, self._show_saved, self._not_written, name="save", opens=True)
 
-        form: Format = case.format if case.format in get_args(Format) else "start_to_agent"  # type: ignore[assignment]
+        form = case.format if case.format in saved_formats() else saved_formats()[0]
         choice = SaveChoice(form, place(form), f"{case.name} (saved)")
-        self.push_screen(SaveDialog(choice, place), answer)
+        self.push_screen(SaveDialog(choice, saved_formats(), place), answer)
 
     def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> list[Written]:
         """In a thread: the file, and where a nao test would find no agent, tui_eval.yaml with a rule for it.
@@ -69,15 +69,15 @@ class SavingActions(DebuggingActions):
         Raises:
             EditError: it cannot be.
         """
-        from tui_eval.suites.saved_talk import talk_of
-        from tui_eval.formats.saving import save
+        from tui_eval.formats import format_of
+        from tui_eval.formats.saving import save, talk_of
         from tui_eval.yaml.yaml_edit import EditError
 
         path = self.state.root / choice.file
         if not path.resolve().is_relative_to(self.state.root.resolve()):
             raise EditError(f"{choice.file} is outside the project")
         files = [Written(path, *save(choice.form, path, talk_of(case, attempt, choice.name)))]
-        if choice.form == "nao":
+        if format_of(choice.form).saved_needs_rule:
             files += self._rule_for(path, attempt)
         return files
 

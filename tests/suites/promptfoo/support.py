@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
+from tui_eval.formats.reading import problems_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem, Suite
-from tui_eval.formats.reading import problems_of
 
 Make = Callable[..., Suite]
 

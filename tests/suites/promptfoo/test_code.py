@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.suites.promptfoo.support import Make, errors, texts
-from tui_eval.formats import reading
 from tui_eval.config.project import Config
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read.matrix_filters import sample
 from tui_eval.formats.promptfoo.read.render import RenderError, render_case
 from tui_eval.guard.trust import NeedsTrust, Trust

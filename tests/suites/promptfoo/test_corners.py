@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read import read
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite

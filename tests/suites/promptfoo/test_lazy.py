@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config, SuiteRule
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read import suite_cases as module
 from tui_eval.formats.promptfoo.read.suite_cases import LazyCases
 from tui_eval.guard.trust import Trust

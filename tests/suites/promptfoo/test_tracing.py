@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats import reading
 from tui_eval.config.project import load
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
 

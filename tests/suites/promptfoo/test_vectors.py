@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config, SuiteRule
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read import read
 from tui_eval.formats.promptfoo.read.render import render_case
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line

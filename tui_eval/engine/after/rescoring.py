@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.formats import reading
 from tui_eval.config.project import Config, find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import Judged, answers_of_run, judged_by, never_ran, planned
@@ -19,6 +18,7 @@ from tui_eval.engine.request import RequestCell, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants_of_judging
+from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem

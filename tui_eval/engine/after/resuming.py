@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval.formats import reading
 from tui_eval.config.project import find_root, load
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.attempt.continuing import place
@@ -27,6 +26,7 @@ from tui_eval.engine.request import RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants_of_jobs
+from tui_eval.formats import reading
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command

@@ -12,20 +12,19 @@ from typing import Any
 import msgspec
 
 from tui_eval.config.project import AgentSpec, Config
-from tui_eval.model import Case
 
 RULES = "RULES.md"
 _TYPES = ("openai", "anthropic")
 
 
-def analyst(spec: AgentSpec, case: Case, database: str | None, config: Config) -> AgentSpec:
-    """The spec with rules and a `sql` tool, where the case is nao's and the agent a model that has neither
+def analyst(spec: AgentSpec, database: str | None, config: Config) -> AgentSpec:
+    """The spec with rules and a `sql` tool, where the agent is a model that has neither
     a system text nor tools of its own (`tools: []` says that it has what it needs); else the spec as it is.
 
     `database` is the case's; where that is not configured under this name, the only one there is. With
     several and none named, each is a tool (`run_sql_NAME`).
     """
-    if case.format != "nao" or spec.type not in _TYPES:
+    if spec.type not in _TYPES:
         return spec
     if "system" in spec.options or "tools" in spec.options:
         return spec

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tui_eval.model import Case, Problem, Suite
     from tui_eval.suites.saved_talk import Talk
 
-URL = "http://localhost:5005"
 _HERE = "tui_eval.formats.nao"
 _FIRST = """\
 # The agent's answer is compared, cell by cell, with what this query gives.
@@ -85,7 +84,9 @@ class NaoFormat(Format):
         return "a nao test with a prompt alone must be in a folder called tests" if bare else ""
 
     def first_suite(self) -> FirstSuite:
-        hint = f"{URL} alone is a nao server."
+        from tui_eval.config.project import NAO_URL
+
+        hint = f"{NAO_URL} alone is a nao server."
         return FirstSuite(
             "tests/answer.yml", _FIRST, "a nao suite (questions, and the SQL of answers)", "n",
             {"data/orders.csv": _ORDERS}, _SETTINGS, "nao", hint,
@@ -95,10 +96,10 @@ class NaoFormat(Format):
         """An agent with this name, else the server that `BACKEND_URL` names, else one on this machine."""
         import os
 
-        from tui_eval.config.project import AgentSpec
+        from tui_eval.config.project import NAO_URL, AgentSpec
 
         # The person's own environment names the server, not a file of the project: no trust needed.
-        options = {"url": os.environ.get("BACKEND_URL") or URL}
+        options = {"url": os.environ.get("BACKEND_URL") or NAO_URL}
         spec = super().default_agent(name, config)
         return spec or AgentSpec("nao", "nao", options, base=str(config.root), typed=True)
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from tui_eval import extensions
 from tui_eval.config.project import Config
+from tui_eval.guard.paths import read_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Assertion, Case, Suite, Turn
+from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
 from tui_eval.suites.read_values import Reading, kind
 from tui_eval.yaml import yaml_lines
@@ -200,3 +201,24 @@ def _comparison(reading: Reading, value: Any) -> dict[str, Any] | None:
             cure = f"did you mean {slip!r}?" if slip else f"known keys: {', '.join(COMPARISON_KEYS)}"
             reading.error(here, f"unknown key {str(key)!r}", cure)
     return result
+
+
+def refused(file: Path, shown: str) -> list[Problem]:
+    """Why nao runs nothing while this file, which is no test, is there (formats/nao.md 1). A mapping without a prompt
+    may be anything else, like the script of an agent."""
+    if file.suffix not in (".yaml", ".yml") or not _below_tests_of_a_project(file):
+        return []
+    document = yaml_lines.load(read_file(file).decode("utf-8-sig", "replace"), shown)
+    if document.problems:
+        return document.problems[:1]
+    if isinstance(document.value, dict):
+        return []
+    what = "the file is empty" if document.value is None else "the file is no mapping"
+    return [Problem(shown, 1, "", what, "a nao test needs a prompt; write one, or remove the file")]
+
+
+def _below_tests_of_a_project(file: Path) -> bool:
+    """Whether nao itself would take the file for a test: below `tests/` beside a nao_config.yaml."""
+    projects = (above.parent for above in file.parents if above.name == "tests")
+    names = ("nao_config.yaml", "nao_config.yml")
+    return any((project / name).is_file() for project in projects for name in names)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tui_eval.model import Attempt, Case, Suite
     from tui_eval.suites.saved_talk import Talk
 
-URL = "http://localhost:8080"
 _HERE = "tui_eval.formats.neuro_san"
 _FIRST = """\
 # Two interactions of one conversation; the second depends on the first. "agent" is the network that is asked.
@@ -54,7 +53,9 @@ class NeuroSanFormat(Format):
         return late(f"{_HERE}.read_neuro_san:recognises")(path, text)
 
     def recognises_by_includes(self, path: str, text: str, root: Path) -> bool:
-        return path.endswith(".hocon") and late(f"{_HERE}.read_neuro_san:includes_interactions")(path, text, root)
+        return path.endswith(".hocon") and late(f"{_HERE}.read_neuro_san:includes_interactions")(
+            path, text, root
+        )
 
     def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
         return late(f"{_HERE}.read_neuro_san:read")(path, text, config, trust)
@@ -76,7 +77,9 @@ class NeuroSanFormat(Format):
         return case.agent or attempt.agent
 
     def first_suite(self) -> FirstSuite:
-        hint = f"{URL} alone is a neuro-san server."
+        from tui_eval.config.project import NEURO_SAN_URL
+
+        hint = f"{NEURO_SAN_URL} alone is a neuro-san server."
         return FirstSuite(
             "tests/fixtures/first.hocon", _FIRST, "a neuro-san suite (.hocon)", "h", server="neuro-san",
             server_hint=hint, network="hello_world",
@@ -84,10 +87,10 @@ class NeuroSanFormat(Format):
 
     def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
         """An agent with the network's name, else the entry called `neuro-san`, else a server on this machine."""
-        from tui_eval.config.project import AgentSpec
+        from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
 
         spec = super().default_agent(name, config) or config.agents.get("neuro-san")
-        return spec or AgentSpec("neuro-san", "neuro-san", {"url": URL}, base=str(config.root))
+        return spec or AgentSpec("neuro-san", "neuro-san", {"url": NEURO_SAN_URL}, base=str(config.root))
 
 
 NEURO_SAN = NeuroSanFormat()

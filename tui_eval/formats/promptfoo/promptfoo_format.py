@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +77,11 @@ class PromptfooFormat(Format):
         return late(f"{_HERE}.judge.judges:named_grader")(assertion, case)
 
     def editor(self, suffix: str) -> Editor | None:
-        editors = {".csv": "table", ".jsonl": "json_lines", **dict.fromkeys((".yaml", ".yml", ".json"), "promptfoo")}
+        editors = {
+            ".csv": "table",
+            ".jsonl": "json_lines",
+            **dict.fromkeys((".yaml", ".yml", ".json"), "promptfoo"),
+        }
         return late(f"{_HERE}.accept_promptfoo:{editors[suffix]}") if suffix in editors else None
 
     def files_to_change(self, case: Case) -> list[str]:
@@ -105,14 +108,17 @@ class PromptfooFormat(Format):
         """`providers:` of tui_eval.yaml may stand another agent in for a provider."""
         return super().default_agent(None if name is None else config.providers.get(name, name), config)
 
-    def own_agent(
-        self, case: Case, config: Config, env: Any, for_provider: Callable[[Case], AgentSpec]
-    ) -> AgentSpec | None:
+    def own_agent(self, case: Case, config: Config, env: Any) -> AgentSpec | None:
         """The provider of the case's column, unless an agent stands in for it."""
+        from tui_eval import agents
+
         if case.provider is None:
             return None
-        spec = for_provider(case)
-        return self.default_agent(case.agent, config) or spec
+        if (named := self.default_agent(case.agent, config)) is not None:
+            return named
+        target = agents.with_env(case.options.get("columnProvider"), env)
+        entry, base = agents.with_env(case.provider, env), (config.root / case.suite).parent
+        return agents.for_provider(entry, config, base, target)
 
     def compares_outputs(self, case: Case) -> bool:
         from tui_eval.formats.promptfoo.judge import compared_outputs

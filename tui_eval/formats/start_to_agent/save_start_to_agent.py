@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui_eval.suites.saved_talk import Talk, facts, tools_of
-from tui_eval.suites.saved_texts import QUOTED, with_item, indented, listed
+from tui_eval.suites.saved_texts import QUOTED, indented, listed, with_item
 from tui_eval.yaml.yaml_edit import EditError, YamlText, scalar
 
 

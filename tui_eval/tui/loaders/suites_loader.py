@@ -86,9 +86,9 @@ class Loader:
         run_in_thread(self._app, reload, name="reloader", queue="suites")
 
     def _load(self, generation: int, trusted: bool) -> None:
-        from tui_eval.formats import reading
         from tui_eval.config import project
         from tui_eval.engine.wants import wants
+        from tui_eval.formats import reading
         from tui_eval.store.index import Index
 
         settings = project.load(self._paths, self._config_file)
@@ -116,9 +116,9 @@ class Loader:
         )
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
-        from tui_eval.formats import reading
         from tui_eval.config import project
         from tui_eval.engine.wants import wants
+        from tui_eval.formats import reading
 
         settings = project.load(self._paths, self._config_file)
         trust = Trust(granted=trusted, agreed=self._app.state.agreed)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from rich.text import Text
 from textual import on
@@ -16,18 +15,16 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
-from tui_eval.model import Format
 
 LOW = 20
 """Lines of the screen below which the dialog has no empty ones at its edges."""
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 @dataclass(slots=True)
 class SaveChoice:
     """What the dialog asks for; `file` is from the project root."""
 
-    form: Format
+    form: str
     file: str
     name: str
 
@@ -41,9 +38,11 @@ class FormatRow(Static, can_focus=True):
         Binding("enter", "screen.save", show=False),
     ]
 
-    def __init__(self, form: Format) -> None:
+    def __init__(self, form: str, formats: Sequence[str]) -> None:
+        """`formats` are those that there are."""
         super().__init__("", markup=False)
         self.form = form
+        self._formats = formats
 
     def on_mount(self) -> None:
         """Show it."""
@@ -51,7 +50,7 @@ class FormatRow(Static, can_focus=True):
 
     def action_change(self, step: int) -> None:
         """The next format."""
-        self.form = FORMATS[(FORMATS.index(self.form) + step) % len(FORMATS)]
+        self.form = self._formats[(self._formats.index(self.form) + step) % len(self._formats)]
         self.update(Text(f"‹ {self.form} ›"))
         screen = self.screen
         if isinstance(screen, SaveDialog):
@@ -81,9 +80,10 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     SaveDialog .keys { color: $text-muted; margin-top: 1; height: auto; }
     """
 
-    def __init__(self, choice: SaveChoice, place_for: Callable[[Format], str]) -> None:
-        """`place_for` proposes a file for a format."""
+    def __init__(self, choice: SaveChoice, formats: Sequence[str], place_for: Callable[[str], str]) -> None:
+        """`formats` are the names to choose from; `place_for` proposes a file for one."""
         super().__init__()
+        self._formats = formats
         self._choice = choice
         self._place_for = place_for
 
@@ -93,7 +93,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
             yield Static("Save the conversation as a case", classes="title", markup=False)
             with Horizontal():
                 yield Static("format", classes="label", markup=False)
-                yield FormatRow(self._choice.form)
+                yield FormatRow(self._choice.form, self._formats)
             for label, value in (("file", self._choice.file), ("name", self._choice.name)):
                 with Horizontal():
                     yield Static(label, classes="label", markup=False)
@@ -114,7 +114,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
             entry.cursor_position = 0
             entry.action_end()
 
-    def format_changed(self, form: Format) -> None:
+    def format_changed(self, form: str) -> None:
         """Another format has another kind of file."""
         self._choice.form = form
         self.query(Input).first().value = self._place_for(form)
