@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_eval import formats
 from tui_eval.config.project import AgentSpec, Config, SuiteRule
 from tui_eval.config.project import load as load_config
 from tui_eval.formats import reading
@@ -190,7 +191,11 @@ def test_thousands_of_files_are_looked_at_quickly(tmp_path):
 
 
 def test_formats_are_registered():
-    assert set(reading.FORMATS) == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
+    assert (
+        {one.name for one in formats.our_formats()}
+        == set(formats.names())
+        == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
+    )
     for reader in reading.FORMATS.values():
         assert callable(reader.recognises) and callable(reader.read)
 
