@@ -1,4 +1,4 @@
-"""The formats of suites, a folder each behind one `Format` (`base.py`), and what asks them: reading, discovery,
+"""The formats of suites, a folder each behind one `Format` (`format.py`), and what asks them: reading, discovery,
 judging, accepting, saving.
 
 Here alone the four are listed; another package brings one by an entry point `tui_eval.formats`. Nothing outside these
@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tui_eval import extensions
-from tui_eval.formats.base import FirstSuite, Format, ReaderFormat, UnknownFormat, late
+from tui_eval.formats.format import FirstSuite, Format, ReaderFormat, UnknownFormat, late
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement

@@ -21,7 +21,7 @@ from tui_eval.suites.accepted_values import EditedValue, shown
 from tui_eval.yaml.yaml_edit import EditError, ValueNotThere
 
 if TYPE_CHECKING:
-    from tui_eval.formats.base import Editor
+    from tui_eval.formats.format import Editor
 
 
 class Change(NamedTuple):

@@ -14,8 +14,8 @@ from typing import Any
 
 from tui_eval.config.project import Config
 from tui_eval.formats import UNTOLD, all_formats
-from tui_eval.formats.base import Format
 from tui_eval.formats.discovery import discover, looks_for
+from tui_eval.formats.format import Format
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Problem, Suite

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_eval.formats.base import FirstSuite, Format, late
+from tui_eval.formats.format import FirstSuite, Format, late
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import Config
-    from tui_eval.formats.base import Editor
+    from tui_eval.formats.format import Editor
     from tui_eval.guard.trust import Trust
     from tui_eval.model import Case, Suite
     from tui_eval.suites.saved_talk import Talk
