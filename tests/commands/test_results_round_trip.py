@@ -75,7 +75,7 @@ def told(folder: Path) -> dict[tuple[Any, ...], Any]:
                 "name": column.name, "suite": column.suite, "format": column.format, "required": column.required,
                 "outcome": row.outcome, "message": row.message, "score": row.score, "prompt": case.prompt,
                 "verdicts": verdicts(attempt), "inputs": inputs(case, attempt), "answer": attempt.response_text,
-                "output": attempt.output, "usage": attempt.usage, "named": attempt.named_scores,
+                "output": attempt.output, "usage": attempt.usage, "named": attempt.named_scores, "weights": attempt.named_weights,
                 "calls": [(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call"],
                 "data": (attempt.data.expected, attempt.data.actual) if attempt.data else None,
             }  # fmt: skip

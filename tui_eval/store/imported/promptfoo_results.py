@@ -212,6 +212,7 @@ def row_of(
         "error": str(error) if outcome == "error" and error else None,
         "score": row.get("score"),
         "named_scores": _mapping(row.get("namedScores")),
+        "named_weights": _mapping(_mapping(row.get("gradingResult")).get("namedScoreWeights")),
         "cost": row.get("cost"),
         "duration_ms": row.get("latencyMs"),
         "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),

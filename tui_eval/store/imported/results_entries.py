@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -136,6 +136,20 @@ def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, s
     return attempt
 
 
+def _weights(entry: dict[str, Any], verdicts: list[Verdict], named: Mapping[str, float]) -> dict[str, float]:
+    """The weights behind named scores: as told, else those of the verdicts that count under a name."""
+    found = figures.scores(_mapping(entry.get("named_weights")), "weight")
+    for verdict in verdicts if not found else ():
+        if verdict.metric is not None and verdict.metric in named:
+            outer = (
+                verdicts[verdict.set].weight
+                if verdict.set is not None and verdict.set < len(verdicts)
+                else 1.0
+            )
+            found[verdict.metric] = found.get(verdict.metric, 0.0) + verdict.weight * outer
+    return found
+
+
 def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
     details = _mapping(entry.get("details"))
     passed, error = entry.get("passed") is True, _text(entry.get("error")) or None
@@ -152,6 +166,7 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         verdict = None if outcome == "error" else passed
         verdicts = [Verdict("sql", verdict, "rows", score=float(passed), reason=message)]
     score = figures.score(entry.get("score"), "score")
+    named = figures.scores(_mapping(entry.get("named_scores")), "score")
     return Attempt(
         case_id=case.case_id,
         attempt=_place(entry.get("attempt")) or 1,
@@ -160,7 +175,8 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         model=model,
         message=message,
         score=float(passed) if score is None else score,
-        named_scores=figures.scores(_mapping(entry.get("named_scores")), "score"),
+        named_scores=named,
+        named_weights=_weights(entry, verdicts, named),
         verdicts=verdicts,
         transcript=transcript,
         replies=_replies(transcript, text, details.get("output")),

@@ -30,7 +30,7 @@ from tui_eval.store.run_folders import DATABASE, StoreError
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
-_FORM = b"4"  # of what is made of a file; another one is made anew
+_FORM = b"5"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
