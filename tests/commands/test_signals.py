@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval.commands import recorded_runs
 
 SUITE = """\
 agent: helper
@@ -148,3 +149,18 @@ def test_a_terminal_without_utf8_gets_letters(project: Path) -> None:
     )
     assert done.returncode == 0
     assert b"P passed" in done.stdout and max(done.stdout) < 128
+
+
+def test_a_run_whose_process_is_stopped_does_not_hold_who_cancels_it(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_runs, "_ENGINE_ANSWERS_WITHIN", 1.0)
+    process = begin(project)
+    try:
+        until_the_first_is_done(process)
+        process.send_signal(signal.SIGSTOP)
+        told = cli("cancel")
+        assert told.code == 4 and "does not answer" in told.err and told.err.count("\n") == 1
+    finally:
+        process.kill()
+        process.communicate()

@@ -196,6 +196,10 @@ def follow(reference: str) -> int:
         reader.close()
 
 
+_ENGINE_ANSWERS_WITHIN = 20.0
+"""Seconds: a process that is stopped (Ctrl-Z) holds its connection and says nothing."""
+
+
 def cancel(reference: str) -> int:
     """Cancel a run that another process executes."""
     folder = _find(reference)
@@ -209,9 +213,14 @@ def cancel(reference: str) -> int:
             await client.close()
 
     try:
-        count = asyncio.run(ask())
+        count = asyncio.run(asyncio.wait_for(ask(), _ENGINE_ANSWERS_WITHIN))
     except EngineError as error:
         raise CommandError(str(error)) from None
+    except TimeoutError:
+        raise CommandError(
+            f"the process that executes run {folder.name} does not answer, stopped or stuck as it is; "
+            "what was asked reaches it when it goes on, or end it: `tui-eval resume` then goes on with the run"
+        ) from None
     say(f"run {folder.name}: {counted(count, 'attempt')} cancelled")
     return EXIT_OK
 
