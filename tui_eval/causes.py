@@ -31,7 +31,10 @@ def cause_of(attempt: Attempt) -> str:
     own = words_of_pieces(attempt.evidence or ())
     if attempt.error or (own and not attempt.verdicts):
         return own
-    return _joined([own, *(words_of(verdict) for verdict in telling(attempt.verdicts))])
+    verdicts = telling(attempt.verdicts)
+    if not own and not any(verdict.evidence for verdict in verdicts):
+        return ""
+    return _joined([own, *(words_of(verdict) for verdict in verdicts)])
 
 
 def telling(verdicts: Sequence[Verdict]) -> list[Verdict]:

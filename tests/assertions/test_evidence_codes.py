@@ -223,4 +223,5 @@ async def test_what_keeps_an_assertion_from_being_judged_has_a_code(problem, cod
 def test_an_older_verdict_has_its_prose() -> None:
     verdict = Verdict("contains", False, reason="Expected output to\n contain x")
     attempt = Attempt("s::n", 1, "failed", verdicts=[verdict])
-    assert causes.cause_of(attempt) == "Expected output to contain x" and causes.code_of(verdict) == ""
+    assert causes.words_of(verdict) == "Expected output to contain x" and causes.code_of(verdict) == ""
+    assert causes.cause_of(attempt) == ""  # its message says it

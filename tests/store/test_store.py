@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from tui_eval.model import Attempt, Case, Entry, Turn, Usage, Verdict
+from tui_eval.model import Attempt, Case, Entry, Evidence, Turn, Usage, Verdict
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -122,6 +122,24 @@ def test_only_one_engine_writes_a_run(project: Path) -> None:
     with pytest.raises(StoreError, match="executed by another process"):
         RunLock(writer.folder)
     writer.close()
+
+
+def test_why_an_attempt_failed_is_kept_in_few_words_from_its_evidence(project: Path) -> None:
+    writer, refs = start(project, 1, 2)
+    lacking = Evidence("missing", "not-contained", text="2 years \udc80")
+    told = Verdict("contains", False, reason="Expected output to contain", evidence=[lacking])
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1, "failed", verdicts=[told]))
+    writer.done(refs[0][1], attempt("suite.yaml::c0", 2, "failed", verdicts=[Verdict("contains", False)]))
+    writer.close()
+    reader = RunReader(writer.folder)
+    first, second = reader.attempts(1)
+    assert first.cause.startswith('lacks "2 years') and second.cause == ""  # one of before has its message
+    reader.close()
+    with sqlite3.connect(writer.folder / "run.db") as old:
+        old.execute("ALTER TABLE attempts DROP COLUMN cause")
+    reader = RunReader(writer.folder)
+    assert [row.cause for row in reader.attempts(1)] == ["", ""]
+    reader.close()
 
 
 def test_going_on_with_a_run_keeps_what_is_there(project: Path) -> None:

@@ -20,7 +20,7 @@ _LIVE_KEPT_PER_ATTEMPT = 262_144  # characters of live text kept of one running 
 _ENDED = (
     "UPDATE attempts SET state = 'done', turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
     " started_at = ?, duration_ms = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
-    " tool_calls = ?, detail = '', answer = ?, asserted_nothing = ?, cached = ?, saved = ?, changed = ?"
+    " tool_calls = ?, detail = '', answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, changed = ?"
     " WHERE id = ?"
 )
 _LIVE = "INSERT INTO live (attempt_ref, kind, agent, text, name, call_id, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -78,7 +78,7 @@ class Ended:
         failed = unkept(attempt, error, whole)
         changed = self.values[-2] if isinstance(self.values[-2], int) else 0
         started = self.values[3] if isinstance(self.values[3], float) else None
-        values = ("error", 0.0, failed.message, started, *[None] * 6, "", 0, 0, None, changed, self.ref)
+        values = ("error", 0.0, failed.message, started, *[None] * 6, "", 0, 0, None, "", changed, self.ref)
         return Ended(values, pack(failed))
 
 

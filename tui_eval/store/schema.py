@@ -54,7 +54,7 @@ CREATE TABLE attempts (
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
     changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
     asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '',
-    cached INTEGER NOT NULL DEFAULT 0, saved REAL);
+    cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '');
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -73,6 +73,7 @@ ADDED = {
         "judges": "TEXT NOT NULL DEFAULT ''",
         "cached": "INTEGER NOT NULL DEFAULT 0",
         "saved": "REAL",
+        "cause": "TEXT NOT NULL DEFAULT ''",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -127,7 +128,8 @@ class AttemptRow(msgspec.Struct):
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
     its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
     known (older runs). `asserted_nothing` is 1 where no verdict could have been another one.
-    `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
+    `cause` is why it did not pass in few words made from evidence (`tui_eval.causes`); empty where it did, and in older
+    runs. `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
     first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
     much (USD; None: not known); tokens and cost are of the others."""
 
@@ -154,6 +156,7 @@ class AttemptRow(msgspec.Struct):
     judges: str = ""
     cached: int = 0
     saved: float | None = None
+    cause: str = ""
 
 
 class LiveRow(msgspec.Struct):

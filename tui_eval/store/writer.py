@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval import causes
 from tui_eval.case_names import variant_of
 from tui_eval.guard import figures
 from tui_eval.model import Attempt, Case
@@ -215,7 +216,8 @@ class RunWriter:
             attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
-            int(attempt.asserted_nothing), attempt.cached, attempt.saved, self._changed, attempt_ref,
+            int(attempt.asserted_nothing), attempt.cached, attempt.saved, _cause(attempt),
+            self._changed, attempt_ref,
         )  # fmt: skip
         ended = Ended(values, packed.body)
         self._held.ended(ended)
@@ -297,3 +299,11 @@ def _write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
 
 def _info_text(info: RunInfo) -> str:
     return encode_json(info).decode()
+
+
+def _cause(attempt: Attempt) -> str:
+    """Why it did not pass, in few words; empty where what another package's assertion wrote cannot be told."""
+    try:
+        return causes.cause_of(attempt)
+    except Exception:  # a reason in few words is never worth an attempt
+        return ""

@@ -283,7 +283,7 @@ class CaseLines(LineView):
         case comes from, unless the tree says it."""
         words = ""
         if self.kind == "run" and entry.status in ("failed", "error"):
-            words = line_reason(entry.message)
+            words = entry.cause or line_reason(entry.message)
         elif self.kind == "run" and entry.status == "retrying":
             words = short_detail(entry.detail)
         message = bool(words)

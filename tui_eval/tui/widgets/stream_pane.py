@@ -99,9 +99,9 @@ class Pane:
         facts = [f"{symbols.glyphs[outcome]} {outcome}", formatting.duration(row.duration_ms)]
         said = self.text.lines[-1][1] if self.text.lines else ""
         self.text.add(style, symbols.dot.join(fact for fact in facts if fact))
-        if outcome != "passed" and row.message:
+        if outcome != "passed" and (row.cause or row.message):
             # One line: all of it is a key away, what was said before it is looked for here.
-            words = visible(" ".join(short_reason(row.message).split()), newlines=False)
+            words = visible(" ".join((row.cause or short_reason(row.message)).split()), newlines=False)
             if words != said:
                 self.text.add("text", fit(words, self.text.width).rstrip())
 

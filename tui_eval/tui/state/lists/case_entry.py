@@ -55,6 +55,8 @@ class CaseRow:
     cached: int = 0
     """Attempts with answers from the cache, which cost nothing now."""
     message: str = ""
+    cause: str = ""
+    """Why it did not pass, in few words; empty where only the message says so."""
     detail: str = ""
     note: HumanNote | None = None
     """What a person said of the case's newest answer that was noted on."""

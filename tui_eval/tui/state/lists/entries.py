@@ -194,6 +194,7 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
     entry.cached = sum(row.cached > 0 for row in done)
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
     worst = next((one for one in bad if one.run is placed[-1].run), None) or next(iter(bad), None)
+    entry.cause = worst.row.cause if worst else ""
     entry.message = worst.row.message if worst else done[0].message if done else ""
     entry.detail = next((row.detail for row in working if row.detail), "")
 
