@@ -54,7 +54,7 @@ def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> N
         if key != "1":
             await pilot.press(key)
         if isinstance(screen.tab, DataTab):
-            await until(pilot, lambda: screen.tab.view is not None)
+            await until(pilot, lambda: screen.tab.view is not None and screen.tab.queries is not None)
         await until(pilot, lambda: screen.tab.main.row_count > 0)
         if key == "3":
             await until(pilot, lambda: screen.content.past is not None)

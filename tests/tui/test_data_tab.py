@@ -101,12 +101,12 @@ async def test_sql_stands_below_where_there_is_room_and_s_says_otherwise(tmp_pat
     app = host(tmp_path, attempt_of(rows[:2], rows[1:3]), many)
     async with app.run_test(size=(80, 24)) as pilot:
         screen, tab = await opened(pilot)
-        await sees(pilot, "SELECT 1", "SELECT 2")
+        await sees(pilot, "SELECT", "1")
         screen.go_to(app.pointers[1])
         await until(pilot, lambda: tab.view is not None and tab.view.total == 60)
         await until(pilot, lambda: "SELECT" not in screen_text(app))
         await pilot.press("s")
-        await sees(pilot, "SELECT 1", "SELECT 2")
+        await sees(pilot, "SELECT", "the agent's, verified", "≠")
         await pilot.press("s")
         await until(pilot, lambda: "SELECT" not in screen_text(app))
 

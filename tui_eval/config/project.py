@@ -175,6 +175,20 @@ def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     return config_values.fill_database(config.databases[name], roots, trust)
 
 
+def case_database(config: Config, named: str | None, suite: str | Path, trust: Trust) -> DatabaseSpec:
+    """The database that a case is asked of: the one that it names, else the one that `suites:` says, else the only
+    one (which nao takes whatever the test calls it).
+
+    Raises:
+        ConfigError, NeedsTrust: as `database`.
+    """
+    rule = rule_for(config, suite)
+    name = named or (rule.database if rule else None)
+    if name not in config.databases and len(config.databases) == 1 and config.nao is not None:
+        name = None
+    return database(config, name, trust)
+
+
 def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:
     """The first entry of `suites:` whose pattern matches a suite's path from the root."""
     for rule in config.suites:

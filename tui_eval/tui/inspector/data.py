@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
+from tui_eval.guard.trust import Trust
 from tui_eval.model import DataDetails
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
 from tui_eval.tui.messages import Said
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.data.comparison_modes import disagreement
@@ -21,6 +24,7 @@ from tui_eval.tui.state.data.data_blocks import cell_blocks, rows_of, sql_blocks
 from tui_eval.tui.state.data.data_diagnosis import diagnosis_lines
 from tui_eval.tui.state.data.data_view import DataView, make
 from tui_eval.tui.state.data.data_words import shortened
+from tui_eval.tui.state.data.queries_view import Queries, concluded, query_blocks
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.lines import Line, Span, fit, text_lines, wrap
 from tui_eval.tui.widgets.data_grid import DataGrid
@@ -30,6 +34,7 @@ from tui_eval.tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
+    from tui_eval.frames.queries import Conclusion
 
 
 # -- Finding a text in the cells of a difference: at once among the nearest rows, between keys beyond them.
@@ -39,6 +44,12 @@ AT_ONCE = 1_000
 """Rows that are looked through before a search lets other keys in."""
 SLICE = 500
 """Rows that it then takes at a time."""
+
+
+def trust_of(app: App[Any]) -> Trust:
+    """What the person has agreed to so far."""
+    state = getattr(app, "state", None)
+    return Trust(getattr(state, "trusted", False), agreed=getattr(state, "agreed", frozenset()))
 
 
 class SearchedRows(InspectorTab):
@@ -136,6 +147,10 @@ class DataTab(SearchedRows):
         self._generation = 0
         self._told: list[Line] = []
         self._found: list[Line] = []
+        self._concluded: list[Line] = []
+        self._asked: Asked | None = None
+        self.queries: Queries | None = None
+        self._cancel = threading.Event()
         self._below: Below = "room"
         self._resting: Timer | None = None
 
@@ -169,6 +184,7 @@ class DataTab(SearchedRows):
         details = content.attempt.data if content.attempt else None
         if keep and details is self._details and self.view is not None:
             self._only(self.only)
+            self._beneath()
             return
         self._details = details
         self._generation += 1
@@ -176,6 +192,9 @@ class DataTab(SearchedRows):
         self.grid.set_view(None)
         self._explain()
         self._modes(self._generation, [])
+        self._cancel.set()
+        self._cancel = threading.Event()
+        self._asked, self.queries, self._concluded = None, None, []
         self._diagnosed(self._generation, [])
         self._words(content)
         if details is None or details.expected is None:
@@ -183,6 +202,20 @@ class DataTab(SearchedRows):
         self._say("aligning rows…")
         generation = self._generation
         assert content.attempt is not None
+        self._asked = Asked(
+            content.attempt,
+            content.case,
+            content.folder,
+            getattr(self.app, "config", None),
+            trust_of(self.app),
+        )
+        run_in_thread(
+            self.app,
+            partial(queries_of, self._asked),
+            partial(self._paired, generation),
+            lambda error: None,  # what is kept of the SQL is shown as it is
+            name="SQL",
+        )
         run_in_thread(
             self.app,
             partial(disagreement, content.attempt, content.folder),
@@ -244,6 +277,7 @@ class DataTab(SearchedRows):
         self.grid.first_column = view.frozen
         self.grid.set_view(view, start)
         self._draw()
+        self._ask()
         run_in_thread(
             self.app,
             partial(diagnosis_lines, view),
@@ -257,9 +291,47 @@ class DataTab(SearchedRows):
         if generation != self._generation or not stands(self):
             return
         self._found = lines
+        self._above()
+
+    def _above(self) -> None:
+        """The diagnosis, and what came of the agent's query."""
         low = self.size.height <= _LOW  # where rows would be crowded out, the strongest alone
-        self._top(".diagnosis", lines[:1] if low else lines, 2 if low else 5)
+        lines = [*(self._found[:1] if low else self._found), *self._concluded]
+        self._top(".diagnosis", lines, len(lines) if low else 5)
         self._beneath()
+
+    # -- the queries of both sides
+
+    def _paired(self, generation: int, queries: Queries | None) -> None:
+        """Both queries are there: show them where SQL is shown, and run the agent's where rows differ."""
+        if generation != self._generation or not stands(self):
+            return
+        self.queries = queries
+        self._beneath()
+        self._ask()
+
+    def _ask(self) -> None:
+        """Run the agent's query, once both it and the difference of the rows are there."""
+        view, queries, asked = self.view, self.queries, self._asked
+        if view is None or queries is None or asked is None or asked.config is None:
+            return
+        if not (view.wrong or view.missing_columns):
+            return
+        self._asked = None
+        run_in_thread(
+            self.app,
+            partial(concluded_from, asked, queries, self._cancel),
+            partial(self._conclude, self._generation),
+            lambda error: None,
+            name="query",
+        )
+
+    def _conclude(self, generation: int, conclusion: Conclusion) -> None:
+        """Say where the answer went wrong."""
+        if generation != self._generation or not stands(self):
+            return
+        self._concluded = concluded(conclusion)
+        self._above()
 
     def _modes(self, generation: int, lines: list[Line]) -> None:
         """Say that the two comparisons disagree."""
@@ -312,7 +384,7 @@ class DataTab(SearchedRows):
     def _resized(self) -> None:
         if self.view is not None:
             self._top(".modes", self._told, 4 if self.size.height > _LOW else 2)
-            self._diagnosed(self._generation, self._found)
+            self._above()
             self._draw()
 
     # -- below the rows
@@ -322,17 +394,23 @@ class DataTab(SearchedRows):
         view, pane = self.view, self.text
         if self.has_class("-words"):
             return
+        width = max(self.size.width - _BESIDE, 8)
         blocks: list[Block] = []
         if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
             blocks = cell_blocks(cell, self.rendered)
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
-            blocks = sql_blocks(self._details, self.rendered)
-        wanted = rows_of(blocks, max(self.size.width - _BESIDE, 8))
+            queries = self.queries if self.rendered else None
+            beside = query_blocks(queries, width) if queries is not None else ()
+            blocks = sql_blocks(self._details, self.rendered, beside)
+        wanted = rows_of(blocks, width)
         boxes = [self.query_one(name, LineLabel) for name in _BOXES]
         free = self.size.height - sum(
             int(box.styles.height.value) for box in boxes if box.display and box.styles.height
         )
         rows = len(view) if view is not None else 0
+        if self._below == "room" and self._details is not None and rows + wanted >= free:
+            blocks = sql_blocks(self._details, self.rendered)  # as it is written takes fewer lines
+            wanted = rows_of(blocks, width)
         fits = bool(blocks) and rows + wanted < free
         self.set_class(fits if self._below == "room" else bool(blocks), "-below")
         pane.styles.height = max(min(wanted, max(free - rows - 1, free // 2)), 1)
@@ -394,7 +472,8 @@ class DataTab(SearchedRows):
 
     def toggle_sql(self) -> str:
         """Show or hide the SQL below the rows."""
-        if self._details is None or not (self._details.reference_sql or self._details.verification_sql):
+        details = self._details
+        if details is None or not (details.reference_sql or details.verification_sql or self.queries):
             return "no SQL is kept with this attempt"
         shown = self.has_class("-below") and self._below != "cell"
         self._below = "nothing" if shown else "sql"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -97,17 +97,21 @@ def _style(token: str) -> str:
     return ""
 
 
-def sql_blocks(details: DataDetails, rendered: bool = True) -> list[Block]:
-    """The queries behind both sides, and the comparison in words."""
+def sql_blocks(details: DataDetails, rendered: bool = True, queries: Sequence[Block] = ()) -> list[Block]:
+    """The queries behind both sides, and the comparison in words.
+
+    Args:
+        queries: Both of them side by side, in place of one after the other.
+    """
     same = details.reference_sql == details.verification_sql
-    queries = (
+    sides = (
         [("both", details.reference_sql)]
         if same
         else [("expected", details.reference_sql), ("actual", details.verification_sql)]
     )
-    blocks = [
+    blocks = list(queries) or [
         Block(label, "part", label, partial(sql_lines, sql, rendered=rendered), 0, "role-note")
-        for label, sql in queries
+        for label, sql in sides
         if sql
     ]
     if details.comparison:

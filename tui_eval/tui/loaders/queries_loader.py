@@ -1,0 +1,119 @@
+"""Both queries of a case, and the rows that the agent's gives in the case's database; called in a thread.
+
+The query is run as expected SQL is: read-only, in the process for SQL, with its limits.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.agent_query import agent_query
+from tui_eval.config.project import Config, ConfigError, case_database
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Attempt, Case
+from tui_eval.tui.state.data.data_view import settings_of, sides_of
+from tui_eval.tui.state.data.queries_view import Queries
+
+if TYPE_CHECKING:
+    from tui_eval.config.project import DatabaseSpec
+    from tui_eval.frames.queries import Conclusion
+    from tui_eval.frames.sql_result import SqlResult
+
+SECONDS = 30.0
+"""As long as expected SQL may take in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An attempt with rows: its case as the suite has it, the run's folder, and what is configured (None: nothing)."""
+
+    attempt: Attempt
+    case: Case | None = None
+    folder: Path | None = None
+    config: Config | None = None
+    trust: Trust | None = None
+
+
+def queries_of(asked: Asked) -> Queries | None:
+    """Both queries, formatted alike; None where the record has none of the agent's."""
+    own = agent_query(asked.attempt)
+    if own is None:
+        return None
+    expected = (asked.attempt.data.reference_sql if asked.attempt.data is not None else None) or ""
+    if not expected.strip():
+        return Queries("", own)
+    from tui_eval.frames.queries import beside
+
+    return Queries(expected, own, beside(expected, own.sql, _dialect(asked)))
+
+
+def concluded_from(asked: Asked, queries: Queries, cancel: threading.Event) -> Conclusion:
+    """Run the agent's query, and say where the answer went wrong. Blocks as long as queries may take; setting `cancel`
+    interrupts it.
+
+    The expected query is run beside it: where it gives other rows than in the run, the database is another by now, and
+    nothing can be said of the agent's.
+    """
+    from tui_eval.frames.queries import Conclusion, conclude
+
+    details = asked.attempt.data
+    if details is None or details.expected is None:
+        return Conclusion("unknown", "there are no expected rows to compare the agent's query with")
+    wanted, given, lost = sides_of(details, asked.folder)
+    if lost:
+        return Conclusion("unknown", "the agent's query is not run: the run has kept only the first rows")
+    spec = _database(asked)
+    if isinstance(spec, str):
+        return Conclusion("unknown", f"the agent's query cannot be run here: {spec}")
+    settings, columns = settings_of(details), details.columns or None
+    expected: Any = wanted
+    if queries.expected:
+        expected = _rows(spec, queries.expected, cancel)
+        if isinstance(expected, str):
+            return Conclusion("unknown", f"the expected query cannot be run here: {expected}")
+        if not _as_then(wanted, expected, settings, columns):
+            words = (
+                "the expected query gives other rows here than in this run: the database has changed since"
+            )
+            return Conclusion("unknown", words)
+    own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
+    return conclude(expected, own, given, settings, columns)
+
+
+def _as_then(wanted: Any, expected: SqlResult, settings: Any, columns: Any) -> bool:
+    """Whether the rows that were expected in a run are those that its query gives now."""
+    from tui_eval.frames.compare import compare
+
+    unordered = replace(settings, ordered=False)  # rows that tie come in any order
+    return compare(wanted, expected, unordered, columns).passed is True
+
+
+def _database(asked: Asked) -> DatabaseSpec | str:
+    """The case's database, or why there is none."""
+    if asked.config is None or asked.case is None:
+        return "no project with a database is open"
+    try:
+        trust = asked.trust or Trust()
+        return case_database(asked.config, asked.case.database, asked.case.suite, trust)
+    except NeedsTrust as problem:
+        return f"its database needs trust: {problem}"
+    except (ConfigError, OSError) as problem:
+        return str(problem)
+
+
+def _dialect(asked: Asked) -> str:
+    spec = _database(asked)
+    return "postgres" if not isinstance(spec, str) and spec.type == "postgres" else "duckdb"
+
+
+def _rows(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> SqlResult | str:
+    """What a query gives, or why it gives nothing."""
+    from tui_eval.frames.sql import SqlError, execute
+
+    try:
+        return execute(spec, sql, timeout=SECONDS, cancel=cancel)
+    except (SqlError, OSError) as problem:
+        return str(problem)

@@ -1,0 +1,103 @@
+"""The expected query and the agent's own side by side, differences marked, and what came of running the agent's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_eval.agent_query import AgentQuery
+from tui_eval.tui.state.data.data_blocks import sql_lines
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.lines import Line, Span, dotted, fit, one_line, width_of, wrap
+from tui_eval.tui.state.text.text_difference import difference
+
+if TYPE_CHECKING:
+    from tui_eval.frames.queries import Conclusion, QueryLine
+
+NARROW = 44
+"""Columns of the screen below which the lines of both queries stand under each other."""
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Both queries of a case, formatted alike: `lines` are those of both, line beside line (empty where there is no
+    expected query), `own` the agent's and where it was found."""
+
+    expected: str
+    own: AgentQuery
+    lines: Sequence[QueryLine] = ()
+
+    @property
+    def source(self) -> str:
+        """Where the agent's query was found, in a few words."""
+        where = {"verification": "verified by its server", "reply": "in its reply"}
+        return where.get(self.own.source) or f"by {one_line(self.own.tool, 24)}"
+
+    @property
+    def same(self) -> bool:
+        """Whether both are one query."""
+        return bool(self.lines) and all(line.same for line in self.lines)
+
+
+def concluded(conclusion: Conclusion | None) -> list[Line]:
+    """The line that says where the answer went wrong: in the query, or in what was made of its rows."""
+    if conclusion is None:
+        return []
+    style = {"unknown": "muted", "neither": "passed"}.get(conclusion.blame, "strong")
+    return [(Span("SQL ", "note"), Span(one_line(conclusion.line, _LONGEST), style))]
+
+
+def query_blocks(queries: Queries, width: int) -> list[Block]:
+    """Both queries for a pane whose text has so many columns; one where they do not differ, or where there is no
+    expected one."""
+    if not queries.lines or queries.same:
+        label = "both" if queries.same else "agent's"
+        text = "\n".join(line.expected or "" for line in queries.lines) or queries.own.sql
+        return [Block("queries", "part", label, partial(sql_lines, text), 0, "role-note")]
+    source = partial(_stacked if width < NARROW else _beside, queries, width)
+    return [Block(f"queries{width}", "part", "SQL", source, 0, "role-note")]
+
+
+def _beside(queries: Queries, width: int) -> Iterator[Line]:
+    half = (width - 3) // 2
+    yield (
+        Span("expected".ljust(half), "heading"),
+        Span(" │ ", "muted"),
+        *fit((Span(f"the agent's, {queries.source}", "heading"),), half),
+    )
+    for line in queries.lines:
+        left, right = _sides(line)
+        rows = [[piece for _, _, piece in wrap(side, half)] for side in (left, right)]
+        for index in range(max(map(len, rows))):
+            e, a = (side[index] if index < len(side) else () for side in rows)
+            bar = Span(" │ ", "muted") if line.same else Span(" ≠ ", "differs")
+            yield (*e, Span(" " * max(half - width_of(e), 0)), bar, *a)
+
+
+def _stacked(queries: Queries, width: int) -> Iterator[Line]:
+    yield (Span("− expected  + the agent's", "muted"),)
+    for line in queries.lines:
+        left, right = _sides(line)
+        if line.same:
+            yield (Span("  "), *left)
+            continue
+        if line.expected is not None:
+            yield (Span("− ", "missing"), *left)
+        if line.actual is not None:
+            yield (Span("+ ", "extra"), *right)
+
+
+def _sides(line: QueryLine) -> tuple[Line, Line]:
+    """A line of both queries; of two that differ, the words that do are marked."""
+    if line.same or line.expected is None or line.actual is None:
+        left, right = _coloured(line.expected), _coloured(line.actual)
+        return left, right
+    first, second = difference(dotted(line.expected), dotted(line.actual))
+    return (first[0] if first else ()), (second[0] if second else ())
+
+
+def _coloured(text: str | None) -> Line:
+    return next(sql_lines(text, rendered=False), ()) if text else ()
