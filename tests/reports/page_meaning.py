@@ -17,6 +17,7 @@ def meaning(page: str) -> str:
     """The page's tree, a line an element or text. White space is one blank where a line of text has it, kept as
     it is in `pre` and the like, and dropped at the borders of blocks."""
     root = html5lib.parse(page, treebuilder="dom")
+    root.normalize()
     return "\n".join(_lines(root.documentElement, 0)) + "\n"
 
 

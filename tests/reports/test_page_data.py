@@ -11,10 +11,16 @@ from tests.tui.case_host import write_run
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import DataDetails
 from tui_eval.reports import page, page_data
-from tui_eval.reports.page_data import data_html
+from tui_eval.reports.html_templates import environment
+from tui_eval.reports.page_data import data_shown
 from tui_eval.store.reader import RunReader
 
 TOLD = {"comparison": "row 2 differs", "expected_data": [{"a": 1}], "actual_data": [{"a": 2}]}
+
+
+def data_html(details: dict, data: DataDetails | None) -> str:
+    module = environment().get_template("data.html.j2").module
+    return str(module.data(data_shown(details, data)))  # type: ignore[attr-defined]
 
 
 def rows(*values: object, extra: int = 0) -> list[dict]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from tui_eval.model import Trace, TraceSpan
-from tui_eval.reports.page_trace import MOST_SPANS, trace_html
+from tui_eval.reports.html_templates import environment
+from tui_eval.reports.page_trace import MOST_SPANS, trace_shown
+
+
+def trace_html(trace: dict | None) -> str:
+    module = environment().get_template("trace.html.j2").module
+    return str(module.trace(trace_shown(trace))).strip()  # type: ignore[attr-defined]
 
 
 def shown(*spans: TraceSpan, problem: str = "") -> str:

@@ -198,7 +198,7 @@ def test_a_comparison_has_the_same_numbers_as_the_command(tmp_path: Path) -> Non
     assert found["counts"] == {"regressed": 2, "fixed": 1, "flaky": 0, "new": 0, "gone": 0, "unchanged": 1}
     assert "may well be chance (p=1.00)" in page and found["p_value"] == 1.0
     (share, low, high) = found["pass_rates"][0]
-    assert f"{share * 100:.0f} % <span class=muted>({low * 100:.0f} to {high * 100:.0f} at 95 %)" in page
+    assert f'{share * 100:.0f} % <span class="muted">({low * 100:.0f} to {high * 100:.0f} at 95 %)' in page
     assert page.index("2 regressed</span> <span") < page.index("1 fixed</span>") < page.index("1 unchanged")
     assert "case 0 went wrong" in page and "<script" not in page and "form-action 'self'" in page
     turned = comparison_page(tmp_path, {"before": last, "after": first})

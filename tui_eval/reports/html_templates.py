@@ -57,6 +57,7 @@ def environment() -> Environment:
         "as_text": as_text,
         "clip": lambda text, limit: clip(str(text), limit),
         "thousands": lambda number: f"{number:,}",
+        "whole": lambda number: f"{number:,.0f}",
         "percent": lambda share: f"{share:.0%}",
         "seconds": seconds,
         "dollars": dollars,

@@ -1,57 +1,80 @@
-"""Rows that differ, on the HTML page of a run: aligned as they were compared, the differing cells marked."""
+"""Rows that differ, as the HTML page of a run shows them: aligned as they were compared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_eval.model import DataDetails
-from tui_eval.reports.page_text import safe, text_of
 
 if TYPE_CHECKING:
-    from tui_eval.frames.cells import Cell
-    from tui_eval.frames.difference import Difference
+    from tui_eval.frames.difference import AlignedRow, Difference
 
 ROWS, COLUMNS = 20, 12
 """Rows and columns that are shown."""
-_STATUS = {"same": "", "different": "≠", "missing": "− missing", "extra": "+ extra"}
 
 
-def data_html(details: Mapping[str, Any], data: DataDetails | None) -> str:
-    """What differs in words, the rows that differ, the SQL; `data` are the rows as they were compared (None:
-    only those in `details`, which then stand side by side)."""
-    parts: list[str] = []
-    if details.get("comparison"):
-        parts.append(_diagnosis(data))
-        parts.append(f'<div class="who">what differs</div><pre>{safe(details["comparison"])}</pre>')
-        parts.append((_aligned(data) if data is not None else "") or _sides(details))
-    if details.get("reference_sql"):
-        parts.append(f'<div class="who">expected SQL</div><pre>{safe(details["reference_sql"])}</pre>')
-    return "".join(parts)
+class AlignedShown(NamedTuple):
+    """The first rows that differ, both sides in one; `whole` rows there are in all, of which `different` differ."""
+
+    columns: Sequence[str]
+    rows: list[AlignedRow]
+    whole: int
+    different: int
+    more_columns: int
 
 
-def _diagnosis(data: DataDetails | None) -> str:
-    """What the rows that differ have in common, a line each; empty where nothing was found."""
+class FrameShown(NamedTuple):
+    """The first rows of one side, and how many `more` there are."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    more: int
+
+
+class DataShown(NamedTuple):
+    """What differs in words and, where there are any, the rows: `aligned`, else the `sides` by name."""
+
+    comparison: str
+    reference_sql: str
+    diagnosis: Sequence[str] = ()
+    aligned: AlignedShown | None = None
+    sides: Sequence[tuple[str, FrameShown]] = ()
+
+
+def data_shown(details: Mapping[str, Any], data: DataDetails | None) -> DataShown:
+    """What is shown of a comparison; `data` are the rows as they were compared (None: only those in `details`,
+    which then stand side by side)."""
+    shown = DataShown(details.get("comparison") or "", details.get("reference_sql") or "")
+    if not shown.comparison:
+        return shown
+    aligned = _aligned(data) if data is not None else None
+    sides = (
+        [] if aligned else [(name, _frame(details.get(f"{name}_data"))) for name in ("expected", "actual")]
+    )
+    return shown._replace(diagnosis=_diagnosis(data), aligned=aligned, sides=sides)
+
+
+def _diagnosis(data: DataDetails | None) -> Sequence[str]:
+    """What the rows that differ have in common, a line each."""
     if data is None or not data.expected or not data.actual:
-        return ""
+        return ()
     from tui_eval.frames.diagnosis import diagnosis_of_details  # imported late: polars
 
-    lines = diagnosis_of_details(data).lines
-    items = "".join(f"<li>{safe(line, 400)}</li>" for line in lines)
-    return f'<ul class="diagnosis">{items}</ul>' if items else ""
+    return diagnosis_of_details(data).lines
 
 
-def _aligned(data: DataDetails) -> str:
-    """The rows that differ, both sides in one table; empty where they cannot be aligned."""
+def _aligned(data: DataDetails) -> AlignedShown | None:
+    """The rows that differ; None where there are none, or they cannot be aligned."""
     if not data.expected or not data.actual:
-        return ""
+        return None
     try:
-        return _table(_difference(data))
+        return _different(_difference(data))
     except BaseException as problem:
         # Polars panics with a BaseException, which must not end a report
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise
-        return ""
+        return None
 
 
 def _difference(data: DataDetails) -> Difference:
@@ -65,54 +88,22 @@ def _difference(data: DataDetails) -> Difference:
     )
 
 
-def _table(difference: Difference) -> str:
+def _different(difference: Difference) -> AlignedShown | None:
     rows = difference.different_rows
     if not len(rows):
-        return ""
-    columns = difference.columns[:COLUMNS]
-    head = "".join(f"<th>{safe(name, 60)}</th>" for name in columns)
-    body: list[str] = []
-    for index in rows.head(ROWS).to_list():
-        row = difference.row(index)
-        cells = "".join(f"<td>{_cell(cell)}</td>" for cell in row.cells[:COLUMNS])
-        body.append(f'<tr><td class="error">{_STATUS[row.status]}</td>{cells}</tr>')
-    words = f"{len(rows):,} of {len(difference):,} rows differ"
-    words += f", the first {ROWS}" if len(rows) > ROWS else ""
-    words += (
-        f"; {len(difference.columns) - COLUMNS:,} more columns" if len(difference.columns) > COLUMNS else ""
-    )
-    return (
-        f'<div class="who">{words}: <del>expected</del> <ins>actual</ins></div>'
-        f'<div class="scroll"><table class="cells"><tr><th></th>{head}</tr>{"".join(body)}</table></div>'
+        return None
+    shown = [difference.row(index) for index in rows.head(ROWS).to_list()]
+    return AlignedShown(
+        difference.columns[:COLUMNS],
+        shown,
+        len(difference),
+        len(rows),
+        max(len(difference.columns) - COLUMNS, 0),
     )
 
 
-def _cell(cell: Cell) -> str:
-    if cell.same:
-        return safe(cell.expected if cell.expected is not None else "", 200)
-    expected = f"<del>{safe(cell.expected, 200)}</del>" if cell.expected is not None else ""
-    actual = f"<ins>{safe(cell.actual, 200)}</ins>" if cell.actual is not None else ""
-    why = cell.why if cell.expected is not None and cell.actual is not None and cell.why != "value" else ""
-    more = f'<br><small class="muted">{safe(why, 200)}</small>' if why else ""
-    return f"{' '.join(part for part in (expected, actual) if part)}{more}"
-
-
-def _sides(details: Mapping[str, Any]) -> str:
-    frames = "".join(
-        f'<div><div class="who">{name}</div>{_frame(details.get(f"{name}_data"))}</div>'
-        for name in ("expected", "actual")
-    )
-    return f'<div class="sides">{frames}</div>'
-
-
-def _frame(rows: Sequence[Mapping[str, Any]] | None) -> str:
-    if not rows:
-        return '<p class="muted">no rows</p>'
-    columns = list(dict.fromkeys(str(name) for row in rows[:ROWS] for name in row))[:COLUMNS]
-    head = "".join(f"<th>{safe(name, 60)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{safe(text_of(row.get(name)), 200)}</td>" for name in columns) + "</tr>"
-        for row in rows[:ROWS]
-    )
-    more = f'<p class="muted">{len(rows) - ROWS:,} more rows</p>' if len(rows) > ROWS else ""
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>{more}'
+def _frame(rows: Sequence[Mapping[str, Any]] | None) -> FrameShown:
+    first = (rows or [])[:ROWS]
+    columns = list(dict.fromkeys(str(name) for row in first for name in row))[:COLUMNS]
+    cells = [[row.get(name) for name in columns] for row in first]
+    return FrameShown(columns, cells, max(len(rows or []) - ROWS, 0))

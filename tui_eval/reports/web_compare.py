@@ -3,16 +3,13 @@ Only reads, without a script."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from tui_eval.reports import page
-from tui_eval.reports.html_templates import dollars, seconds
-from tui_eval.reports.page_text import safe
+from tui_eval.reports.html_templates import dollars, minute, render, seconds
 from tui_eval.reports.run_comparison import (
     CHANGES,
     COLUMN_WORDS,
@@ -34,9 +31,6 @@ from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary
 
-_CLASS: dict[Change, str] = {
-    "regressed": "failed", "fixed": "passed", "flaky": "error", "new": "muted", "gone": "muted", "unchanged": "muted",
-}  # fmt: skip
 OPEN = 200
 """Cases of one change up to which they are unfolded."""
 
@@ -134,6 +128,38 @@ def api(root: Path, query: dict[str, str]) -> dict[str, Any]:
 # -- the page of a comparison
 
 
+class Choice(NamedTuple):
+    """What one of the two sides may be instead: values with their texts."""
+
+    word: str
+    name: str
+    options: list[tuple[str, str]]
+    chosen: str
+
+
+class CaseShown(NamedTuple):
+    """A case, where both attempts of it are shown, why it did not pass, and what else is said of it."""
+
+    change: CaseChange
+    address: str
+    why: str
+    more: str
+
+
+class Group(NamedTuple):
+    """The cases of one change."""
+
+    change: Change
+    glyph: str
+    words: str
+    unfolded: bool
+    cases: list[CaseShown]
+
+
+Fact = tuple[str, Sequence[str], str]
+"""A name, what it is on both sides, and by how much it changed."""
+
+
 def comparison_page(root: Path, query: dict[str, str]) -> str:
     """Both runs and their cases by change."""
     both = read(root, query)
@@ -144,23 +170,22 @@ def comparison_page(root: Path, query: dict[str, str]) -> str:
         if found.common
         else (found.nothing_common.capitalize() or "No case", "")
     )
-    parts = [
-        _above(both),
-        f'<h1><span class="{"failed" if lost else "muted"}">{worse}</span>{better}</h1>',
-        _sure(found),
-        _agents(both) if both.columns else _choice(root, both),
-        _facts(both),
-        *(_group(both, change) for change in CHANGES),
-    ]
-    return page.document(f"Compare: {worse}{better}", "".join(parts))
-
-
-def _above(both: Both) -> str:
-    """Where one can go from here."""
-    turned = Both(both.after, both.before, both.comparison).address()
-    return (
-        f'<nav><a href="/">All runs</a> · <a href="{safe(turned)}">the other way round</a> · '
-        f'<a href="{safe(both.address("/api/compare"))}">as JSON</a></nav>'
+    return render(
+        "comparison.html.j2",
+        both=both,
+        lost=lost,
+        worse=worse,
+        better=better,
+        turned=Both(both.after, both.before, both.comparison).address(),
+        as_json=both.address("/api/compare"),
+        sure=_sure(found),
+        hidden=("before", "after") if both.columns else (),
+        choices=_agents(both) if both.columns else _runs(root, both),
+        words=("first", "second") if both.columns else ("before", "after"),
+        facts=[] if both.columns else _facts(both),
+        rates=[[round(value * 100, 1) for value in rate] for rate in found.pass_rates],
+        usual=_usual(found),
+        groups=[group for change in CHANGES if (group := _group(both, change)).cases],
     )
 
 
@@ -170,41 +195,32 @@ def _sure(found: RunComparison) -> str:
         f"{found.other_answers:,} unchanged cases were answered differently." if found.other_answers else ""
     )
     said = [f"That {words}, by McNemar's exact test on the cases that both have." if words else "", other]
-    return f'<p class="muted">{" ".join(part for part in said if part)}</p>'
+    return " ".join(part for part in said if part)
 
 
-def _choice(root: Path, both: Both) -> str:
+def _runs(root: Path, both: Both) -> list[Choice]:
     """Other runs to compare: those that have cases of the one after."""
     index = Index(root)
     shared = index.sharing(both.after.run.id)
     runs = [run for run in index.runs() if run.id in shared or run.id == both.before.run.id]
-    selects = ""
-    for name, side in (("before", both.before), ("after", both.after)):
-        options = "".join(
-            f'<option value="{safe(run.id)}"{" selected" if run.id == side.run.id else ""}>{_option(run)}</option>'
-            for run in runs
-        )
-        selects += f'<label>{name} <select name="{name}">{options}</select></label> '
-    return f'<form class="choice" action="/compare" method="get">{selects}<button>Compare</button></form>'
+    options = [(run.id, _option(run)) for run in runs]
+    return [
+        Choice(name, name, options, side.run.id)
+        for name, side in zip(("before", "after"), both[:2], strict=True)
+    ]
 
 
-def _agents(both: Both) -> str:
+def _option(run: RunSummary) -> str:
+    return f"{minute(run.started_at)} · {places(run)} · {run.agents} · {run.passed}/{run.total}"
+
+
+def _agents(both: Both) -> list[Choice]:
     """Other agents of the run to compare."""
     with closing(RunReader(both.after.folders[-1])) as reader:
         known = columns_of(reader.cases())
-    selects = ""
-    for name, word, side in (("left", "first", both.before), ("right", "second", both.after)):
-        options = "".join(
-            f'<option value="{number}"{" selected" if number == side.column else ""}>'
-            f"{safe(', '.join(part for part in one if part), 120)}</option>"
-            for number, one in enumerate(known)
-        )
-        selects += f'<label>{word} <select name="{name}">{options}</select></label> '
-    hidden = "".join(
-        f'<input type="hidden" name="{name}" value="{safe(both.after.run.id)}">'
-        for name in ("before", "after")
-    )
-    return f'<form class="choice" action="/compare" method="get">{hidden}{selects}<button>Compare</button></form>'
+    options = [(str(number), ", ".join(part for part in one if part)) for number, one in enumerate(known)]
+    sides = (("first", "left", both.before), ("second", "right", both.after))
+    return [Choice(word, name, options, str(side.column)) for word, name, side in sides]
 
 
 def columns_of(cases: Sequence[StoredCase | CaseSummary]) -> list[tuple[str, str | None]]:
@@ -212,86 +228,46 @@ def columns_of(cases: Sequence[StoredCase | CaseSummary]) -> list[tuple[str, str
     return list(dict.fromkeys((case.agent, case.model) for case in cases))
 
 
-def _option(run: RunSummary) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
-    return safe(f"{when} · {places(run)} · {run.agents} · {run.passed}/{run.total}", 120)
+def _facts(both: Both) -> list[Fact]:
+    """What both runs are."""
+    facts: list[Fact] = [
+        ("What", [side.run.what for side in both[:2]], ""),
+        ("Agents", [side.run.agents for side in both[:2]], ""),
+    ]
+    linked = [len(side.folders) - 1 for side in both[:2]]
+    if any(linked):
+        facts.append(("Counted with it", [f"{many} linked" if many else "" for many in linked], ""))
+    return facts
 
 
-def _facts(both: Both) -> str:
-    found = both.comparison
-    words = ("first", "second") if both.columns else ("before", "after")
-    heads = "".join(
-        f'<th>{word}<br><a href="/runs/{safe(side.run.id)}">{safe(side.agent or side.run.id)}</a>'
-        for word, side in zip(words, both[:2], strict=True)
-    )
-    rows: list[tuple[str, Sequence[str], str]] = []
-    if not both.columns:
-        rows.append(("What", [safe(side.run.what, 200) for side in both[:2]], ""))
-        rows.append(("Agents", [safe(side.run.agents, 200) for side in both[:2]], ""))
-        linked = [len(side.folders) - 1 for side in both[:2]]
-        if any(linked):
-            rows.append(("Counted with it", [f"{many} linked" if many else "" for many in linked], ""))
-    rows.append(("Cases passed", [_interval(rate) for rate in found.pass_rates], ""))
+def _usual(found: RunComparison) -> list[Fact]:
+    """What an attempt takes."""
     figures: list[tuple[str, tuple[float, float] | None, Callable[[float], str]]] = [
         ("Time of an attempt", found.usual.latency, seconds),
         ("Tokens", found.usual.tokens, lambda value: f"{value:,.0f}"),
         ("Cost", found.usual.cost, dollars),
     ]
+    facts: list[Fact] = []
     for name, pair, show in figures:
         if pair is not None:
             change = round((pair[1] - pair[0]) / pair[0] * 100) if pair[0] else 0
-            rows.append((name, [show(value) for value in pair], f"{change:+d} %" if change else ""))
-    body = "".join(
-        f'<tr><th scope="row">{name}{"".join(f"<td>{value}" for value in values)}<td class="number">{more}</tr>'
-        for name, values, more in rows
-    )
-    return f'<div class="scroll"><table class="both"><tr><th>{heads}<th></tr>{body}</table></div>'
+            facts.append((name, [show(value) for value in pair], f"{change:+d} %" if change else ""))
+    return facts
 
 
-def _interval(rate: tuple[float, float, float]) -> str:
-    """A share with its interval, drawn and in figures."""
-    share, low, high = (round(value * 100, 1) for value in rate)
-    return (
-        f"{share:.0f} % <span class=muted>({low:.0f} to {high:.0f} at 95 %)</span>"
-        '<svg class="interval" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect class="range" x="{low}" y="2" width="{max(high - low, 0.5)}" height="4"/>'
-        f'<rect x="{max(share - 0.4, 0)}" y="0" width=".8" height="8" fill="currentColor"/></svg>'
-    )
-
-
-def _group(both: Both, change: Change) -> str:
-    cases = [case for case in both.comparison.cases if case.change == change]
-    if not cases:
-        return ""
+def _group(both: Both, change: Change) -> Group:
+    cases = [_case(both, case) for case in both.comparison.cases if case.change == change]
     words = (COLUMN_WORDS if both.columns else WORDS)[change]
-    rows = "".join(_case(both, case) for case in cases)
-    unfolded = " open" if change != "unchanged" and len(cases) <= OPEN else ""
-    return (
-        f'<details class="group"{unfolded}><summary><h2><span class="{_CLASS[change]}">{GLYPHS[change]} '
-        f'{len(cases):,} {change}</span> <span class="muted">{words}</span></h2></summary>'
-        f'<div class="scroll"><table class="changes">{rows}</table></div></details>'
-    )
+    return Group(change, GLYPHS[change], words, change != "unchanged" and len(cases) <= OPEN, cases)
 
 
-def _case(both: Both, case: CaseChange) -> str:
+def _case(both: Both, case: CaseChange) -> CaseShown:
     one = case.after or case.before
     assert one is not None
-    name = f"<strong>{safe(case.name, 300)}</strong>"
+    address = ""
     if case.before is not None and case.after is not None:
         address = both.address("/compare/case", case=case.case_id, agent=one.agent, model=one.model or "")
-        name = f'<a href="{safe(address)}">{name}</a>'
-    told = safe(" · ".join(part for part in (case.mark, case.suite) if part), 400)
     more = [f"p = {case.p_value:.2g}" if case.p_value is not None and case.change != "unchanged" else ""]
     more += [steadiness(case.after), "other answer" if case.only_the_answer else ""]
     why = next((item.message for item in (case.after, case.before) if item and item.outcome != "passed"), "")
-    return (
-        f'<tr><td class="number">{_ratio(case.before)} → {_ratio(case.after)}<td>{name} '
-        f'<span class="muted">{told}</span>{f"<br><span class=why>{safe(why, 300)}</span>" if why else ""}'
-        f'<td class="muted">{" · ".join(part for part in more if part)}</tr>'
-    )
-
-
-def _ratio(one: CaseSummary | None) -> str:
-    if one is None:
-        return "–"
-    return f'<span class="{safe(one.outcome or "not")}">{one.passed}/{one.attempts}</span>'
+    return CaseShown(case, address, why, " · ".join(part for part in more if part))

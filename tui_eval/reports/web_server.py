@@ -9,9 +9,7 @@ address's token into a cookie, which the address bar and the browser's history t
 from __future__ import annotations
 
 import hmac
-import html
 import json
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -21,11 +19,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 from tui_eval.guard.text import storable, visible
 from tui_eval.model import Attempt
 from tui_eval.reports import page, results, web_compare
-from tui_eval.reports.html_templates import dollars, seconds
-from tui_eval.reports.page_case import mark
-from tui_eval.reports.page_text import safe
+from tui_eval.reports.html_templates import render
 from tui_eval.reports.together import Together, together
-from tui_eval.reports.web_compare import PageNotThere, Side, columns_of, read
+from tui_eval.reports.web_compare import PageNotThere, Side, read
 from tui_eval.reports.web_home import home as home_page
 from tui_eval.reports.word_difference import Piece, pieces
 from tui_eval.store.index import Index
@@ -37,6 +33,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+
+Half = Sequence[Piece] | None
 
 
 # -- Two attempts of a case side by side in a browser, with the words that differ. Only reads, without a script.
@@ -66,18 +65,18 @@ def case_page(root: Path, query: dict[str, str]) -> str:
     if first is None or second is None:
         raise PageNotThere("no finished attempt of this case in both runs")
     entries = together(first, second)
-    differing = sum(entry.differs for entry in entries)
-    head = "".join(
-        f'<div>{mark(attempt.outcome)} <span class="muted">{_who(attempt)}</span></div>'
-        for attempt in (first, second)
-    )
-    body = (
-        f'<nav><a href="/">All runs</a> · <a href="{safe(both.address())}">both runs</a></nav>'
-        f'<h1>{safe(case.name, 300)} <span class="muted">{safe(case.mark, 200)}</span></h1>'
-        f'<p class="muted">{safe(case.suite, 300)} · {differing:,} of {len(entries):,} entries differ</p>'
-        f'<div class="sides heads">{head}</div>{_entries(entries)}'
-    )
-    return page.document(f"Compare: {case.name}", body)
+    return render(
+        "case_comparison.html.j2",
+        both=both, case=case, attempts=attempts, entries=entries, shown=[_halves(entry) for entry in entries],
+    )  # fmt: skip
+
+
+def _halves(entry: Together) -> tuple[Together, Half, Half]:
+    """An entry with its texts in pieces, those that differ marked; None on a side that does not have it."""
+    if entry.before is not None and entry.after is not None and entry.differs:
+        return entry, *pieces(entry.before, entry.after)
+    before, after = ([(text, True)] if text is not None else None for text in (entry.before, entry.after))
+    return entry, before, after
 
 
 def _telling(side: Side, one: CaseSummary) -> Attempt | None:
@@ -94,39 +93,6 @@ def _telling(side: Side, one: CaseSummary) -> Attempt | None:
                     if row.state == "done" and other is None:
                         other = reader.attempt(row.id)
     return other
-
-
-def _who(attempt: Attempt) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(attempt.started_at)) if attempt.started_at else ""
-    parts = [when, f"attempt {attempt.attempt}", seconds(attempt.duration_ms), dollars(attempt.cost)]
-    parts += [attempt.agent, attempt.model or ""]
-    return safe(" · ".join(part for part in parts if part), 400)
-
-
-def _entries(entries: Sequence[Together]) -> str:
-    parts: list[str] = []
-    turn = -1
-    for entry in entries:
-        if entry.turn != turn:
-            turn = entry.turn
-            parts.append(f"<h2>{f'Turn {turn}' if turn else 'Outcome'}</h2>")
-        label = f'<div class="who">{safe(entry.label)}{" <strong>≠</strong>" if entry.differs else ""}</div>'
-        if not entry.differs:
-            parts.append(f'<div class="entry">{label}<pre>{safe(entry.before)}</pre></div>')
-            continue
-        left, right = ([(text, True)] if text is not None else None for text in (entry.before, entry.after))
-        if entry.before is not None and entry.after is not None:
-            left, right = pieces(entry.before, entry.after)
-        halves = "".join(_half(half, tag) for half, tag in ((left, "del"), (right, "ins")))
-        parts.append(f'<div class="entry differs">{label}<div class="sides">{halves}</div></div>')
-    return "".join(parts)
-
-
-def _half(half: Sequence[Piece] | None, tag: str) -> str:
-    if half is None:
-        return '<p class="muted">not on this side</p>'
-    text = "".join(f"<{tag}>{safe(piece)}</{tag}>" if differs else safe(piece) for piece, differs in half)
-    return f"<pre>{text}</pre>"
 
 
 HOST, PORT = "127.0.0.1", 8765
@@ -248,14 +214,7 @@ def _reader(root: Path, run: str) -> RunReader:
 
 def _page(root: Path, run: str) -> str:
     with closing(_reader(root, run)) as reader:
-        name = _safe(run)
-        links = ['<a href="/">All runs</a>', f'<a href="/compare?after={name}">Compare</a>']
-        if len(columns_of(reader.cases())) > 1:
-            agents = f"/compare?before={name}&amp;after={name}&amp;left=0&amp;right=1"
-            links.append(f'<a href="{agents}">Agents against each other</a>')
-        links.append(f'<a href="/api/runs/{name}" download="{name}.json">Results as JSON</a>')
-        above = f"<nav>{' · '.join(links)}</nav>"
-        return "".join(page.pieces(reader, above)).encode("utf-8", "replace").decode()
+        return "".join(page.pieces(reader, run)).encode("utf-8", "replace").decode()
 
 
 def _document(root: Path, run: str) -> dict[str, Any]:
@@ -279,7 +238,3 @@ def _answer(answer: Callable[..., Any], *asked: Any) -> Any:
 
 class _Refusal(str):
     """Why there is no answer."""
-
-
-def _safe(text: str) -> str:
-    return html.escape(visible(text))
