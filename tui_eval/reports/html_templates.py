@@ -68,6 +68,8 @@ def environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """A value as a template puts it out, before it is escaped; markup of a template stays markup."""
+    if type(value) is str:
+        return visible(value if len(value) <= LONGEST else clip(value, LONGEST))
     if hasattr(value, "__html__"):
         return type(value)(visible(value))
     return visible(clip(str(value), LONGEST))

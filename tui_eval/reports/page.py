@@ -23,7 +23,7 @@ WHOLE = 5_000
 """Attempts up to which those that passed have their transcript in the page."""
 
 
-class Column(NamedTuple):
+class PageColumn(NamedTuple):
     """An agent with a model and, where they differ, one of promptfoo's prompts; means of a case, in ms and USD
     in all, of the `ended` ones; `low` and `high` are Wilson's 95 % (0–1)."""
 
@@ -127,7 +127,7 @@ def _facts(
 
 def _columns(
     reader: RunReader, cases: Sequence[StoredCase], summaries: Sequence[CaseSummary]
-) -> list[Column]:
+) -> list[PageColumn]:
     """The columns against each other, the worst first; none where there is only one."""
     groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
     for row, item in zip(cases, summaries, strict=True):
@@ -139,12 +139,12 @@ def _columns(
     return sorted(columns, key=lambda one: one.passed / one.ended if one.ended else 2.0)
 
 
-def _column(agent: str, model: str, prompt: str, items: Sequence[CaseSummary]) -> Column:
+def _column(agent: str, model: str, prompt: str, items: Sequence[CaseSummary]) -> PageColumn:
     ended = [item for item in items if item.outcome is not None]
     passed = _count(ended, "passed")
     times = [item.duration_ms for item in ended if item.duration_ms is not None]
     costs = [item.cost for item in ended if item.cost is not None]
-    return Column(
+    return PageColumn(
         agent, model, prompt, passed, len(ended), len(items) - len(ended),
         *wilson(passed, len(ended)), sum(times) / len(times) if times else None, sum(costs) if costs else None,
     )  # fmt: skip

@@ -128,7 +128,7 @@ def api(root: Path, query: dict[str, str]) -> dict[str, Any]:
 # -- the page of a comparison
 
 
-class Choice(NamedTuple):
+class SideChoice(NamedTuple):
     """What one of the two sides may be instead: values with their texts."""
 
     word: str
@@ -137,7 +137,7 @@ class Choice(NamedTuple):
     chosen: str
 
 
-class CaseShown(NamedTuple):
+class ChangeShown(NamedTuple):
     """A case, where both attempts of it are shown, why it did not pass, and what else is said of it."""
 
     change: CaseChange
@@ -146,14 +146,14 @@ class CaseShown(NamedTuple):
     more: str
 
 
-class Group(NamedTuple):
+class ChangeGroup(NamedTuple):
     """The cases of one change."""
 
     change: Change
     glyph: str
     words: str
     unfolded: bool
-    cases: list[CaseShown]
+    cases: list[ChangeShown]
 
 
 Fact = tuple[str, Sequence[str], str]
@@ -198,14 +198,14 @@ def _sure(found: RunComparison) -> str:
     return " ".join(part for part in said if part)
 
 
-def _runs(root: Path, both: Both) -> list[Choice]:
+def _runs(root: Path, both: Both) -> list[SideChoice]:
     """Other runs to compare: those that have cases of the one after."""
     index = Index(root)
     shared = index.sharing(both.after.run.id)
     runs = [run for run in index.runs() if run.id in shared or run.id == both.before.run.id]
     options = [(run.id, _option(run)) for run in runs]
     return [
-        Choice(name, name, options, side.run.id)
+        SideChoice(name, name, options, side.run.id)
         for name, side in zip(("before", "after"), both[:2], strict=True)
     ]
 
@@ -214,13 +214,13 @@ def _option(run: RunSummary) -> str:
     return f"{minute(run.started_at)} · {places(run)} · {run.agents} · {run.passed}/{run.total}"
 
 
-def _agents(both: Both) -> list[Choice]:
+def _agents(both: Both) -> list[SideChoice]:
     """Other agents of the run to compare."""
     with closing(RunReader(both.after.folders[-1])) as reader:
         known = columns_of(reader.cases())
     options = [(str(number), ", ".join(part for part in one if part)) for number, one in enumerate(known)]
     sides = (("first", "left", both.before), ("second", "right", both.after))
-    return [Choice(word, name, options, str(side.column)) for word, name, side in sides]
+    return [SideChoice(word, name, options, str(side.column)) for word, name, side in sides]
 
 
 def columns_of(cases: Sequence[StoredCase | CaseSummary]) -> list[tuple[str, str | None]]:
@@ -255,13 +255,13 @@ def _usual(found: RunComparison) -> list[Fact]:
     return facts
 
 
-def _group(both: Both, change: Change) -> Group:
+def _group(both: Both, change: Change) -> ChangeGroup:
     cases = [_case(both, case) for case in both.comparison.cases if case.change == change]
     words = (COLUMN_WORDS if both.columns else WORDS)[change]
-    return Group(change, GLYPHS[change], words, change != "unchanged" and len(cases) <= OPEN, cases)
+    return ChangeGroup(change, GLYPHS[change], words, change != "unchanged" and len(cases) <= OPEN, cases)
 
 
-def _case(both: Both, case: CaseChange) -> CaseShown:
+def _case(both: Both, case: CaseChange) -> ChangeShown:
     one = case.after or case.before
     assert one is not None
     address = ""
@@ -270,4 +270,4 @@ def _case(both: Both, case: CaseChange) -> CaseShown:
     more = [f"p = {case.p_value:.2g}" if case.p_value is not None and case.change != "unchanged" else ""]
     more += [steadiness(case.after), "other answer" if case.only_the_answer else ""]
     why = next((item.message for item in (case.after, case.before) if item and item.outcome != "passed"), "")
-    return CaseShown(case, address, why, " · ".join(part for part in more if part))
+    return ChangeShown(case, address, why, " · ".join(part for part in more if part))
