@@ -74,7 +74,7 @@ class Fingerprints:
         """Hashes of the files that a case names in its assertions, variables and options, with the code beside them,
         and of its database, by their paths from the root."""
         found: dict[str, str] = {}
-        for path in (*_case_files(job.case, job.base), *self._database(job.database)):
+        for path in (*_case_files(job.case, job.base, self.root), *self._database(job.database)):
             if mark := self.of(path):
                 found[os.path.relpath(path, self.root)] = mark
         return found
@@ -133,11 +133,31 @@ def agent_files(spec: AgentSpec, base: Path) -> list[Path]:
     return sorted(found | set(_with_code(_named(spec.options, base, plain=True))))
 
 
-def _case_files(case: Case, base: Path) -> set[Path]:
+def _case_files(case: Case, base: Path, root: Path) -> set[Path]:
     body = encode_json([case.turns, case.assertions, case.vars, case.options])
-    if b"file://" not in body:  # nearly all
-        return set()
-    return set(_with_code(_named(msgspec.json.decode(body), base, plain=False)))
+    found: set[Path] = set()
+    if b"file://" in body:  # in few
+        found.update(_with_code(_named(msgspec.json.decode(body), base, plain=False)))
+    if case.format == "promptfoo" and b"{%" in body:
+        found |= _included(body.decode().replace("\\", ""), base, root)
+    return found
+
+
+def _included(text: str, base: Path, root: Path) -> set[Path]:
+    """The files that templates take in, and those that these do."""
+    from tui_eval.nunjucks.templates import INCLUDED, MOST_INCLUDED
+
+    found: set[Path] = set()
+    texts = [text]
+    while texts:
+        names = {match[1] for match in INCLUDED.finditer(texts.pop())}
+        for path in (base / name for name in names):
+            if path not in found and len(found) < MOST_INCLUDED:
+                with contextlib.suppress(OSError, ValueError):
+                    if inside(root, path) and path.is_file():
+                        found.add(path)
+                        texts.append(read_plain(path, _SIZE_LIMIT).decode("utf-8", "replace"))
+    return found
 
 
 def _named(value: Any, base: Path, *, plain: bool) -> Iterator[Path]:

@@ -46,7 +46,6 @@ _LARGEST = 1_000_000
 """Bytes of a text file whose templates and code are looked at."""
 _CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
 _ENV = re.compile(r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["'])""")
-_INCLUDED = re.compile(r"""\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}["']([^"']{1,500})["']""")
 _BUILT = re.compile(
     r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
 )
@@ -371,11 +370,13 @@ class _Wants:
             self.add(inline_in_node(text, base, self.root))
 
     def _template(self, text: str, base: Path) -> None:
+        from tui_eval.nunjucks.templates import INCLUDED
+
         for match in _ENV.finditer(text):
             name = match[1] or match[2]
             if name not in self._own_env:
                 self._in_turn(lambda trust, name=name: SuiteEnvironment({}, trust).get(name))
-        for match in _INCLUDED.finditer(text):
+        for match in INCLUDED.finditer(text):
             self._read(match[1], base)
 
     def _file(self, named: str, base: Path) -> None:

@@ -32,6 +32,8 @@ MAX_TEMPLATE = 5_000_000
 MAX_TAGS = 20_000
 """Tags of the largest template that is compiled (a second or two)."""
 
+INCLUDED = re.compile(r"""\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}["']([^"']{1,500})["']""")
+"""Where a template names a file that it takes in."""
 MOST_INCLUDED = 100
 """Files that one rendering may include, one in another too."""
 
