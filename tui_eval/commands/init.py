@@ -10,77 +10,8 @@ from urllib.parse import urlsplit
 from tui_eval import agents
 from tui_eval.commands.output import CommandError, say
 from tui_eval.config.project import CONFIG_NAME, Config, ConfigError, load
-
-_SUITES: dict[str, tuple[str, str]] = {
-    "start_to_agent": (
-        "evals/first.yaml",
-        """\
-# What the agent is asked, and what its answer must and must not hold.
-agent: my_agent
-
-test_cases:
-  - name: "Greeting is answered"
-    input: "hello"
-    expected:
-      should_not_contain: ["error"]
-
-  - name: "Remembers the name it was told"
-    messages:
-      - "My name is Ada."
-      - "What is my name?"
-    expected:
-      should_contain: ["Ada"]
-      max_output_tokens: 500
-""",
-    ),
-    "nao": (
-        "tests/answer.yml",
-        """\
-# The agent's answer is compared, cell by cell, with what this query gives.
-name: answer
-prompt: What is our total revenue?
-sql: |
-  SELECT SUM(amount) AS total_revenue
-  FROM orders
-""",
-    ),
-    "promptfoo": (
-        "promptfooconfig.yaml",
-        """\
-# Each test is asked once per prompt and provider.
-description: First evaluation
-prompts:
-  - "Answer in one word: {{question}}"
-providers:
-  - id: my_agent
-tests:
-  - description: Capital of France
-    vars:
-      question: What is the capital of France?
-    assert:
-      - type: icontains
-        value: paris
-""",
-    ),
-    "neuro_san": (
-        "tests/fixtures/first.hocon",
-        """\
-# Two interactions of one conversation; the second depends on the first. "agent" is the network that is asked.
-{
-    "agent": "my_agent",
-    "connections": "http",
-    "success_ratio": "1/1",
-    "interactions": [
-        { "text": "My name is Ada." },
-        {
-            "text": "What is my name?",
-            "response": { "text": { "keywords": "Ada" } }
-        }
-    ]
-}
-""",
-    ),
-}
+from tui_eval.extensions import ExtensionError
+from tui_eval.formats import FirstSuite, format_called
 
 _SCRIPT = """\
 # A scripted agent: it answers from this file, so that everything can be tried offline.
@@ -100,15 +31,6 @@ default:
 """
 
 _SCRIPTED = {"type": "scripted", "script": "agent.script.yaml"}
-_SERVERS = {"nao": "nao", "neuro_san": "neuro-san"}
-_NETWORK = "hello_world"
-_NAO = """\
-databases:
-  main: {type: files, path: data}        # each CSV, Parquet or JSON file is a table
-suites:
-  - {path: "tests/**", agent: my_agent, database: main}
-"""
-_ORDERS = "order_id,amount\n1,20.00\n2,64.50\n3,20.00\n"
 
 
 def init(folder: Path, case_format: str, agent: str | None, model: str | None = None) -> int:
@@ -118,34 +40,42 @@ def init(folder: Path, case_format: str, agent: str | None, model: str | None = 
     Raises:
         CommandError: a file is in the way or cannot be written, or no such agent.
     """
-    place, suite = _SUITES[case_format]
+    try:
+        first = format_called(case_format).first_suite()
+    except ExtensionError as error:
+        raise CommandError(str(error)) from None
+    if first is None:
+        raise CommandError(f"the format {case_format} has no first suite to write")
+    place, suite = first.place, first.text
     files: dict[str, str] = {}
     there = (folder / CONFIG_NAME).exists()
     entry: dict[str, str] = {}
     if there:
         name = _configured(folder, agent)
     else:
-        entry = _entry(agent, model, case_format, folder) or _SCRIPTED
+        entry = _entry(agent, model, first, folder) or _SCRIPTED
         name = "my_agent" if entry["type"] != "neuro-san" else "neuro-san"
-        files[CONFIG_NAME] = f"agents:\n  {name}: {_flow(entry)}\n" + (_NAO if case_format == "nao" else "")
+        files[CONFIG_NAME] = f"agents:\n  {name}: {_flow(entry)}\n" + first.settings
     if entry == _SCRIPTED:
         files[_SCRIPTED["script"]] = _SCRIPT
-    if case_format == "nao":
-        files["data/orders.csv"] = _ORDERS
-    asked = name if entry.get("type") != "neuro-san" else _NETWORK
+    files.update(first.files)
+    served = bool(first.network) and entry.get("type") == first.server
+    asked = first.network if entry.get("type") == "neuro-san" and served else name
     if asked != "my_agent":
         suite = suite.replace('"my_agent"', "my_agent").replace("my_agent", _quoted(asked))
     files[place] = suite
     _write(folder, files)
-    if there and case_format == "nao":
-        say(f"\n{CONFIG_NAME} is as it was: it must have\n{_NAO.replace('my_agent', _quoted(name)).rstrip()}")
+    if there and first.settings:
+        say(
+            f"\n{CONFIG_NAME} is as it was: it must have\n{first.settings.replace('my_agent', _quoted(name)).rstrip()}"
+        )
     where = "" if folder == Path() else f" {shlex.quote(str(folder))}"
     trust = " --trust" if entry.get("type") == "python" else ""
     say(
         f"\nnow: tui-eval{where}{' ' * (len(trust) + 8)}the app\n     tui-eval run{where or ' .'}{trust}  the same without it"
     )
-    if asked == _NETWORK:
-        say(f'     (it asks the network "{_NETWORK}": write yours into {place})')
+    if first.network and asked == first.network:
+        say(f'     (it asks the network "{first.network}": write yours into {place})')
     if trust:
         say(f"     (--trust: it runs {entry['function']}; the app asks)")
     return 0
@@ -183,13 +113,13 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         say(f"wrote {folder / path}")
 
 
-def _entry(text: str | None, model: str | None, case_format: str, folder: Path) -> dict[str, str]:
+def _entry(text: str | None, model: str | None, first: FirstSuite, folder: Path) -> dict[str, str]:
     """The keys of the agent's entry; none for a scripted one. The address of a server alone is one of the
     format's own servers."""
     if text is None:
         return {}
-    if case_format in _SERVERS and _is_server(text):
-        entry = {"type": _SERVERS[case_format], "url": text.rstrip("/")}
+    if first.server and _is_server(text):
+        entry = {"type": first.server, "url": text.rstrip("/")}
         return {**entry, "model": model} if model else entry
     try:
         spec = agents.from_argument(text, Config(root=folder.absolute()))
