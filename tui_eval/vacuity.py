@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval import constant_scripts
+from tui_eval.formats import format_of
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 
 NOTHING = "nothing is asserted: it passes whatever is answered"
@@ -82,7 +83,7 @@ def idle_parts(case: Case) -> list[Idle]:
             Idle(one.line, one.type, *_NO_COST) for one in given if one.type == "cost" and not _why(one, case)
         ]
     rtol = (case.comparison or {}).get("rtol")
-    if case.format == "nao" and isinstance(rtol, int | float) and rtol >= 1:
+    if format_of(case.format).comparison_can_be_idle and isinstance(rtol, int | float) and rtol >= 1:
         message = f"a relative tolerance of {rtol:g} takes 0 for every number"
         found.append(Idle(0, "comparison.rtol", message, "give a small one, as 1e-5"))
     bare = not given and not _broken(case) and not case.options.get("assertScoringFunction")
@@ -147,7 +148,7 @@ def _counts(assertion: Assertion) -> bool:
 
 
 def _sums_up(case: Case) -> bool:
-    return case.format == "promptfoo"
+    return format_of(case.format).sums_up
 
 
 def _free(case: Case) -> bool:
@@ -155,7 +156,7 @@ def _free(case: Case) -> bool:
     named = case.provider if isinstance(case.provider, str) else case.agent
     if isinstance(case.provider, dict):
         named = case.provider.get("id")
-    return case.format == "promptfoo" and named == "echo"
+    return format_of(case.format).rows and named == "echo"
 
 
 _NO_COST = (

@@ -15,6 +15,7 @@ from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted,
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.engine.wants import wants
+from tui_eval.formats import format_of
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.guard.trust_store import trust_for
@@ -36,7 +37,7 @@ def check(
     config, loaded, problems = load_paths(paths, config_file, trust, configs)
     trusted = trust_for(config.root, trust)
     expected = ExpectedSql(config, trusted)
-    cases = [case for suite in loaded if suite.format == "nao" for case in suite.cases]
+    cases = [case for suite in loaded if format_of(suite.format).checks_queries for case in suite.cases]
     progress = Counting("expected SQL")
     expected.try_all(cases, progress.at)
     progress.end()
@@ -46,7 +47,7 @@ def check(
     problems += not_ready(loaded, config, trusted)
     places = {(one.path, one.line, one.key) for one in broken}  # that it cannot fail is not so where it errs
     problems += [one for one in _idle(loaded) if (one.path, one.line, one.key) not in places]
-    if any(suite.format == "nao" and suite.cases for suite in loaded):
+    if any(format_of(suite.format).checks_queries and suite.cases for suite in loaded):
         from tui_eval.commands.leakage import leaks
 
         problems += leaks(loaded, config, trusted, expected)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
 from tui_eval.config.project import AgentSpec, Config, ConfigError, rule_for
+from tui_eval.formats import format_of
 from tui_eval.formats.nao.analyst import RULES, rules_file
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
@@ -41,7 +42,7 @@ def leaks(
     shared: dict[str, list[_Place]] = {}
     notes: list[Problem] = []
     for suite in loaded:
-        for case in suite.cases if suite.format == "nao" else ():
+        for case in suite.cases if format_of(suite.format).checks_queries else ():
             values = _expected(case, expected)
             if not values:
                 continue

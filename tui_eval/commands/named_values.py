@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.formats import format_of
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -33,7 +34,7 @@ def broken_values(loaded: Sequence[Suite], root: Path) -> list[Problem]:
     """An error for each value of a promptfoo test that will err whatever is answered, each said once."""
     found: dict[Problem, None] = {}
     for suite in loaded:
-        if suite.format != "promptfoo":
+        if not format_of(suite.format).rows:
             continue
         checks = _Checks(root, (root / suite.path).parent, "nunjucksFilters" in suite.settings)
         for case in suite.cases:

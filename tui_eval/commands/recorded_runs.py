@@ -21,6 +21,7 @@ from tui_eval.commands.output import (
 from tui_eval.commands.run_suites import code_of, failures_of, find_run, gap_of, reasons_of
 from tui_eval.config.project import find_root
 from tui_eval.engine.service.client import EngineClient, EngineError
+from tui_eval.formats import format_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
@@ -87,7 +88,7 @@ def _project_of(folder: Path) -> Path | None:
 
 def _usual_tokens(case: StoredCase) -> dict[str, str]:
     """By budget assertion, what the case usually takes with this agent; only where past runs tell."""
-    if case.format != "start_to_agent":
+    if not format_of(case.format).budgets:
         return {}
     root, _ = find_root([Path.cwd()])
     history = [

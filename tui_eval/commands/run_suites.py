@@ -37,6 +37,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.service.foreground import leave_threads, reachable
 from tui_eval.engine.wants import wants_of_jobs
+from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt
@@ -335,7 +336,7 @@ def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
     """nao keeps its results beside its tests; its viewer and scripts read them there."""
     folders: dict[Path, None] = {}
     for job in active.jobs:
-        if job.case.format != "nao":
+        if not format_of(job.case.format).results_beside_suites:
             continue
         parts = Path(job.case.suite).parts
         if "tests" in parts[:-1]:

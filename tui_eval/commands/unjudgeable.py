@@ -20,6 +20,7 @@ from tui_eval.commands import expected_sql
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
 from tui_eval.commands.readiness import declared_in
 from tui_eval.config.project import Config, ConfigError
+from tui_eval.formats import format_of
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
@@ -153,8 +154,8 @@ def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) 
     A database file that is not there is one error for all that need it; a server that cannot be reached, a variable
     that is not set or trust that is not given one note: the machine that checks need not be the one that runs.
     """
-    cases = [case for suite in loaded if suite.format == "nao" for case in suite.cases]
-    code = _promptfoo(suite for suite in loaded if suite.format == "promptfoo")
+    cases = [case for suite in loaded if format_of(suite.format).checks_queries for case in suite.cases]
+    code = _promptfoo(suite for suite in loaded if format_of(suite.format).checks_scripts)
     return [*_queries(cases, expected, config), *asyncio.run(code)]
 
 

@@ -16,6 +16,7 @@ from tui_eval.engine.row_order import arrange, suites_concurrency
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.runner import Limits, Runner
 from tui_eval.engine.schedule import Ticket
+from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Problem
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -139,7 +140,7 @@ class ActiveRun:
 
     async def _sum_up(self) -> None:
         """Sums of promptfoo's columns, and what is derived from them, into the run's facts."""
-        settings = {job.case.suite: job.settings for job in self.jobs if job.case.format == "promptfoo"}
+        settings = {job.case.suite: job.settings for job in self.jobs if format_of(job.case.format).rows}
         if self.writer is None or not any("derivedMetrics" in own for own in settings.values()):
             return
         from tui_eval.engine.after import derived_metrics
@@ -165,6 +166,10 @@ class ActiveRun:
 
 def _threads(config: Config, jobs: list[Job]) -> int | None:
     """`test.threads` of a nao_config.yaml, where everything that runs is nao's."""
-    if config.nao is not None and config.nao.threads and all(job.case.format == "nao" for job in jobs):
+    if (
+        config.nao is not None
+        and config.nao.threads
+        and all(format_of(job.case.format).checks_queries for job in jobs)
+    ):
         return config.nao.threads
     return None

@@ -13,6 +13,7 @@ from tui_eval import agents
 from tui_eval.agents.base import AgentError
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.plan import Job
+from tui_eval.formats import format_of
 
 
 class NoGrader(Exception):
@@ -34,7 +35,7 @@ def judge_of(name: str | None, config: Config, typed: str | None = None) -> Agen
 
 def default_of(job: Job, config: Config) -> AgentSpec | None:
     """What grades where nobody names a judge: promptfoo's own default, for its suites; None: nothing does."""
-    if job.judge or config.judge is not None or job.case.format != "promptfoo":
+    if job.judge or config.judge is not None or not format_of(job.case.format).rows:
         return None
     return agents.default_grader(job.settings.get("env"), config)
 

@@ -27,7 +27,7 @@ from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import NothingLeft, SelectionError, choose
 from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
-from tui_eval.formats import reading
+from tui_eval.formats import format_of, reading
 from tui_eval.formats.promptfoo.read.combined import chosen
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
@@ -283,7 +283,7 @@ def _as_before(request: RunRequest) -> RunRequest:
 def recall(environment: RunContext, config: Config, run: str | Path, jobs: Sequence[Job]) -> list[Ended]:
     """Rows of a conversation, or with stored outputs, that are run again need what came before them;
     columns that are compared, the other columns, which are given back."""
-    theirs = [job for job in jobs if job.case.format == "promptfoo"]
+    theirs = [job for job in jobs if format_of(job.case.format).rows]
     if not theirs:
         return []
     try:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.engine.request import RunRequest
+from tui_eval.formats import format_of
 from tui_eval.javascript import values as js
 from tui_eval.model import Case
 
@@ -112,7 +113,7 @@ def tests(cases: Iterable[Case]) -> Iterator[list[Case]]:
     last: tuple[Any, ...] | None = None
     for case in cases:
         key = (case.suite, case.name, case.line, id(case.assertions))
-        if group and not (case.format == "promptfoo" and key == last):
+        if group and not (format_of(case.format).rows and key == last):
             yield group
             group = []
         group.append(case)

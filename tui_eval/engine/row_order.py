@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tui_eval.engine.plan import Job
+from tui_eval.formats import format_of
 from tui_eval.javascript.values import json_text
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.nunjucks.templates import flag
@@ -30,7 +31,7 @@ def arrange(jobs: Sequence[Job], delay: float | None = None, concurrency: int | 
     """
     suites: dict[str, list[Job]] = {}
     for job in jobs:
-        if job.case.format == "promptfoo":
+        if format_of(job.case.format).rows:
             suites.setdefault(job.case.suite, []).append(job)
     for name, own in suites.items():
         settings = _evaluate(own[0])
@@ -64,7 +65,7 @@ def suites_concurrency(jobs: Sequence[Job]) -> int | None:
     found = [
         number
         for job in jobs
-        if job.case.format == "promptfoo"
+        if format_of(job.case.format).rows
         if (number := _whole(_evaluate(job).get("maxConcurrency"))) is not None
     ]
     return max(found, default=None)
@@ -78,7 +79,7 @@ def converses(case: Case) -> bool:
 
 def in_conversation(case: Case) -> bool:
     """Whether the prompt of a case asks for the rows before it: then later rows may see it, too."""
-    if case.format != "promptfoo":
+    if not format_of(case.format).rows:
         return False
     text = (case.turns[0].text if case.turns else "") or ""
     made = isinstance(case.options.get("promptFunction"), dict) and "conversationId" in case.metadata
@@ -117,7 +118,7 @@ class Memory:
 
     def remember(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
         """Keep what later rows of the run may ask for from an attempt that was answered."""
-        if case.format != "promptfoo" or attempt.error is not None:
+        if not format_of(case.format).rows or attempt.error is not None:
             return
         output = attempt.output if attempt.output is not None else attempt.response_text
         name = case.options.get("storeOutputAs")
@@ -130,8 +131,8 @@ class Memory:
     def recall(self, reader: RunReader, jobs: Sequence[Job]) -> None:
         """Take from a run what rows of the same suites handed on: for rows of it that are run again, and
         those that an interruption left."""
-        suites = {job.case.suite for job in jobs if job.case.format == "promptfoo"}
-        rows = {row.id: row for row in reader.cases() if row.format == "promptfoo" and row.suite in suites}
+        suites = {job.case.suite for job in jobs if format_of(job.case.format).rows}
+        rows = {row.id: row for row in reader.cases() if format_of(row.format).rows and row.suite in suites}
         for ref, row in rows.items():
             case = reader.case(ref)
             if not (in_conversation(case) or case.options.get("storeOutputAs")):

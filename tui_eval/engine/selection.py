@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from tui_eval.engine import promptfoo_filters
 from tui_eval.engine.request import RequestCell, RunRequest
+from tui_eval.formats import format_of
 from tui_eval.guard.text import visible
 from tui_eval.model import Case
 from tui_eval.store.case_state import by_column, is_own, not_passed
@@ -166,7 +167,7 @@ def _by_pattern(cases: Sequence[Case], pattern: str) -> list[Case]:
 def _described(case: Case) -> str:
     """What a pattern is looked for in: a promptfoo test without a description has nothing but its place,
     which no pattern of promptfoo's finds, not even an empty one."""
-    return case.description or ("" if case.format == "promptfoo" else case.name)
+    return format_of(case.format).described(case)
 
 
 def _some(names: Iterable[str]) -> str:

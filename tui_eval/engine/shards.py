@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tui_eval.engine.row_order import conversation_id, in_conversation
 from tui_eval.engine.selection import SelectionError
+from tui_eval.formats import format_of
 from tui_eval.model import Case
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.suites import identity
@@ -50,7 +51,7 @@ def shard_key(case: Case) -> str:
     """What of a case decides on its shard: its id without its column (promptfoo's provider and prompt, neuro-san's
     connection), so that columns that are compared stay together. Repeated cases stay with the first of them."""
     name = _REPEATED.sub("", case.case_id)
-    if case.format == "promptfoo":
+    if format_of(case.format).rows:
         return _without_column(name, case.column or case.agent or "agent", case.prompt)
     if case.connection is not None:
         return name.removesuffix(identity.suffix({"connection": case.connection}))

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.formats import format_of
 from tui_eval.formats.promptfoo.promptfoo_words import assertion_of, test_of, trace_of, without_none
 from tui_eval.guard.text import storable
 from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
@@ -54,7 +55,7 @@ class Table:
         place = self._columns.get(key)
         if place is None:
             place = self._columns[key] = len(self.prompts)
-            shown = label or (raw if case.format == "promptfoo" else agent)
+            shown = label or (raw if format_of(case.format).rows else agent)
             self.prompts.append(_column(agent, label, raw, shown))
         test = self._test(case, row.attempt)
         result = _result(row, case_row, case, attempt, test, place)
@@ -200,14 +201,14 @@ def _asked(case: Case, attempt: Attempt) -> str:
     """The prompt as it was sent; of a conversation every message."""
     if attempt.prompt_sent is not None:
         return attempt.prompt_sent
-    if case.format == "promptfoo":  # of a run that was read from a file the transcript alone says it
+    if format_of(case.format).rows:  # of a run that was read from a file the transcript alone says it
         return "\n\n".join(entry.text for entry in attempt.transcript if entry.kind == "user" and entry.text)
     return "\n\n".join(turn.text for turn in case.turns if turn.text)
 
 
 def _test_case(case: Case) -> dict[str, Any]:
     """The test under the case's name; a row of promptfoo's that is only numbered has none."""
-    if case.format == "promptfoo" and _NUMBERED.fullmatch(case.name):
+    if format_of(case.format).rows and _NUMBERED.fullmatch(case.name):
         return test_of(case)
     return {"description": case.name, **test_of(case)}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.formats import format_of
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.store import column_names
@@ -347,7 +348,9 @@ def _tool_calls(transcript: list[Entry]) -> list[dict[str, Any]]:
 
 def _expected_sql(case: Case) -> str | None:
     """The query of a nao test, which stands in its result also where no answer came."""
-    found = [one.value for one in case.assertions if case.format == "nao" and one.type == "sql"]
+    found = [
+        one.value for one in case.assertions if format_of(case.format).checks_queries and one.type == "sql"
+    ]
     return found[0] if found and isinstance(found[0], str) else None
 
 

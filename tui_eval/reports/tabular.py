@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.case_names import full_name
+from tui_eval.formats import format_of
 from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
 from tui_eval.store.frames import load
@@ -121,7 +122,7 @@ def _diagnoses(reader: RunReader) -> dict[tuple[str, str, str | None], str]:
     that has one."""
     found: dict[tuple[str, str, str | None], str] = {}
     looked: set[int] = set()
-    cases = {row.id: row for row in reader.cases() if row.format == "nao"}
+    cases = {row.id: row for row in reader.cases() if format_of(row.format).checks_queries}
     for row in reader.attempts():
         case = cases.get(row.case_ref)
         if case is None or row.state != "done" or row.outcome != "failed" or row.case_ref in looked:

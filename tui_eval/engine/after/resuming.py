@@ -26,7 +26,7 @@ from tui_eval.engine.request import RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants_of_jobs
-from tui_eval.formats import reading
+from tui_eval.formats import format_of, reading
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command
@@ -84,7 +84,7 @@ def resume(
     )  # fmt: skip
     loaded = {
         path: reading.load(config.root / path, config, trust)
-        for path in {case.suite for case in cases.values() if case.format == "promptfoo"}
+        for path in {case.suite for case in cases.values() if format_of(case.format).rows}
     }
     settings = {path: suite.settings for path, suite in loaded.items()}
     environment = RunContext(config, trust)

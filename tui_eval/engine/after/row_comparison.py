@@ -10,6 +10,7 @@ from tui_eval.engine.attempt.attempt_judging import judge_services
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Ticket
+from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case
 from tui_eval.store.column_names import column_agent
 from tui_eval.store.reader import RunReader
@@ -63,7 +64,7 @@ class RowColumns:
 
 def compares(case: Case) -> bool:
     """Whether the columns of a case are compared with each other."""
-    if case.format != "promptfoo":
+    if not format_of(case.format).rows:
         return False
     from tui_eval.formats.promptfoo.judge import compared_outputs
 

@@ -35,6 +35,7 @@ from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.run_context import RunContext
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, UsageReport
+from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.guard.trust import NeedsTrust
@@ -202,7 +203,7 @@ class Running:
 
     async def _converse_and_judge(self) -> Judgement:
         hooks = self.environment.hooks
-        if hooks is not None and self.job.case.format == "promptfoo":
+        if hooks is not None and format_of(self.job.case.format).rows:
             changed = await hooks.before_each(self.job.case)
             self.job = msgspec.structs.replace(self.job, case=changed)
         job, case = self.job, self.job.case
@@ -303,7 +304,7 @@ class Running:
             attempt=self.number,
             session_id=uuid.uuid4().hex,
             model=job.model,
-            network=case.agent if case.format == "neuro_san" else None,
+            network=case.agent if format_of(case.format).network_is_agent else None,
             connection=case.connection or case.options.get("connection"),
             headers=headers,
             use_direct=bool(case.options.get("use_direct")),

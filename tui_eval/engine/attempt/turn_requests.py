@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.agents.base import Request
+from tui_eval.formats import format_of
 from tui_eval.model import Case, Entry
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ async def conversation_of(job: Job, environment: RunContext, number: int = 1) ->
         RenderError, ScriptError, NeedsTrust: the prompt cannot be rendered.
     """
     case = job.case
-    if case.format == "promptfoo":
+    if format_of(case.format).rows:
         return await _rendered(job, environment, number)
     requests = [
         Request(
@@ -77,7 +78,7 @@ async def conversation_of(job: Job, environment: RunContext, number: int = 1) ->
         for number, turn in enumerate(case.turns, 1)
     ]
     limits = {number: turn.timeout for number, turn in enumerate(case.turns, 1) if turn.timeout is not None}
-    whole = case.format == "start_to_agent" and (len(requests) > 1 or bool(case.options.get("messages")))
+    whole = format_of(case.format).sent_whole(case)
     return Conversation(requests=requests, whole=whole, limits=limits, vars=case.vars)
 
 
@@ -155,7 +156,7 @@ def _provider_options(case: Case) -> dict[str, Any]:
 
 def test_for_scripts(case: Case) -> dict[str, Any] | None:
     """The test as promptfoo's own providers and scripts get it; None for other formats."""
-    if case.format != "promptfoo":
+    if not format_of(case.format).rows:
         return None
     from tui_eval.formats.promptfoo.promptfoo_words import test_of
 
@@ -168,7 +169,7 @@ test_for_scripts.__test__ = False  # type: ignore[attr-defined]
 def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
     """`context.prompt` of promptfoo's own providers: the template before variables are filled in, and as its
     `config` what the prompt and the test's options say (as promptfoo 0.121 does); None for other formats."""
-    if case.format != "promptfoo":
+    if not format_of(case.format).rows:
         return None
     from tui_eval.formats.promptfoo.promptfoo_words import OURS
 

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.json_lines import value_lines
@@ -37,7 +38,7 @@ _KNOWN = frozenset({"env", "_conversation", "provider", "loop", "range", "true",
 def has_prompt(case: Case | None, attempt: Attempt | None) -> bool:
     """Whether there is a template, or a prompt that was rendered."""
     rendered = attempt is not None and attempt.prompt_sent is not None
-    return rendered or (case is not None and case.format == "promptfoo" and bool(case.turns))
+    return rendered or (case is not None and format_of(case.format).rows and bool(case.turns))
 
 
 def build(case: Case | None, attempt: Attempt | None, width: int, *, rendered: bool = True) -> list[Block]:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from tui_eval.case_names import short_prompts
+from tui_eval.formats import format_of
 from tui_eval.store.column_names import column_agent
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -80,7 +81,7 @@ def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
 
 def _test_key(cell: CaseRow) -> str:
     case = cell.case
-    if case is None or case.format != "promptfoo":
+    if case is None or not format_of(case.format).rows:
         return cell.case_id
     return json.dumps([case.suite, case.name, case.line, case.vars], sort_keys=True, default=str)
 
