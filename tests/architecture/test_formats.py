@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "tui_eval"
-LEFT = 5
+LEFT = 7
 """Comparisons of a case's format outside the folders that are still to become members of `Format`; only ever less."""
 
 
