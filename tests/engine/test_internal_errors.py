@@ -28,7 +28,8 @@ default: {steps: [{wait: 0.3}, {say: end}]}
 """
 BROKEN = """
 import sys
-from tui_eval.engine import process, runner
+from tui_eval.engine import runner
+from tui_eval.engine.service import process
 def broken(self, ticket, attempt, *_):
     api_key = "sk-planted-secret-value"
     raise LookupError("on purpose")
