@@ -9,7 +9,8 @@ import msgspec
 
 from tui_eval.assertions import JudgeInput, Reports
 from tui_eval.assertions.judge_input import Judgement
-from tui_eval.assertions.judging import handler_for, judge_one
+from tui_eval.assertions.judging import judge_one
+from tui_eval.formats import format_called
 from tui_eval.formats.promptfoo.judge import registry
 from tui_eval.model import UNSET, Assertion, Attempt, Case, Evidence, Reply, Verdict
 from tui_eval.tui.state.case.reply import reply_text
@@ -50,7 +51,7 @@ def evidence_of(verdict: Verdict, attempt: Attempt) -> list[Evidence] | None:
     )
 
     async def judged() -> Verdict | None:
-        return await judge_one(handler_for(family, verdict.type), assertion, given, Judgement())
+        return await judge_one(format_called(family).handler_for(verdict.type), assertion, given, Judgement())
 
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(lambda: asyncio.run(judged())).result()
