@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from textual.app import App
 from textual.pilot import Pilot
@@ -16,12 +16,23 @@ from tests.tui.attempts import START, case_for
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
-from tui_eval.store.schema import AttemptRow, RunInfo
+from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.background import Tasks
+from tui_eval.tui.engines import Engines
+from tui_eval.tui.handlers import Handlers
+from tui_eval.tui.keys import KEYS
+from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
+from tui_eval.tui.memory import Memory
+from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.services import Services
+from tui_eval.tui.settings import Settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.terminal.editor import Editor
 
 
 def write_run(root: Path, cases: Sequence[Sequence[Attempt]], run_id: str = "20260601-120000-abcd") -> Path:
@@ -38,34 +49,56 @@ def write_run(root: Path, cases: Sequence[Sequence[Attempt]], run_id: str = "202
     return folder
 
 
+def services_for(app: HostApp, state: AppState) -> Services:
+    """What a Case screen uses; an engine, other places and questions are none of them."""
+    notices = Notices(app)
+    none: Any = None
+    keys = Handlers(
+        app, CASE_KEYS + SHARED_KEYS + tuple(key for key in KEYS if key.place == "moving"), lambda: None
+    )
+    return Services(
+        state=state,
+        notices=notices,
+        tasks=Tasks(app, notices),
+        engines=Engines(state, notices),
+        settings=Settings(),
+        memory=Memory(state.root),
+        symbols=Symbols(True),
+        editor=Editor(app),
+        ask=none,
+        places=none,
+        suites=none,
+        runs=cast(Any, app),
+        notes=none,
+        do=keys.do,
+        take_settings=none,
+        status=str,
+    )
+
+
 class HostApp(App[None]):
     """Pushes a Case screen; answers the keys that the real app answers for it."""
 
     def __init__(self, root: Path, pointers: Sequence[CasePointer]) -> None:
         super().__init__()
         self.state = AppState(root)
+        self.services = services_for(self, self.state)
         self.pointers = list(pointers)
         self.clipboard_texts: list[str] = []
         self.errors: list[BaseException] = []
-        self.logged: list[str] = []
         self.from_turn: list[tuple[str | None, int | None]] = []
 
     def on_mount(self) -> None:
         """Open the first case."""
         self.push_screen(CaseScreen(self.pointers[0]))
 
+    async def action_do(self, key_id: str) -> None:
+        """As the app does, for the keys of the place."""
+        await self.services.do(key_id)
+
     def background_failed(self, error: Exception) -> None:
         """Kept for the test to look at."""
         self.errors.append(error)
-
-    def log_line(self, level: str, text: str) -> None:
-        """Kept for the test to look at."""
-        self.logged.append(text)
-
-    def problem(self, text: str) -> None:
-        """As the app does."""
-        self.logged.append(text)
-        self.notify(text, severity="error", markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Kept for the test to look at."""
@@ -75,9 +108,10 @@ class HostApp(App[None]):
         """Kept for the test to look at; what becomes of it is in `test_run_requests`."""
         self.from_turn.append((content.run_id, turn))
 
-    def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
-        """No run is in front."""
-        return []
+    @property
+    def logged(self) -> list[str]:
+        """What was said and logged."""
+        return [text for _, _, text in self.services.notices.lines]
 
     @property
     def case_screen(self) -> CaseScreen:

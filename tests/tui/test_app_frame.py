@@ -50,9 +50,9 @@ async def test_a_runs_all_shown_and_shows_the_run(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
         await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
-        (request,) = app.engine.requests
+        (request,) = app.services.engines.own.requests
         assert len(request.case_ids) == 3 and request.paths == [str(tmp_path / "suites/support.yaml")]
-        run = app.engine.live
+        run = app.services.engines.own.live
         run.start(0)
         run.writer.live(run.refs[0][0], "assistant", "Your refund is on its way")
         await until(lambda: "● running" in screen_text(app) or "running" in screen_text(app), pilot)
@@ -71,19 +71,19 @@ async def test_r_runs_one_case_in_place_and_plus_adds_an_attempt(tmp_path):
         await pilot.press("r")
         await until(lambda: app.state.run is not None, pilot)
         assert isinstance(app.screen, SuitesScreen)
-        assert app.engine.requests[0].case_ids == [FIRST]
-        app.engine.live.start(0)
+        assert app.services.engines.own.requests[0].case_ids == [FIRST]
+        app.services.engines.own.live.start(0)
         await until(lambda: "running" in screen_text(app), pilot)
         await pilot.press("plus")
         await pilot.pause()
-        assert len(app.engine.requests) == 1  # still running
-        app.engine.live.done(0, "failed", "no")
-        app.engine.live.finish()
+        assert len(app.services.engines.own.requests) == 1  # still running
+        app.services.engines.own.live.done(0, "failed", "no")
+        app.services.engines.own.live.finish()
         run_id = app.state.run.info.id
         await until(lambda: not app.state.run.active, pilot)
         await pilot.press("plus")
-        await until(lambda: len(app.engine.requests) == 2, pilot)
-        more = app.engine.requests[1]
+        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
+        more = app.services.engines.own.requests[1]
         assert (more.attempts, more.first_attempt, more.linked_to) == (1, 2, run_id)
 
 
@@ -91,8 +91,8 @@ async def test_marked_cases_run_together(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         app.screen.go_to(CasePointer(FIRST))
         await pilot.press("space", "space", "r")
-        await until(lambda: app.engine.requests, pilot)
-        assert [name.partition("::")[2] for name in app.engine.requests[0].case_ids] == [
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert [name.partition("::")[2] for name in app.services.engines.own.requests[0].case_ids] == [
             "refund is approved",
             "greets by name",
         ]
@@ -103,8 +103,8 @@ async def test_capital_r_runs_what_did_not_pass(tmp_path):
     LiveRun(root, ["refund is approved", "greets by name"]).all_done(["passed", "error"])
     async with running_app(root) as (app, pilot):
         await pilot.press("R")
-        await until(lambda: app.engine.requests, pilot)
-        assert app.engine.requests[0].case_ids == ["suites/support.yaml::greets by name"]
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert app.services.engines.own.requests[0].case_ids == ["suites/support.yaml::greets by name"]
 
 
 async def test_brackets_go_from_failure_to_failure(tmp_path):
@@ -157,30 +157,33 @@ async def test_the_run_dialog_counts_and_asks(tmp_path):
         await pilot.press("tab", "x", "enter")
         await until(lambda: "must pass: a number" in screen_text(app), pilot)
         await pilot.press("backspace", "0", ".", "8", "enter")
-        await until(lambda: app.engine.requests, pilot)
-        assert (app.engine.requests[0].attempts, app.engine.requests[0].threshold) == (5, 0.8)
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert (
+            app.services.engines.own.requests[0].attempts,
+            app.services.engines.own.requests[0].threshold,
+        ) == (5, 0.8)
 
 
 async def test_x_cancels_the_case_and_capital_x_asks(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
         await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
-        ref = app.engine.live.start(0)
+        ref = app.services.engines.own.live.start(0)
         await until(lambda: app.state.run.counts.running == 1, pilot)
         app.screen.go_to(CasePointer(FIRST))
         await pilot.press("x")
-        await until(lambda: app.engine.cancelled, pilot)
-        assert app.engine.cancelled[0][1] == [ref]
+        await until(lambda: app.services.engines.own.cancelled, pilot)
+        assert app.services.engines.own.cancelled[0][1] == [ref]
         await pilot.press("X")
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("n")
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
         await pilot.press("X", "y")
-        await until(lambda: len(app.engine.cancelled) == 2, pilot)
-        assert app.engine.cancelled[1][1] is None
+        await until(lambda: len(app.services.engines.own.cancelled) == 2, pilot)
+        assert app.services.engines.own.cancelled[1][1] is None
         await pilot.press("P")
-        await until(lambda: app.engine.paused == [True], pilot)
-        app.engine.live.finish()
+        await until(lambda: app.services.engines.own.paused == [True], pilot)
+        app.services.engines.own.live.finish()
 
 
 @pytest.mark.parametrize(("key", "left"), [("d", True), ("escape", False), ("s", True)])
@@ -193,8 +196,8 @@ async def test_q_during_a_run_asks(tmp_path, key, left):
         assert "the run goes on" in screen_text(app)
         await pilot.press(key)
         await until(lambda: app._exit is left, pilot)
-        assert bool(app.engine.cancelled) == (key == "s")
-        app.engine.live.finish()
+        assert bool(app.services.engines.own.cancelled) == (key == "s")
+        app.services.engines.own.live.finish()
 
 
 async def test_q_and_escape_without_a_run(tmp_path):
@@ -229,7 +232,7 @@ async def test_an_open_run_is_shown_at_once(tmp_path):
         assert "finished" in screen_text(app)
         await pilot.press("enter")
         await until(lambda: type(app.screen).__name__ == "CaseScreen", pilot)
-        assert app.navigate(1, True).case_id == FIRST
+        assert app.places.navigate(1, True).case_id == FIRST
         await pilot.press("escape", "U")
         assert isinstance(app.screen, SuitesScreen)
 
@@ -248,22 +251,22 @@ async def test_trust_is_asked_once_and_remembered(tmp_path):
     suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: one}\n"
     root = project(tmp_path, {"promptfooconfig.yaml": suite})
     async with running_app(root) as (app, pilot):
-        app._ask_trust(["read /etc/hostname", "run check.py", "run check.py"])
+        app.suites.ask_trust(["read /etc/hostname", "run check.py", "run check.py"])
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "run check.py" in screen_text(app), pilot)
         await pilot.press("y")
         await until(lambda: "run check.py" in app.state.agreed, pilot)
         assert not app.state.trusted and {"run check.py", "read /etc/hostname"} <= trust_store.agreed(root)
         await until(lambda: not isinstance(app.screen, AskScreen), pilot)
-        app._ask_trust(["run check.py"])
+        app.suites.ask_trust(["run check.py"])
         await pilot.pause()
         assert not isinstance(app.screen, AskScreen)
-        app._ask_trust(["run check.py", "run another.py"])
+        app.suites.ask_trust(["run check.py", "run another.py"])
         await until(lambda: "run another.py" in screen_text(app), pilot)
         assert "run check.py" not in screen_text(app)
         await pilot.press("n")
         await until(lambda: not isinstance(app.screen, AskScreen), pilot)
-        app._ask_trust(["run another.py"])
+        app.suites.ask_trust(["run another.py"])
         await pilot.pause()
         assert not isinstance(app.screen, AskScreen) and "run another.py" not in app.state.agreed
 
@@ -290,7 +293,7 @@ tests:
     async with running_app(root) as (app, pilot):
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "run checks/check.py" in screen_text(app), pilot)
-        asked = sorted(app._trust_declined)  # the screen cuts what is long
+        asked = sorted(app.suites._declined)  # the screen cuts what is long
         for what in ("run inline Python of promptfooconfig.yaml: len(output) > 0 [", "run ./run-me 'a b' ("):
             assert any(one.startswith(what) for one in asked), (what, asked)
         assert "read the environment variable FAR_KEY for far.example (agents.far)" in asked, asked
@@ -307,9 +310,9 @@ async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch
     root = project(tmp_path, {"suites/a.yaml": SUITE, "suites/b.yaml": SUITE})
     async with running_app(root) as (app, pilot):
         read: list[list[str]] = []
-        reload = app.loader.reload
+        reload = app.suites.loader.reload
         monkeypatch.setattr(
-            app.loader,
+            app.suites.loader,
             "reload",
             lambda suites, *said: (read.append([s.path for s in suites]), reload(suites, *said)),
         )
@@ -388,7 +391,7 @@ async def test_a_refusal_of_the_engine_is_said_and_logged(tmp_path):
     root = project(tmp_path)
     async with running_app(root, engine=Refusing(root)) as (app, pilot):
         await pilot.press("a")
-        await until(lambda: app.log_lines, pilot)
+        await until(lambda: app.notices.lines, pilot)
         await pilot.press("l")
         await until(lambda: "nothing to run: [no] agent" in screen_text(app), pilot)
 
@@ -399,7 +402,7 @@ async def test_keys_typed_ahead_of_a_prompt_are_its_text(tmp_path):
             app.post_message(Key(key, key))
         await until(lambda: app.screen.query(Prompt), pilot)
         await until(lambda: app.screen.query_one(Input).value == "arRX", pilot)
-        assert not app.engine.requests and isinstance(app.screen, SuitesScreen)
+        assert not app.services.engines.own.requests and isinstance(app.screen, SuitesScreen)
 
 
 HIDDEN = "touch PWNED-by-the-middle"
@@ -442,11 +445,11 @@ async def test_what_is_agreed_to_is_read_whole_and_agreed_to_after_its_last_line
 async def test_what_nobody_can_read_is_not_agreed_to(tmp_path):
     root = project(tmp_path, {"promptfooconfig.yaml": "prompts: [p]\nproviders: [echo]\n"})
     async with running_app(root) as (app, pilot):
-        app._ask_trust([f"run sh -c '{'x' * 6_000}' (the agent cmd)"])
+        app.suites.ask_trust([f"run sh -c '{'x' * 6_000}' (the agent cmd)"])
         await pilot.pause()
         assert not isinstance(app.screen, AskScreen)
-        assert any("cannot be agreed to here" in text for _, _, text in app.log_lines)
-        app._ask_trust([f"run sh -c '{'x' * 6_000}' (the agent cmd)", "run check.py"])
+        assert any("cannot be agreed to here" in text for _, _, text in app.notices.lines)
+        app.suites.ask_trust([f"run sh -c '{'x' * 6_000}' (the agent cmd)", "run check.py"])
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("o")
         await until(lambda: app.state.agreed == {"run check.py"}, pilot)

@@ -71,7 +71,7 @@ async def test_of_two_readings_of_a_file_the_later_counts_however_long_the_earli
         file = root / "suites/support.yaml"
         for name in ("one", "two"):
             file.write_text(SUITE.replace("greets by name", name))
-            assert app.reload_suites(["suites/support.yaml"])
+            assert app.suites.reload(["suites/support.yaml"])
             await until(lambda: texts, pilot)
         await until(lambda: len(texts) == 2, pilot)
         await until(lambda: not any("loader" in one.name for one in threading.enumerate()), pilot)
@@ -96,7 +96,7 @@ async def test_an_answer_for_a_screen_that_is_being_taken_away_is_for_nobody(tmp
         await until(lambda: tried, pilot)
         assert tried == [(True, False, 0)]
         await pilot.pause()
-        assert app.is_running and not app.log_lines and app.crash is None
+        assert app.is_running and not app.notices.lines and app.crash is None
 
 
 async def test_a_widget_missing_on_a_screen_that_stands_is_no_secret(tmp_path):
@@ -105,7 +105,7 @@ async def test_a_widget_missing_on_a_screen_that_stands_is_no_secret(tmp_path):
             paper = Paper()
             await app.push_screen(paper)
             run_in_thread(app, lambda: "words", paper.take_wrongly)
-            await until(lambda: app.log_lines, pilot)
+            await until(lambda: app.notices.lines, pilot)
 
 
 async def test_an_exception_is_said_or_given_on(tmp_path):
@@ -117,9 +117,9 @@ async def test_an_exception_is_said_or_given_on(tmp_path):
         given: list[Exception] = []
         run_in_thread(app, fails, on_error=given.append)
         await until(lambda: given, pilot)
-        assert not app.log_lines
+        assert not app.notices.lines
         run_in_thread(app, fails)
-        await until(lambda: any("ValueError: broken disk" in text for _, _, text in app.log_lines), pilot)
+        await until(lambda: any("ValueError: broken disk" in text for _, _, text in app.notices.lines), pilot)
 
 
 async def test_keys_typed_ahead_wait_for_what_a_thread_opens(tmp_path):

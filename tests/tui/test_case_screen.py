@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -450,7 +451,7 @@ async def test_letters_stand_for_glyphs_without_utf8(tmp_path: Path) -> None:
     from tui_eval.tui.state.text.formatting import Symbols
 
     app = host(tmp_path, wrong_cell())
-    app.symbols = Symbols(False)  # type: ignore[attr-defined]
+    app.services = replace(app.services, symbols=Symbols(False))
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
         for key in "12345":

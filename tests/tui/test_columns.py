@@ -55,13 +55,13 @@ async def test_suites_are_red_where_one_model_failed_and_r_asks_that_one(tmp_pat
             await until(lambda: "✗2" in screen_text(app) or "2 failed" in screen_text(app), pilot)
             assert "sloppy, 1 of 2" in screen_text(app)
             await pilot.press("R")
-            await until(lambda: app.engine.requests, pilot)
-            request = app.engine.requests[0]
+            await until(lambda: app.services.engines.own.requests, pilot)
+            request = app.services.engines.own.requests[0]
             assert request.cells == [
                 RequestCell(f"suites/support.yaml::{name}", "offline", "sloppy") for name in NAMES[:2]
             ]
             assert not request.agents and not request.models
-            app.engine.live.finish()
+            app.services.engines.own.live.finish()
 
 
 async def test_a_rerun_of_one_case_leaves_the_run_in_front(tmp_path: Path) -> None:
@@ -74,12 +74,12 @@ async def test_a_rerun_of_one_case_leaves_the_run_in_front(tmp_path: Path) -> No
     async with running_app(root, (120, 30), open_run=front.folder) as (app, pilot):
         await until(lambda: app.state.run is not None and len(app.state.rows) == 3, pilot)
         await pilot.press("U")
-        app.suites_screen.go_to(CasePointer(f"suites/support.yaml::{NAMES[2]}"))
+        app.places.suites.go_to(CasePointer(f"suites/support.yaml::{NAMES[2]}"))
         await pilot.pause()
         await pilot.press("r")
         await until(lambda: app.state.aside.runs, pilot)
-        assert app.state.run.info.id == front.info.id and app.running
-        live = app.engine.live
+        assert app.state.run.info.id == front.info.id and app.runs.running
+        live = app.services.engines.own.live
         live.start(0)
         await until(lambda: suite_entries(app.state)[2].status == "running", pilot)
         live.done(0, "failed")
@@ -98,18 +98,20 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
     case_id = f"suites/support.yaml::{NAMES[0]}"
     async with running_app(root, (120, 30)) as (app, pilot):
         await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
-        app.suites_screen.go_to(CasePointer(case_id))
+        app.places.suites.go_to(CasePointer(case_id))
         await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
         await pilot.press("full_stop")
-        await until(lambda: len(app.engine.requests) == 2, pilot)
+        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
         judged = [
-            request.cells[0] for request in app.engine.requests if request.continue_from and request.cells
+            request.cells[0]
+            for request in app.services.engines.own.requests
+            if request.continue_from and request.cells
         ]
         assert set(map(msgspec.json.encode, judged)) == {
             msgspec.json.encode(RequestCell(case_id, "offline", model)) for model in ("good", "sloppy")
         }
-        assert {request.linked_to for request in app.engine.requests} == {folder.name}
-        app.engine.live.finish()
+        assert {request.linked_to for request in app.services.engines.own.requests} == {folder.name}
+        app.services.engines.own.live.finish()
 
 
 @pytest.mark.parametrize("place", ["a line of Suites", "the Case screen"])
@@ -120,7 +122,7 @@ async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path:
     case_id = f"suites/support.yaml::{NAMES[0]}"
     async with running_app(root, (120, 30)) as (app, pilot):
         await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
-        app.suites_screen.go_to(CasePointer(case_id))
+        app.places.suites.go_to(CasePointer(case_id))
         await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
         models = ["good", "sloppy"]
         if place == "the Case screen":
@@ -128,14 +130,14 @@ async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path:
             await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
             models = ["sloppy"]
         await pilot.press("W")
-        app._again(app._watched, EditedSuite())
-        await until(lambda: len(app.engine.requests) == len(models), pilot)
+        app.watching.again(app.watching.watched, EditedSuite())
+        await until(lambda: len(app.services.engines.own.requests) == len(models), pilot)
         await pilot.pause()
-        assert sorted(cell.model for one in app.engine.requests for cell in one.cells) == models
-        app.engine.requests.clear()
+        assert sorted(cell.model for one in app.services.engines.own.requests for cell in one.cells) == models
+        app.services.engines.own.requests.clear()
         await pilot.press("W")
-        assert app.watch_mode == "rerun"
-        app._again(app._watched, EditedSuite())
-        await until(lambda: app.engine.requests, pilot)
-        assert sorted(cell.model for cell in app.engine.requests[0].cells) == models
-        app.engine.live.finish()
+        assert app.watching.mode == "rerun"
+        app.watching.again(app.watching.watched, EditedSuite())
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert sorted(cell.model for cell in app.services.engines.own.requests[0].cells) == models
+        app.services.engines.own.live.finish()

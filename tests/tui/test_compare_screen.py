@@ -94,7 +94,7 @@ async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
         screen = app.screen
         await pilot.press("c")
         await until(
-            lambda: any("no run before it has a case of it" in line[2] for line in app.log_lines), pilot
+            lambda: any("no run before it has a case of it" in line[2] for line in app.notices.lines), pilot
         )
         assert app.screen is screen
 
@@ -132,7 +132,7 @@ async def test_an_older_run_takes_the_place(tmp_path):
         await pilot.press("less_than_sign")
         await until(lambda: screen.before.folder == first and "2 fixed" in screen_text(app), pilot)
         await pilot.press("less_than_sign")
-        await until(lambda: any("no earlier run" in text for _, _, text in app.log_lines), pilot)
+        await until(lambda: any("no earlier run" in text for _, _, text in app.notices.lines), pilot)
         await pilot.press("greater_than_sign")
         await until(lambda: screen.before.folder == second and "1 regressed" in screen_text(app), pilot)
 
@@ -166,7 +166,7 @@ async def test_a_run_that_cannot_be_read_is_said(tmp_path):
             connection.execute("DROP TABLE attempts")
         await pilot.press("c")
         await sees(app, pilot, "Cannot be compared: ")
-        assert any("no such table" in text for _, _, text in app.log_lines)
+        assert any("no such table" in text for _, _, text in app.notices.lines)
 
 
 async def test_only_one_run_has_the_case(tmp_path):
@@ -281,7 +281,7 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
         await compared(app, pilot)
         await sees(app, pilot, "1 case regressed", "0/1")
         again = LiveRun(root, NAMES[:1], linked_to=new.name)
-        app.follow(again.folder)
+        app.front_run.follow(again.folder)
         await sees(app, pilot, "runs anew")
         again.all_done(["passed"])
         await sees(app, pilot, "0 cases regressed, 0 fixed", "+1 linked")

@@ -17,6 +17,7 @@ START = """
 import sys
 from pathlib import Path
 from tui_eval.tui.app import EvalApp, run_app
+from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.widgets.case_list import CaseList
 def broken(*arguments, **options):
@@ -27,20 +28,20 @@ run = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 sys.exit(run_app(["."], open_run=run))
 """
 PLACES = {
-    "an action": "EvalApp.action_show_log = broken",
-    "a message": "SuitesScreen._moved = SuitesScreen.action_find = broken\nEvalApp.action_show_log = broken",
-    "painting": "EvalApp.action_show_log = lambda self: (setattr(CaseList, 'render_line', broken), self.screen.case_list.refresh())",
-    "a timer": "EvalApp.action_show_log = lambda self: self.set_timer(0.01, broken)",
-    "a worker": "async def work():\n    broken()\nEvalApp.action_show_log = lambda self: self.run_worker(work())",
+    "an action": "PlaceController.show_log = broken",
+    "a message": "SuitesScreen._moved = SuitesScreen.action_find = broken\nPlaceController.show_log = broken",
+    "painting": "PlaceController.show_log = lambda self: (setattr(CaseList, 'render_line', broken), self.front.case_list.refresh())",
+    "a timer": "PlaceController.show_log = lambda self: self._app.set_timer(0.01, broken)",
+    "a worker": "async def work():\n    broken()\nPlaceController.show_log = lambda self: self._app.run_worker(work())",
     "what a thread read": (
         "from tui_eval.tui.background import run_in_thread\n"
-        "EvalApp.action_show_log = lambda self: run_in_thread(self, lambda: 1, broken)"
+        "PlaceController.show_log = lambda self: run_in_thread(self._app, lambda: 1, broken)"
     ),
     "a screen's opening": (
         "from tui_eval.tui.screens.help import PaperScreen\nPaperScreen.compose = broken"
     ),
 }  # fmt: skip
-ENDLESS = "EvalApp.action_show_log = lambda self: self.set_interval(0.001, broken)"
+ENDLESS = "PlaceController.show_log = lambda self: self._app.set_interval(0.001, broken)"
 BEGINNING = "EvalApp._begin = broken"
 
 
@@ -94,7 +95,7 @@ def test_the_app_survives_its_own_errors(terminal, tmp_path, extra):
 
 
 def test_the_log_has_what_happened(terminal, tmp_path):
-    app = terminal(extra="EvalApp.action_show_help = broken")
+    app = terminal(extra="PlaceController.show_help = broken")
     app.until("refund is approved")
     app.send("?")
     app.until("this did not work")
@@ -141,7 +142,7 @@ def test_a_crash_is_said_where_no_report_can_be_written(terminal, tmp_path):
     app = terminal(extra=BEGINNING, XDG_STATE_HOME=str(tmp_path / "file"))
     assert app.wait() == 3
     lines = said(app)
-    assert len(lines) == 1 and "RuntimeError: on purpose" in lines[0] and "; in <string>:9; " in lines[0]
+    assert len(lines) == 1 and "RuntimeError: on purpose" in lines[0] and "; in <string>:10; " in lines[0]
 
 
 GONE = """
@@ -156,16 +157,16 @@ def left_alone(self):
             break
         time.sleep(0.01)
     {then}
-EvalApp.action_show_log = left_alone
+PlaceController.show_log = left_alone
 """
 
 
 @pytest.mark.parametrize(
     "then",
     [
-        "self.set_interval(0.001, broken)",
-        "self.exit(0, message='a last word')",
-        "self._driver.disable_input = lambda: None; self.exit(0, message='a last word')",
+        "self._app.set_interval(0.001, broken)",
+        "self._app.exit(0, message='a last word')",
+        "self._app._driver.disable_input = lambda: None; self._app.exit(0, message='a last word')",
     ],
     ids=["a crash", "a message", "keys are still read"],
 )

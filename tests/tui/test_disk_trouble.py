@@ -25,14 +25,14 @@ async def test_it_is_said_once_and_when_there_is_room_again(tmp_path: Path, monk
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
         await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
-        app.engine.troubles = {app.state.run.info.id: FULL}
+        app.services.engines.own.troubles = {app.state.run.info.id: FULL}
         await until(lambda: "disk full" in screen_text(app), pilot)
-        errors = [words for _, level, words in app.log_lines if level == "error"]
+        errors = [words for _, level, words in app.notices.lines if level == "error"]
         assert len(errors) == 1 and errors[0].startswith(FULL) and "Make room there" in errors[0]
-        app.engine.troubles = {}
+        app.services.engines.own.troubles = {}
         await until(lambda: "disk full" not in screen_text(app).splitlines()[1], pilot)
-        assert "there is room again" in app.log_lines[-1][2]
-        app.engine.live.finish()
+        assert "there is room again" in app.notices.lines[-1][2]
+        app.services.engines.own.live.finish()
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ async def test_other_trouble_is_no_full_disk(
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
         await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
-        app.engine.troubles = {app.state.run.info.id: trouble}
+        app.services.engines.own.troubles = {app.state.run.info.id: trouble}
         await until(lambda: shown in screen_text(app), pilot)
-        (line,) = [words for _, level, words in app.log_lines if level == "error"]
+        (line,) = [words for _, level, words in app.notices.lines if level == "error"]
         assert told in line and "Make room" not in line and "disk full" not in screen_text(app)
-        app.engine.live.finish()
+        app.services.engines.own.live.finish()
 
 
 async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
@@ -72,8 +72,8 @@ async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
         run.start(0)
         run.done(0)
         assert run.writer.flush()
-        app.follow(run.folder)
-        app.action_show_run()
+        app.front_run.follow(run.folder)
+        app.runs.show()
         await until(lambda: app.state.run is not None and app.state.run.counts.done == 1, pilot)
 
         def refused(connection: sqlite3.Connection, pending: object, live: object) -> None:

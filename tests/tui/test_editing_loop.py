@@ -89,12 +89,12 @@ def root(tmp_path: Path) -> Path:
 
 
 def there(app: Any, case_id: str) -> bool:
-    line = app.suites_screen.case_list.current_line
+    line = app.places.suites.case_list.current_line
     return line is not None and line.key == case_id
 
 
 async def on_case(app: Any, pilot: Any, case_id: str) -> None:
-    app.suites_screen.go_to(CasePointer(case_id))
+    app.places.suites.go_to(CasePointer(case_id))
     await until(lambda: there(app, case_id), pilot)
 
 
@@ -106,7 +106,7 @@ async def test_e_opens_the_file_and_line_that_the_case_stands_in(root, monkeypat
         await on_case(app, pilot, case_id)
         await pilot.press("e")
         assert editor.opened == [(file, line)]
-        app.open_case(CasePointer(case_id))
+        app.places.open_case(CasePointer(case_id))
         await until(lambda: isinstance(app.screen, CaseScreen), pilot)
         await pilot.press("e")
         assert editor.opened == [(file, line)] * 2
@@ -136,12 +136,12 @@ async def test_an_unreadable_file_is_shown_where_it_is_and_mended(
         editor.writes = {file: broken}
         await pilot.press("e")
         await until(lambda: errors(app), pilot)
-        await until(lambda: app.log_lines and app.log_lines[-1][1] == "error", pilot)
-        assert app.log_lines[-1][2].startswith((f"{suite}:", f"{file}:"))
+        await until(lambda: app.notices.lines and app.notices.lines[-1][1] == "error", pilot)
+        assert app.notices.lines[-1][2].startswith((f"{suite}:", f"{file}:"))
         stays = case_id in app.state.by_id
         assert stays == (kind == "jsonl")  # its rows before the bad one are read
         if not inside and not stays:
-            await until(lambda: app.suites_screen.case_list.current_line.problem is not None, pilot)
+            await until(lambda: app.places.suites.case_list.current_line.problem is not None, pilot)
         editor.opened.clear()
         editor.writes = {file: FILES[file]}
         await pilot.press("e")
@@ -167,7 +167,7 @@ async def test_capital_e_on_a_suite_opens_the_agent_of_its_cases(root, monkeypat
         "agents:\n  offline: {type: python, function: 'my_agent.py:answer'}\n"
     )
     async with running_app(root, trust=True) as (app, pilot):
-        await until(lambda: app.suites_screen.case_list.go_to("suites/guide.yaml"), pilot)
+        await until(lambda: app.places.suites.case_list.go_to("suites/guide.yaml"), pilot)
         await pilot.press("E")
         assert editor.opened == [("my_agent.py", 1)]
 
@@ -184,14 +184,14 @@ async def test_a_renamed_case_is_followed(root, monkeypatch, inside: bool) -> No
         editor.writes = {"suites/guide.yaml": GUIDE.replace("second", "farewell")}
         await pilot.press("e")
         if inside:
-            await until(lambda: app.pointer() == CasePointer(new), pilot)
+            await until(lambda: app.places.pointer() == CasePointer(new), pilot)
             await until(lambda: app.screen.content.name == "farewell", pilot)
-            assert "it is farewell now" in app.log_lines[-1][2]
+            assert "it is farewell now" in app.notices.lines[-1][2]
             await pilot.press("escape")
         await until(lambda: there(app, new), pilot)
         await pilot.press("r")
-        await until(lambda: app.engine.requests, pilot)
-        assert app.engine.requests[-1].case_ids == [new]
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert app.services.engines.own.requests[-1].case_ids == [new]
 
 
 async def test_a_case_taken_out_while_it_is_looked_at_says_so(root, monkeypatch) -> None:
@@ -205,7 +205,7 @@ async def test_a_case_taken_out_while_it_is_looked_at_says_so(root, monkeypatch)
         await until(lambda: "second is no longer in its file" in screen_text(app), pilot)
         await pilot.press("r")
         await until(lambda: "no longer in the suites" in screen_text(app), pilot)
-        assert not app.engine.requests
+        assert not app.services.engines.own.requests
         await pilot.press("e")
         assert editor.opened[-1] == ("suites/guide.yaml", 0)
 
@@ -216,10 +216,10 @@ async def test_a_save_by_another_program_is_read_again(root) -> None:
         (root / "suites" / "guide.yaml").write_text(GUIDE.replace("second", "farewell"))
         await until(lambda: "suites/guide.yaml::farewell" in app.state.by_id, pilot)
         await until(lambda: there(app, "suites/guide.yaml::farewell"), pilot)
-        assert "guide.yaml was saved: read again" in [words for _, _, words in app.log_lines]
+        assert "guide.yaml was saved: read again" in [words for _, _, words in app.notices.lines]
         text = (root / "tui_eval.yaml").read_text()
         (root / "tui_eval.yaml").write_text(text + "  another: {type: echo}\n")
-        await until(lambda: "another" in app.config.agents, pilot)
+        await until(lambda: "another" in app.state.config.agents, pilot)
         assert there(app, "suites/guide.yaml::farewell")
 
 
@@ -230,13 +230,11 @@ async def test_a_save_from_here_is_not_told_a_second_time(root, monkeypatch) -> 
         editor.writes = {"suites/guide.yaml": GUIDE.replace("bye", "goodbye")}
         await pilot.press("e")
         file = str(root / "suites/guide.yaml")
-        app._read_saved(
-            [file]
-        )  # as the thread that follows the files, which saw it while the editor was open
+        app.saved.read([file])  # as the thread that follows the files, which saw it while the editor was open
         (root / "pf" / "rows.csv").write_text(ROWS + "pear,contains:pear,row four\n")
-        app._read_saved([file, str(root / "pf" / "rows.csv")])
+        app.saved.read([file, str(root / "pf" / "rows.csv")])
         await until(lambda: PF.format("row four") in app.state.by_id, pilot)
-        said = [words for _, _, words in app.log_lines]
+        said = [words for _, _, words in app.notices.lines]
         assert "rows.csv was saved: read again" in said and not any("guide.yaml" in words for words in said)
 
 

@@ -31,7 +31,7 @@ async def app_on(root: Path, script: str):
     client = EngineClient(root)
     try:
         async with running_app(root, engine=client) as (app, pilot):
-            app.suites_screen.go_to(CasePointer("suite.yaml::talks"))
+            app.places.suites.go_to(CasePointer("suite.yaml::talks"))
             await pilot.pause()
             yield app, pilot, client
     finally:
@@ -45,7 +45,7 @@ async def kill(client: EngineClient) -> None:
 
 
 def logged(app: Any, words: str) -> bool:
-    return any(words in text for _, _, text in app.log_lines)
+    return any(words in text for _, _, text in app.notices.lines)
 
 
 async def test_while_a_case_is_looked_at(tmp_path: Path) -> None:

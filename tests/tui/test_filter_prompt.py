@@ -48,7 +48,7 @@ async def test_the_line_above_helps_with_what_is_typed(tmp_path, size):
 async def test_saved_filters_are_offered_first(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("f", *"mine=refund", "enter")
-        await until(lambda: app.saved_filters == {"mine": "refund"}, pilot)
+        await until(lambda: app.services.memory.filters == {"mine": "refund"}, pilot)
         await pilot.press("F", "f")
         await until(lambda: "@mine  failed" in told(app), pilot)
         await pilot.press(*"@m")

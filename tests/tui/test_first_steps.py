@@ -67,10 +67,10 @@ async def test_the_missing_agent_is_asked_for_once_and_written(tmp_path):
         await pilot.press(*"nope", "enter")
         assert isinstance(app.screen, AgentQuestion) and "not an agent" in screen_text(app)
         await pilot.press("ctrl+u", *"echo", "enter")
-        await until(lambda: app.engine.requests, pilot)
+        await until(lambda: app.services.engines.own.requests, pilot)
         text = (root / "tui_eval.yaml").read_text()
         assert "    helper: {type: echo}" in text and "# stays" in text and "# the old one" in text
-        app.engine.live.finish()
+        app.services.engines.own.live.finish()
 
 
 async def test_leaving_the_question_runs_nothing_and_asks_no_more(tmp_path):
@@ -80,10 +80,10 @@ async def test_leaving_the_question_runs_nothing_and_asks_no_more(tmp_path):
         await until(lambda: isinstance(app.screen, AgentQuestion), pilot)
         await pilot.press("escape")
         await pilot.pause()
-        assert not app.engine.requests
+        assert not app.services.engines.own.requests
         await pilot.press("a")
-        await until(lambda: app.engine.requests, pilot)
-        app.engine.live.finish()
+        await until(lambda: app.services.engines.own.requests, pilot)
+        app.services.engines.own.live.finish()
 
 
 async def test_an_empty_folder_says_what_it_looks_for_and_writes_a_first_suite(tmp_path):
@@ -150,7 +150,7 @@ async def test_a_filter_has_a_name_and_comes_back(tmp_path):
     async with running_app(root) as (app, pilot):
         await pilot.press("f", *"calm=calms", "enter")
         await pilot.pause()
-        assert len(app.screen.shown_entries()) == 1 and app.saved_filters == {"calm": "calms"}
+        assert len(app.screen.shown_entries()) == 1 and app.services.memory.filters == {"calm": "calms"}
         await pilot.press("F", "space", "j", "s", "Q")
     async with running_app(root) as (app, pilot):
         await until(lambda: app.screen.case_list.marks, pilot)
@@ -226,6 +226,6 @@ async def test_a_folder_that_cannot_be_written_says_where_its_runs_are_kept(tmp_
     kept = tmp_path / "state" / "projects" / "x"
     monkeypatch.setattr("tui_eval.tui.app.state_dir", lambda root: kept)
     async with running_app(root, (120, 40)) as (app, pilot):
-        await until(lambda: app.log_lines, pilot)
-        assert f"cannot be written: its runs are kept in {kept}" in app.log_lines[0][2]
+        await until(lambda: app.notices.lines, pilot)
+        assert f"cannot be written: its runs are kept in {kept}" in app.notices.lines[0][2]
         assert screen_text(app).splitlines()[0].endswith("1 suite · 1 case")

@@ -107,7 +107,7 @@ async def test_a_run_brought_home_is_looked_at_and_compared_with_the_projects_ow
         await until(lambda: isinstance(app.screen, RunsScreen), pilot)
         await pilot.press("D", "y")
         await until(
-            lambda: any("is not in this project, so it stays" in line[2] for line in app.log_lines), pilot
+            lambda: any("is not in this project, so it stays" in line[2] for line in app.notices.lines), pilot
         )
         assert guest.exists()
         await pilot.press("enter")
@@ -147,7 +147,7 @@ async def test_the_answers_of_a_run_from_elsewhere_are_judged_again_on_the_case_
             await until(lambda: [row.state for row in rows_of(judged)] == ["done"], pilot)
             (row,) = rows_of(judged)
             assert (row.outcome, row.judges) == ("failed", f"{guest.name}/1")
-            assert not [line for line in app.log_lines if line[1] == "error"]
+            assert not [line for line in app.notices.lines if line[1] == "error"]
     finally:
         await client.shutdown()
         await client.close()

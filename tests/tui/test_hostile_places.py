@@ -23,14 +23,15 @@ CODE = """
 import sys
 from pathlib import Path
 from tests.tui.reporting import report_keys
-from tui_eval.tui.app import EvalApp, run_app
+from tui_eval.tui.app import run_app
+from tui_eval.tui.controllers.runs import RunController
 TEXT = sys.argv[2].encode().decode("unicode_escape") if len(sys.argv) > 2 else ""
 def toasts(self):
-    self.say(TEXT)
-    self.problem(TEXT)
-    self.background_failed(ValueError(TEXT))
-    self.ask(TEXT, [("y", "yes", TEXT)], lambda value: None, [TEXT])
-EvalApp.action_toasts = EvalApp.action_pause = toasts
+    self._notices.say(TEXT)
+    self._notices.problem(TEXT)
+    self._notices.failed(ValueError(TEXT))
+    self._places.ask(TEXT, [("y", "yes", TEXT)], lambda value: None, [TEXT])
+RunController.pause = toasts
 report_keys("keys.reported")
 sys.exit(run_app(["."], open_run=Path(sys.argv[1]) if sys.argv[1] else None))
 """

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.keys import KEYS, bindings, remap, written
 from tui_eval.tui.keys_case import CASE_KEYS
@@ -23,7 +23,6 @@ from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 
 OWNERS = {
-    "everywhere": [EvalApp],
     "moving": [LineView, CaseList, StreamGrid],
     "list": [CaseList],
     "screen": [SuitesScreen, RunScreen],
@@ -43,7 +42,17 @@ def test_no_key_means_two_things_in_one_place(places):
     assert not [key for key, count in keys.items() if count > 1]
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.id)
+def test_every_key_has_exactly_one_handler(tmp_path):
+    app = EvalApp([tmp_path], root=tmp_path, engine=FakeEngine(tmp_path))
+    assert not app.handlers.missing
+    for key_id in ("case.rerun", "list.sort"):
+        with pytest.raises(ValueError, match=f"{key_id}: has a handler"):
+            app.handlers.add({key_id: app.places.back})
+    with pytest.raises(ValueError, match="no key of that id"):
+        app.handlers.add({"case.juggle": app.places.back})
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.place != "everywhere"], ids=lambda key: key.id)
 def test_every_key_has_an_action(key):
     name = key.action.partition("(")[0]
     for owner in OWNERS[key.place]:
@@ -79,7 +88,7 @@ async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
         assert "a run all" in footer(app, size[0]) and "H runs" in footer(app, size[0])
         run = LiveRun(root, ["refund is approved", "greets by name"])
-        app.follow(run.folder)
+        app.front_run.follow(run.folder)
         run.writer.live(run.start(0), "assistant", "words")
         await until(lambda: "tab panes" in footer(app, size[0]), pilot)
         await pilot.press("tab")
@@ -170,7 +179,7 @@ async def test_a_remapped_key_works_and_is_shown(tmp_path, monkeypatch):
         app.screen.go_to(CasePointer("suites/support.yaml::greets by name"))
         await pilot.press("r")
         await pilot.pause()
-        assert not app.engine.requests
+        assert not app.services.engines.own.requests
         await pilot.press("f5")
-        await until(lambda: app.engine.requests, pilot)
+        await until(lambda: app.services.engines.own.requests, pilot)
     remap({})

@@ -51,8 +51,8 @@ async def test_a_rerun_keeps_the_other_cases_and_plus_adds_an_attempt(tmp_path):
         await until(lambda: "✗1" in screen_text(app), pilot)
         await pilot.press("r")
         await until(lambda: app.state.run is not None and app.state.run.info.linked_to, pilot)
-        assert app.engine.requests[0].linked_to == first.info.id
-        live = app.engine.live
+        assert app.services.engines.own.requests[0].linked_to == first.info.id
+        live = app.services.engines.own.live
         live.start(0)
         await until(lambda: "●" in line_of(app, "refund is"), pilot)
         assert "greets by name" in screen_text(app) and "of 3" in screen_text(app)
@@ -64,15 +64,18 @@ async def test_a_rerun_keeps_the_other_cases_and_plus_adds_an_attempt(tmp_path):
 
         await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
         await pilot.press("plus")
-        await until(lambda: len(app.engine.requests) == 2, pilot)
-        assert app.engine.requests[1].first_attempt == 2
+        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
+        assert app.services.engines.own.requests[1].first_attempt == 2
         await until(lambda: len(app.state.group.runs) == 3, pilot)
-        app.engine.live.start(0)
-        app.engine.live.done(0, "failed", "no refund in it")
-        app.engine.live.finish()
+        app.services.engines.own.live.start(0)
+        app.services.engines.own.live.done(0, "failed", "no refund in it")
+        app.services.engines.own.live.finish()
         await until(lambda: "✓✗ flaky" in line_of(app, "refund is"), pilot)
         pointer = app.screen.current()
-        assert pointer.run_id == app.engine.live.info.id and app.attempts_of(pointer)[0].outcome == "failed"
+        assert (
+            pointer.run_id == app.services.engines.own.live.info.id
+            and app.state.attempts_of(pointer)[0].outcome == "failed"
+        )
         await pilot.press("U")
         await until(lambda: "flaky 1/2" in line_of(app, "refund is"), pilot)
 
@@ -87,7 +90,7 @@ async def test_a_run_goes_on_beside_a_rerun_of_one_of_its_cases(tmp_path):
         await until(lambda: "✗1" in screen_text(app), pilot)
         await pilot.press("r")
         await until(lambda: app.state.group and len(app.state.group.runs) == 2, pilot)
-        second = app.engine.live
+        second = app.services.engines.own.live
         second.start(0)
         first.done(1, "passed")
         await until(lambda: "passed" in line_of(app, "greets by name"), pilot)
@@ -95,11 +98,11 @@ async def test_a_run_goes_on_beside_a_rerun_of_one_of_its_cases(tmp_path):
         second.finish()
         await until(lambda: app.state.run.info.id == first.info.id, pilot)  # what still runs is in front
         await until(lambda: "passed" in line_of(app, "refund is"), pilot)
-        assert app.running
+        assert app.runs.running
         first.start(2)
         first.done(2)
         first.finish()
-        await until(lambda: not app.running, pilot)
+        await until(lambda: not app.runs.running, pilot)
         await until(lambda: "✓3" in screen_text(app), pilot)
 
 
@@ -162,9 +165,9 @@ async def test_an_attempt_judged_again_takes_its_own_place(tmp_path, which):
             await until(lambda: "attempt 2 of 3" in screen_text(app), pilot)
         await pilot.press("full_stop")
         await until(lambda: app.state.run is not None and app.state.run.info.linked_to, pilot)
-        request = app.engine.requests[0]
+        request = app.services.engines.own.requests[0]
         assert (request.attempts, request.first_attempt) == (1, which)
-        again = app.engine.live
+        again = app.services.engines.own.live
         again.start(0)
         again.done(0, "passed")
         again.finish()
@@ -199,9 +202,9 @@ async def test_an_attempt_that_ends_while_the_case_is_read_is_shown_as_it_ended(
         monkeypatch.setattr(case_reading, "load", slow)
         await pilot.press("r")
         await until(read.is_set, pilot)
-        app.engine.live.start(0)
-        app.engine.live.done(0, "passed")
-        app.engine.live.finish()
+        app.services.engines.own.live.start(0)
+        app.services.engines.own.live.done(0, "passed")
+        app.services.engines.own.live.finish()
         await until(lambda: not app.state.run.active and app.state.run.counts.done == 1, pilot)
         go_on.set()
         await until(lambda: "✓ passed" in screen_text(app), pilot)

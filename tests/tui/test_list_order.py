@@ -22,10 +22,10 @@ def names(app) -> list[str]:
 
 async def rerun_passes(app, pilot, case: int = 0) -> None:
     """`r`, and the case passes now."""
-    known = len(app.engine.requests)
+    known = len(app.services.engines.own.requests)
     await pilot.press("r")
-    await until(lambda: len(app.engine.requests) > known, pilot)
-    run = app.engine.live
+    await until(lambda: len(app.services.engines.own.requests) > known, pilot)
+    run = app.services.engines.own.live
     await until(lambda: app.state.group.find_run(run.info.id) is not None, pilot)
     run.start(0)
     await until(lambda: app.screen.case_list.current_entry.status == "running", pilot)

@@ -17,6 +17,7 @@ START = """
 import sys
 from pathlib import Path
 from tui_eval.tui.app import EvalApp, run_app
+from tui_eval.tui.controllers.places import PlaceController
 {extra}
 run = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 sys.exit(run_app(["."], open_run=run))
@@ -25,7 +26,7 @@ CRASH = """
 def broken(self):
     api_key = "sk-planted-secret-value"
     raise RuntimeError("on purpose\\x1b]52;c;x\\x07")
-EvalApp.action_show_log = lambda self: self.set_interval(0.001, lambda: broken(self))
+PlaceController.show_log = lambda self: self._app.set_interval(0.001, lambda: broken(self._app))
 """
 REPORTING = "from tests.tui.reporting import report_keys\nreport_keys('keys.reported')"
 PAYLOAD = "\x1b]52;c;aGFjaw==\x07\x9b2J\x1b[2J\x1b]0;title\x07\u202eevil [/red] [bold]x"

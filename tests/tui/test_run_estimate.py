@@ -79,16 +79,16 @@ async def test_much_is_asked_about_once(tmp_path: Path, key: str) -> None:
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         assert f"about ${6 if key == 'a' else 2}.0000" in screen_text(app)
         await pilot.press("n")
-        assert not app.engine.requests
+        assert not app.services.engines.own.requests
         await pilot.press(key)
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("y")
-        await until(lambda: len(app.engine.requests) == 1, pilot)
-        app.engine.live.finish()
+        await until(lambda: len(app.services.engines.own.requests) == 1, pilot)
+        app.services.engines.own.live.finish()
         await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
         await pilot.press("U", key)
-        await until(lambda: len(app.engine.requests) == 2, pilot)
-        app.engine.live.finish()
+        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
+        app.services.engines.own.live.finish()
 
 
 async def test_what_a_scripted_agent_pretends_to_cost_asks_nobody(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ async def test_what_a_scripted_agent_pretends_to_cost_asks_nobody(tmp_path: Path
         await until(lambda: isinstance(app.screen, RunDialog), pilot)
         assert "3 cases, 3 attempts, costs nothing" in screen_text(app)
         await pilot.press("escape", "a")
-        await until(lambda: app.engine.requests, pilot)
-        app.engine.live.finish()
+        await until(lambda: app.services.engines.own.requests, pilot)
+        app.services.engines.own.live.finish()
 
 
 async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> None:
@@ -123,4 +123,4 @@ async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> N
         await pilot.press(*"zzz")
         await until(lambda: "no case matches" in screen_text(app), pilot)
         await pilot.press("enter")
-        assert isinstance(app.screen, RunDialog) and not app.engine.requests
+        assert isinstance(app.screen, RunDialog) and not app.services.engines.own.requests

@@ -68,7 +68,7 @@ async def test_the_price_is_said_and_asked_for_and_the_names_are_shown(tmp_path,
         engine.facts["done"] = 1
         await sees(app, pilot, "failures 1/2")
         engine.end()
-        await until(lambda: not app.naming.run_id, pilot)
+        await until(lambda: not app.runs.naming.run_id, pilot)
         await pilot.press("tab")
         await sees(app, pilot, "how they failed", "The judge's own words.")
 
@@ -82,8 +82,8 @@ async def test_it_is_stopped_by_the_same_key(tmp_path):
         await pilot.press("n")
         await sees(app, pilot, "the judge names failures 0/2")
         await pilot.press("n")
-        await until(lambda: not app.naming.run_id, pilot)
-        await until(lambda: "cancelled" in app.log_lines[-1][2], pilot)
+        await until(lambda: not app.runs.naming.run_id, pilot)
+        await until(lambda: "cancelled" in app.notices.lines[-1][2], pilot)
         assert len(engine.named) == 1 and "names failures" not in screen_text(app)
 
 

@@ -192,7 +192,7 @@ async def test_an_engine_that_ends_in_the_middle_is_said_and_nothing_seems_to_ru
         counts = app.state.run.counts
         assert (counts.done, counts.running, counts.retrying) == (1, 0, 0)
         await until(lambda: "interrupted" in screen_text(app) and " running" not in screen_text(app), pilot)
-        assert any("its engine has ended (H, then u goes on" in text for _, _, text in app.log_lines)
+        assert any("its engine has ended (H, then u goes on" in text for _, _, text in app.notices.lines)
         run.writer.close()
 
 
@@ -207,7 +207,7 @@ async def test_an_agent_that_waits_for_the_person_calls_them(tmp_path):
         await until(lambda: len(app._notifications), pilot)
         (notice,) = app._notifications
         assert notice.message.startswith("sign in to nao") and "l shows it again" in notice.message
-        assert notice.message.isprintable() and line in [text for _, _, text in app.log_lines]
+        assert notice.message.isprintable() and line in [text for _, _, text in app.notices.lines]
         run.finish()
 
 

@@ -189,12 +189,16 @@ async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_p
         await sees(app, pilot, "1 going on", "running")
         await pilot.press("D", "u")
         await pilot.pause()
-        assert not app.engine.resumed and going_on.folder.exists() and isinstance(app.screen, RunsScreen)
+        assert (
+            not app.services.engines.own.resumed
+            and going_on.folder.exists()
+            and isinstance(app.screen, RunsScreen)
+        )
         going_on.writer.close()  # the engine is gone, the run has not ended
         screen.load()
         await sees(app, pilot, "interrupted")
         await pilot.press("u")
-        await until(lambda: app.engine.resumed == going_on.folder, pilot)
+        await until(lambda: app.services.engines.own.resumed == going_on.folder, pilot)
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
 
 
@@ -208,15 +212,15 @@ async def test_what_goes_on_in_the_session_that_typed_its_agents_has_them_still(
 
     root = project(tmp_path)
     async with running_app(root, engine=Engine(root)) as (app, pilot):
-        app.desk.send(RunRequest(agents=["bot.py:answer"], case_ids=["suites/support.yaml::one"]), show=False)
-        await until(lambda: app.engine.live is not None and app.state.run is not None, pilot)
-        app.engine.live.writer.close()  # its engine is killed
+        app.runs.send(RunRequest(agents=["bot.py:answer"], case_ids=["suites/support.yaml::one"]), show=False)
+        await until(lambda: app.services.engines.own.live is not None and app.state.run is not None, pilot)
+        app.services.engines.own.live.writer.close()  # its engine is killed
         screen = await to_runs(app, pilot)
         screen.load()
         await sees(app, pilot, "interrupted")
         await pilot.press("u")
-        await until(lambda: app.engine.agents is not None, pilot)
-        assert app.engine.agents == ["bot.py:answer"]
+        await until(lambda: app.services.engines.own.agents is not None, pilot)
+        assert app.services.engines.own.agents == ["bot.py:answer"]
 
 
 @SIZES
@@ -259,7 +263,7 @@ async def test_one_run_alone_has_nothing_to_compare(tmp_path):
     async with running_app(root) as (app, pilot):
         await to_runs(app, pilot)
         await pilot.press("c")
-        await until(lambda: any("mark two runs" in text for _, _, text in app.log_lines), pilot)
+        await until(lambda: any("mark two runs" in text for _, _, text in app.notices.lines), pilot)
         assert isinstance(app.screen, RunsScreen)
 
 
@@ -378,7 +382,7 @@ async def test_plots_of_all_runs_and_of_one_figure(tmp_path, monkeypatch, size, 
     async with running_app(root, size) as (app, pilot):
         screen = await to_runs(app, pilot)
         await pilot.press("greater_than_sign")
-        await until(lambda: any("v shows the plots" in text for _, _, text in app.log_lines), pilot)
+        await until(lambda: any("v shows the plots" in text for _, _, text in app.notices.lines), pilot)
         await pilot.press("v")
         await sees(app, pilot, "over the runs", "3 runs, oldest at the left", "pass rate", "cost")
         assert ("┤" in screen_text(app)) == (extra and size == (120, 40))
@@ -477,7 +481,7 @@ async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, siz
         screen = await to_runs(app, pilot)
         await sees(app, pilot, "Runs  2", "1 damaged", f"damaged {broken.name}")
         await pilot.press("enter")
-        await until(lambda: any("file is not a database" in line[2] for line in app.log_lines), pilot)
+        await until(lambda: any("file is not a database" in line[2] for line in app.notices.lines), pilot)
         assert app.screen is screen
         await pilot.press("D")
         await sees(app, pilot, f"Delete run {broken.name}")
@@ -522,7 +526,7 @@ async def test_figures_that_cannot_be_read_are_said_to_be_so(tmp_path, monkeypat
         await to_runs(app, pilot)
         await sees(app, pilot, "no figures today")
         await until(lambda: "Reading its figures" not in screen_text(app), pilot)
-        assert any("no figures today" in line[2] for line in app.log_lines)
+        assert any("no figures today" in line[2] for line in app.notices.lines)
 
 
 def write_suite_run(root, run_id, suite, outcome="passed"):
@@ -547,7 +551,9 @@ async def test_c_takes_the_run_before_it_of_the_same_cases(tmp_path):
         await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
         assert (app.screen.before.folder, app.screen.after.folder) == (first, last)
         await pilot.press("less_than_sign")
-        await until(lambda: any("no earlier run to compare with" in line[2] for line in app.log_lines), pilot)
+        await until(
+            lambda: any("no earlier run to compare with" in line[2] for line in app.notices.lines), pilot
+        )
 
 
 async def test_marks_are_gone_when_they_were_compared(tmp_path):

@@ -56,7 +56,7 @@ async def app_on(root: Path):
     client = EngineClient(root)
     try:
         async with running_app(root, engine=client) as (app, pilot):
-            app.suites_screen.go_to(CasePointer("suite.yaml::talks"))
+            app.places.suites.go_to(CasePointer("suite.yaml::talks"))
             await pilot.pause()
             yield app, pilot
     finally:
@@ -71,7 +71,7 @@ async def ran(app: Any, pilot: Any, before: str = "") -> Any:
 
 
 def under_cursor(app: Any) -> str | None:
-    line = app.suites_screen.case_list.current_line
+    line = app.places.suites.case_list.current_line
     return line.key if line is not None else None
 
 
@@ -123,7 +123,7 @@ async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, steppe
             await pilot.press("U")
         item = next(item for item in app.state.rows if item.suite == suite)
         await until(lambda: under_cursor(app) == item.case_id, pilot)
-        assert "written:" in "".join(words for _, _, words in app.log_lines)
+        assert "written:" in "".join(words for _, _, words in app.notices.lines)
         await pilot.press("r")
         run = await ran(app, pilot, first)
         (row,) = run.attempts.values()

@@ -37,7 +37,7 @@ async def test_settings_are_shown_edited_and_hold_at_once(tmp_path, monkeypatch,
         await until(lambda: "none yet: e begins one" in " ".join(screen_text(app).split()), pilot)
         assert "t theme" in screen_text(app)
         await pilot.press("e")
-        await until(lambda: app.settings.keymap == {"case.rerun": "f5"}, pilot)
+        await until(lambda: app.services.settings.keymap == {"case.rerun": "f5"}, pilot)
         assert written == [EXAMPLE] and app.theme == "tui-eval-light"
         await until(lambda: "colour: unknown" in " ".join(screen_text(app).split()), pilot)
         await pilot.press("G")
@@ -77,7 +77,7 @@ async def test_a_theme_that_does_not_exist_is_said(tmp_path, monkeypatch):
     (tmp_path / "tui-eval").mkdir()
     (tmp_path / "tui-eval" / "settings.yaml").write_text("theme: neon")
     async with running_app(project(tmp_path)) as (app, pilot):
-        await until(lambda: any("there is no neon" in text for _, _, text in app.log_lines), pilot)
+        await until(lambda: any("there is no neon" in text for _, _, text in app.notices.lines), pilot)
 
 
 @SIZES
@@ -111,8 +111,8 @@ async def test_help_begins_with_the_place_and_cuts_no_words(tmp_path, size):
 @SIZES
 async def test_the_log_has_times_beside_words_and_tells_errors(tmp_path, size):
     async with running_app(project(tmp_path), size) as (app, pilot):
-        app.log_line("note", "all is well " * 9)
-        app.log_line("error", "suites/a.yaml:3: broken\nin its second line\x1b[2J")
+        app.notices.log("note", "all is well " * 9)
+        app.notices.log("error", "suites/a.yaml:3: broken\nin its second line\x1b[2J")
         await pilot.press("l")
         await until(lambda: "broken" in screen_text(app), pilot)
         text = screen_text(app)

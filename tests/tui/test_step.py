@@ -41,7 +41,7 @@ async def app_on(
     client = EngineClient(root)
     try:
         async with running_app(root, size, engine=client) as (app, pilot):
-            app.suites_screen.go_to(CasePointer("suite.yaml::three"))
+            app.places.suites.go_to(CasePointer("suite.yaml::three"))
             await pilot.pause()
             try:
                 yield app, pilot
@@ -115,7 +115,7 @@ async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_pa
         front = app.state.run
         await until(lambda: app.state.by_id["suite.yaml::three"].history, pilot)
         await pilot.press("U")
-        app.suites_screen.go_to(CasePointer("suite.yaml::three"))
+        app.places.suites.go_to(CasePointer("suite.yaml::three"))
         await pilot.press("b")
         await waiting(app, pilot, 1)
         assert app.state.run is front and len(app.state.active) == 1
@@ -230,7 +230,7 @@ async def test_hostile_texts(tmp_path: Path, size: tuple[int, int]) -> None:
 
 
 def logged(app: Any, words: str) -> bool:
-    return any(words in text for _, _, text in app.log_lines)
+    return any(words in text for _, _, text in app.notices.lines)
 
 
 async def test_accept(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
         assert next(iter(app.state.run.attempts.values())).outcome == "failed"
         await pilot.press("W")
         await pilot.pause()
-        assert "watch:" not in screen_text(app) and app._watcher is None
+        assert "watch:" not in screen_text(app) and app.watching.watcher is None
 
 
 async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -> None:

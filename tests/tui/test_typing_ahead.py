@@ -58,7 +58,7 @@ async def test_two_questions_in_a_row_are_about_two_runs(tmp_path):
         await until(lambda: not folders[1].exists(), pilot)
         await handled(app, pilot)
         assert list(Store(root).run_folders()) == [folders[0]]
-        assert not any(level == "error" for _, level, _ in app.log_lines)
+        assert not any(level == "error" for _, level, _ in app.notices.lines)
 
 
 @pytest.mark.parametrize("key", ["/", "f"])
@@ -68,7 +68,7 @@ async def test_words_typed_with_the_prompt_s_key_are_its_words(tmp_path, key):
         await handled(app, pilot)
         place = app.screen
         assert (place.found if key == "/" else place.expression) == "quit a run"
-        assert not app.engine.requests and not place.query("Prompt")
+        assert not app.services.engines.own.requests and not place.query("Prompt")
 
 
 async def test_a_dialog_s_fields_take_what_was_typed_before_it_opened(tmp_path):

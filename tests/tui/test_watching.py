@@ -60,7 +60,7 @@ async def app_on(root: Path):
     client = EngineClient(root)
     try:
         async with running_app(root, engine=client, trust=True) as (app, pilot):
-            app.suites_screen.go_to(CasePointer("suite.yaml::greets"))
+            app.places.suites.go_to(CasePointer("suite.yaml::greets"))
             await pilot.press("r")
             await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
             yield app, pilot
@@ -71,9 +71,9 @@ async def app_on(root: Path):
 
 
 async def watching(app: Any, pilot: Any, mode: str) -> None:
-    while app.watch_mode != mode:
+    while app.watching.mode != mode:
         await pilot.press("W")
-    await until(lambda: app._watcher is not None, pilot)
+    await until(lambda: app.watching.watcher is not None, pilot)
 
 
 async def after(app: Any, pilot: Any, run_id: str) -> Any:
@@ -111,12 +111,12 @@ async def test_a_file_that_cannot_be_read_runs_nothing_and_mended_it_does(tmp_pa
         await watching(app, pilot, "judge")
         (tmp_path / "suite.yaml").write_text(SUITE + "  - : [\n")
         await until(lambda: "suite.yaml::greets" in app.state.gone, pilot)
-        await until(lambda: app.log_lines[-1][1] == "error", pilot)
-        assert app.log_lines[-1][2].startswith("suite.yaml:6: not valid YAML")
+        await until(lambda: app.notices.lines[-1][1] == "error", pilot)
+        assert app.notices.lines[-1][2].startswith("suite.yaml:6: not valid YAML")
         assert app.state.run.info.id == first
         (tmp_path / "suite.yaml").write_text(SUITE.replace("nothing", "hello"))
         assert (await after(app, pilot, first)).outcome == "passed"
-        said = [words for _, level, words in app.log_lines if level == "error"]
+        said = [words for _, level, words in app.notices.lines if level == "error"]
         assert len(said) == len(set(said)), "an error is told once"
 
 

@@ -3,125 +3,203 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
-from textual.app import InvalidThemeError
+from textual.app import App
 
-from tui_eval.config.project import kept_by_link, state_dir
-from tui_eval.model import Suite
-from tui_eval.tui import themes
-from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.disk_trouble import DiskTrouble
-from tui_eval.tui.editing_actions import EditingActions
-from tui_eval.tui.first_suite import Beginning
-from tui_eval.tui.keys import remap
-from tui_eval.tui.loaders.suites_loader import Loader
-from tui_eval.tui.noting_actions import NotingActions
-from tui_eval.tui.quit import Leaving, stop_reading
-from tui_eval.tui.run_actions import RunActions
-from tui_eval.tui.run_desk import RunDesk
-from tui_eval.tui.runs_actions import RunsActions
-from tui_eval.tui.saving_actions import SavingActions
+from tui_eval.config.project import find_root, kept_by_link, state_dir
+from tui_eval.guard import trust_store
+from tui_eval.store.run_folders import Store
+from tui_eval.tui import palette, themes
+from tui_eval.tui.background import Tasks
+from tui_eval.tui.controllers.accepting import AcceptController
+from tui_eval.tui.controllers.appearance import Appearance
+from tui_eval.tui.controllers.compare import CompareController
+from tui_eval.tui.controllers.editing import EditController
+from tui_eval.tui.controllers.front_run import FrontRun
+from tui_eval.tui.controllers.notes import NoteController
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.controllers.quit import QuitController
+from tui_eval.tui.controllers.recorded import RecordedController
+from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
+from tui_eval.tui.controllers.saving import SaveController
+from tui_eval.tui.controllers.stepping import StepController
+from tui_eval.tui.controllers.suites import SuiteController
+from tui_eval.tui.controllers.watching import WatchController
+from tui_eval.tui.engines import Engines
+from tui_eval.tui.handlers import Handlers
+from tui_eval.tui.keys import KEYS, bindings
+from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.keys_runs import RUN_PLACES
+from tui_eval.tui.memory import Memory
 from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.services import Core, Services
 from tui_eval.tui.settings import read_settings
-from tui_eval.tui.state.lists.case_tree import SORTS
+from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.terminal.editor import Editor
+from tui_eval.tui.terminal.frame_app import FrameApp
 from tui_eval.tui.terminal.gc_pauses import QUIET, Collecting
-from tui_eval.tui.terminal.terminal_guard import on_signals, terminal_problem
+from tui_eval.tui.terminal.terminal_guard import has_unicode, on_signals, terminal_problem
 from tui_eval.tui.terminal.type_ahead import TypingAhead
-from tui_eval.tui.watch_actions import WatchActions
+
+if TYPE_CHECKING:
+    from tui_eval.engine.service.client import EngineClient
 
 ENGINE_AFTER = 0.5
 """Seconds after the first paint at which the engine is started, so that it is warm when a case is run; a
 run asked for before that starts it."""
 
 
-class EvalApp(
-    TypingAhead,
-    WatchActions,
-    SavingActions,
-    NotingActions,
-    RunsActions,
-    RunActions,
-    EditingActions,
-    Beginning,
-    DiskTrouble,
-    Leaving,
-):
-    """See `run_app`. Its parts: `navigation`, `suites_reading`, `following`, `run_actions`,
-    `editing_actions`, `leaving`; a further part is a class like these, named here."""
+class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
+    """See `run_app`. Owns the services and the controllers; what a key does is in the controllers."""
 
-    def __init__(self, paths: Sequence[str | Path] = (), **options: Any) -> None:
-        super().__init__(paths, **options)
-        self.loader = Loader(self, self.paths, self.config_file)
-        self.desk = RunDesk(self)
+    TITLE = "tui-eval"
+    BINDINGS = bindings("everywhere")
+    COMMANDS = {palette.Actions, palette.Cases, palette.Manual}
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    CSS = """
+    Toast { padding: 0 1; max-width: 60; }
+    ModalScreen, CommandPalette { background: transparent; }
+    CommandPalette SearchIcon { display: none; }
+    CommandPalette LoadingIndicator.--visible { display: none; }
+    CommandPalette > Vertical { margin-top: 2; max-width: 90; }
+    CommandPalette #--input { border: none; padding: 0 1; }
+    CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; height: 1; padding: 0 1; }
+    CommandPalette CommandList { border: none; text-wrap: nowrap; text-overflow: ellipsis; }
+    CommandPalette CommandList > .option-list--option { text-style: none; }
+    Input > .input--placeholder { color: $text-muted; }
+    CommandPalette CommandList:ansi { border-bottom: solid ansi_default; }
+    CommandPalette CommandList:ansi > .option-list--option-highlighted { text-style: bold underline; }
+    Input:ansi > .input--cursor, TextArea:ansi:focus .text-area--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path] = (),
+        *,
+        config_file: Path | None = None,
+        trust: bool = False,
+        open_run: Path | None = None,
+        root: Path | None = None,
+        engine: EngineClient | None = None,
+        unicode: bool | None = None,
+    ) -> None:
+        no_color = "NO_COLOR" in os.environ  # Textual takes it out of the environment
+        symbols = Symbols(has_unicode() if unicode is None else unicode)
+        super().__init__(unicode=symbols.unicode, no_color=no_color)
+        here = _project_of(open_run) if open_run is not None and not paths else None
+        wanted = [Path(os.path.abspath(path)) for path in paths] or [here or Path.cwd()]
+        self.state = AppState(root if root is not None else find_root(wanted, config_file)[0])
+        if open_run is not None:
+            Store(self.state.root).welcome(open_run)
+        self.state.config_file = config_file
+        self.state.trusted = trust
+        self.state.agreed = trust_store.agreed(self.state.root)
+        self._open_run = open_run
+        notices = self.notices
+        self._core = core = Core(
+            state=self.state,
+            notices=notices,
+            tasks=Tasks(self, notices),
+            engines=Engines(self.state, notices, engine),
+            settings=read_settings(),
+            memory=Memory(self.state.root),
+            symbols=symbols,
+            editor=Editor(self),
+        )
+        self.register_theme(themes.DARK)
+        self.register_theme(themes.LIGHT)
         self._collecting = Collecting(lambda: self._key_number)
-        # Before anything is styled: a theme set later styles everything a second time.
-        remembered = self.settings.theme or str(self._memory.get("theme", ""))
-        self._take_theme(remembered)
+        self._put_together(core, wanted)
+        self.appearance = Appearance(self, core, no_color=no_color)
+        self.appearance.begin()
 
-    def _take_theme(self, name: str) -> None:
-        wanted = themes.first_theme(name, no_color=self._no_colours is not None)
-        if wanted == self.theme and not self.is_running:
-            # TEXTUAL_THEME names it: Textual took another one's colours, since ours were not known to it yet.
-            self.set_reactive(EvalApp.theme, "textual-dark")
-        try:
-            self.theme = wanted
-        except InvalidThemeError:
-            there = ", ".join(sorted(self.available_themes))
-            self.settings.problems.append(f"theme: there is no {wanted}; there are {there}")
-            self.theme = themes.DARK.name
+    def _put_together(self, core: Core, paths: Sequence[Path]) -> None:
+        """Make the controllers, each of what it needs, and the one table of what keys do."""
+        keys = (*KEYS, *CASE_KEYS, *RUN_PLACES)
+        self.handlers = Handlers(self, keys, lambda: core.notices.say("not here"))
+        self.places = places = PlaceController(self, core)
+        self.suites = SuiteController(core, places, paths)
+        self.front_run = FrontRun(self, core, places, self.suites)
+        self.runs = RunController(core, places, self.suites, self.front_run)
+        recorded = RecordedController(core, places, self.runs)
+        self.watching = WatchController(core, places, self.suites, self.runs, recorded)
+        self.services = services = Services(
+            **vars(core),
+            ask=places.ask,
+            places=places,
+            suites=self.suites,
+            runs=self.runs,
+            notes=NoteController(core, places, recorded),
+            do=self.handlers.do,
+            take_settings=lambda: self.appearance.take_settings(),
+            status=lambda: self.watching.words,
+        )
+        self.saved = SavedElsewhere(core, self.suites)
+        self.saved.others = self.watching.files
+        editing = EditController(services, self.saved)
+        saving = SaveController(services, recorded, self.saved, lambda *line: places.suites.bring(*line))
+        self.suites.on_read.append(saving.read)
+        self._quit = QuitController(self, core, places, self.runs, self._remember)
+        for controller in (
+            places,
+            self.runs,
+            recorded,
+            self.watching,
+            editing,
+            saving,
+            CompareController(services),
+            AcceptController(services, recorded, self.saved, editing.edit_case),
+            StepController(core, places, self.runs, self.front_run),
+            self._quit,
+        ):
+            self.handlers.add(controller.handlers())
+        self.handlers.add({"redraw": self.action_redraw})
 
-    def take_settings(self) -> None:
-        """The settings file has changed: what it says holds from now on."""
-        before = self.settings.theme
-        self.settings = read_settings()
-        if self.settings.theme != before:
-            self._take_theme(self.settings.theme)
-        self.set_keymap(self.settings.keymap)
-        remap(self.settings.keymap)
-        for problem in self.settings.problems:
-            self.problem(problem)
+    # -- keys
 
-    def get_css_variables(self) -> dict[str, str]:
-        """Textual's; what is raised over a surface (the line of the cursor) is lighter than it, which over a
-        light one nobody sees: there it is darker."""
-        variables = super().get_css_variables()
-        if not self.current_theme.dark:
-            variables["surface-lighten-2"] = variables["panel-darken-1"]
-        return variables
+    async def action_do(self, key_id: str) -> None:
+        """Do what the key of this id does."""
+        await self.handlers.do(key_id)
+
+    def action_command_palette(self) -> None:
+        """Textual's own way to it."""
+        self.places.show_palette()
+
+    async def action_quit(self) -> None:
+        """ctrl+q and the palette's quit."""
+        self._quit.quit()
+
+    def background_failed(self, error: Exception) -> None:
+        """A thread's work ended with an exception."""
+        self.notices.failed(error)
+
+    # -- beginning and end
 
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
-        on_signals(self._leave_by_signal)
+        on_signals(self._quit.leave_by_signal)
         self._collecting.begin()
         self.set_interval(QUIET, self._collecting.look)
-        self.set_keymap(self.settings.keymap)
-        remap(self.settings.keymap)
+        self.appearance.take_keys()
         self.call_after_refresh(self._begin)
 
-    async def on_unmount(self) -> None:
-        """The process collects as it did."""
-        self._collecting.end()
-
     def get_default_screen(self) -> SuitesScreen:
-        """The suites, as they were looked at the last time; the one screen that is never closed."""
-        screen = SuitesScreen()
-        screen.view.folded = {str(key) for key in self._memory.get("folded", []) if isinstance(key, str)}
-        screen.view.failures_first = bool(self._memory.get("failures_first", False))
-        screen.view.reverse = bool(self._memory.get("reverse", False))
-        if self._memory.get("sort") in SORTS:
-            screen.view.sort = str(self._memory["sort"])
-        return screen
+        """The suites; the one screen that is never closed."""
+        return self.suites.screen()
 
     def _begin(self) -> None:
-        for problem in self.settings.problems:
-            self.problem(problem)
+        self.appearance.report()
         kept = state_dir(self.state.root)
         if kept.parent != self.state.root:
             why = (
@@ -129,19 +207,43 @@ class EvalApp(
                 if kept_by_link(self.state.root)
                 else "cannot be written"
             )
-            self.say(f"{self.shown_root} {why}: its runs are kept in {kept}")
-        self.loader.load()
+            self.notices.say(f"{self.state.shown_root} {why}: its runs are kept in {kept}")
+        self.suites.load()
         if self._open_run is not None:
-            self.follow(self._open_run)
-            self.action_show_run()
+            self.front_run.begin_with(self._open_run)
+            self.places.show_run()
         self.begun = True
         # The engine's start would take the processor from the reading of the suites.
         self.set_timer(ENGINE_AFTER, self._get_ready)
 
     def _get_ready(self) -> None:
         """What the first run and the first case opened would otherwise wait for."""
-        self.desk.soon(self.engine.start())
-        run_in_thread(self, partial(import_module, "tui_eval.tui.screens.case_screen"), name="imports")
+        self._core.tasks.soon(self._core.engines.own.start())
+        self._core.tasks.thread(partial(import_module, "tui_eval.tui.screens.case_screen"), name="imports")
+
+    def _remember(self) -> None:
+        self._core.memory.keep({"theme": self.theme, **self.suites.remembered()})
+
+    def last_words(self) -> str:
+        """What else to say after a crash."""
+        return "The run goes on; `tui-eval attach` comes back to it." if self.runs.running else ""
+
+    async def on_unmount(self) -> None:
+        """The process collects as it did; runs and their engines go on by themselves."""
+        self._collecting.end()
+        self.saved.stop()
+        self.front_run.stop()
+        await self._core.engines.close()
+
+
+def _project_of(run: Path) -> Path | None:
+    """The project in whose store a run's folder is; none has one that is only looked at here."""
+    from tui_eval.store.imported.results_files import cache_home
+
+    parents = Path(os.path.abspath(run)).parents
+    if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):
+        return None
+    return parents[2]
 
 
 def run_app(
@@ -189,4 +291,12 @@ def run_app(
     return app.return_code or 0
 
 
-__all__ = ["EvalApp", "Suite", "run_app"]
+def stop_reading(app: App[Any]) -> None:
+    """End Textual's thread that reads keys, once the app has ended.
+
+    Where the terminal went away meanwhile, Textual 8.2.8 may leave it reading nothing, over and over, and the
+    process stays for it.
+    """
+    ended = getattr(app._driver, "exit_event", None)
+    if isinstance(ended, Event):
+        ended.set()

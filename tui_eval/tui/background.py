@@ -6,16 +6,19 @@ as there are processors.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from textual.app import App
 from textual.css.query import NoMatches
 from textual.dom import NoScreen
+from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_eval.tui.notices import Notices
 from tui_eval.tui.terminal.type_ahead import keys_wait
 
 T = TypeVar("T")
@@ -89,3 +92,60 @@ def stands(widget: Widget) -> bool:
         return widget.is_mounted and widget.screen in widget.app.screen_stack
     except NoScreen:
         return False
+
+
+class Tasks:
+    """Work beside the app's loop and on it, for whoever has no widget to hang it on."""
+
+    def __init__(self, app: App[Any], notices: Notices) -> None:
+        self._app, self._notices = app, notices
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def thread(
+        self,
+        function: Callable[[], T],
+        on_done: Callable[[T], Any] | None = None,
+        on_error: Callable[[Exception], Any] | None = None,
+        *,
+        name: str = "background",
+        opens: bool = False,
+        queue: str = "",
+    ) -> None:
+        """See `run_in_thread`."""
+        run_in_thread(self._app, function, on_done, on_error, name=name, opens=opens, queue=queue)
+
+    def later(self, callback: Callable[..., Any], *arguments: Any) -> None:
+        """Call this on the app's loop; may be called in a thread."""
+        self._app.call_later(callback, *arguments)
+
+    def after(self, seconds: float, callback: Callable[[], Any]) -> Timer:
+        """Call this once, so many seconds from now."""
+        return self._app.set_timer(seconds, callback)
+
+    def every(self, seconds: float, callback: Callable[[], Any]) -> Timer:
+        """Call this again and again."""
+        return self._app.set_interval(seconds, callback)
+
+    def soon(self, work: Coroutine[Any, Any, Any], *, opens: bool = False) -> None:
+        """Do this without anything waiting for it; an engine's refusal is said and logged. `opens`: it
+        shows what a key asked for, and keys typed ahead wait for that."""
+        opened = keys_wait(self._app) if opens else None
+
+        async def guarded() -> None:
+            from tui_eval.engine.service.client import EngineError
+
+            try:
+                await work
+            except EngineError as error:
+                self._notices.problem(str(error))
+            except OSError as error:
+                self._notices.problem(f"engine: {error}")
+            except Exception as error:  # nobody waits for this task: what it raises would never be seen
+                self._app._handle_exception(error)
+            finally:
+                if opened is not None:
+                    opened()
+
+        task = asyncio.create_task(guarded())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)

@@ -15,8 +15,9 @@ from textual.binding import Binding, BindingType
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: `keys` in Textual's names, comma-separated; `action` as in a binding; `words` for
-    `?`; `label` for the footer (empty: not shown there)."""
+    """One key: `keys` in Textual's names, comma-separated; `action`: what the place does that has the key, as
+    in a binding, empty where a controller does it (`handlers`); `words` for `?`; `label` for the footer (empty:
+    not shown there)."""
 
     id: str
     keys: str
@@ -85,54 +86,54 @@ def written(key: str) -> str:
 
 KEYS: tuple[Key, ...] = (
     # -- everywhere: what is done to cases and runs
-    Key("run.all", "a", "run_all", "run all shown", "everywhere", "run all"),
-    Key("run.dialog", "A", "run_dialog", "run dialog: agent, attempts, limits", "everywhere"),
-    Key("case.rerun", "r", "rerun", "run the case, or the marked ones", "everywhere", "run"),
-    Key("case.once_more", "plus", "once_more", "one more attempt of the case", "everywhere"),
+    Key("run.all", "a", "", "run all shown", "everywhere", "run all"),
+    Key("run.dialog", "A", "", "run dialog: agent, attempts, limits", "everywhere"),
+    Key("case.rerun", "r", "", "run the case, or the marked ones", "everywhere", "run"),
+    Key("case.once_more", "plus", "", "one more attempt of the case", "everywhere"),
     Key(
         "case.judge_again",
         "full_stop",
-        "judge_again",
+        "",
         "judge the recorded answer again, sending nothing",
         "everywhere",
     ),
-    Key("run.failed", "R", "rerun_failed", "rerun what did not pass", "everywhere", "rerun failed"),
-    Key("run.pause", "P", "pause", "pause or resume the run", "everywhere"),
-    Key("case.cancel", "x", "cancel_case", "cancel the case", "everywhere", "cancel"),
-    Key("run.cancel", "X", "cancel_run", "cancel the run (asks)", "everywhere"),
-    Key("failure.next", "right_square_bracket", "failure(1)", "next failing case", "everywhere", "next ✗"),
-    Key("failure.previous", "left_square_bracket", "failure(-1)", "previous failing case", "everywhere"),
-    Key("case.next", "J", "neighbour(1)", "next case", "everywhere"),
-    Key("case.previous", "K", "neighbour(-1)", "previous case", "everywhere"),
-    Key("case.edit", "e", "edit_case", "edit the case in $EDITOR", "everywhere", "edit"),
-    Key("agent.edit", "E", "edit_agent", "edit the agent's files", "everywhere"),
-    Key("case.step", "b", "step", "step: one turn at a time, each editable before it is sent", "everywhere"),
-    Key("watch", "W", "watch", "watch: on save judge again, then rerun, then off", "everywhere"),
-    Key("case.accept", "exclamation_mark", "accept", "the answer is right: change the case", "everywhere"),
-    Key("case.take_back", "Z", "take_back", "take the last accepted answer back", "everywhere"),
-    Key("case.save", "C", "save_case", "save the conversation as a new case", "everywhere"),
-    Key("place.run", "L", "show_run", "the live run", "everywhere"),
-    Key("place.suites", "U", "show_suites", "all suites", "everywhere"),
-    Key("place.runs", "H", "show_runs", "all runs: figures, search, compare", "everywhere"),
+    Key("run.failed", "R", "", "rerun what did not pass", "everywhere", "rerun failed"),
+    Key("run.pause", "P", "", "pause or resume the run", "everywhere"),
+    Key("case.cancel", "x", "", "cancel the case", "everywhere", "cancel"),
+    Key("run.cancel", "X", "", "cancel the run (asks)", "everywhere"),
+    Key("failure.next", "right_square_bracket", "", "next failing case", "everywhere", "next ✗"),
+    Key("failure.previous", "left_square_bracket", "", "previous failing case", "everywhere"),
+    Key("case.next", "J", "", "next case", "everywhere"),
+    Key("case.previous", "K", "", "previous case", "everywhere"),
+    Key("case.edit", "e", "", "edit the case in $EDITOR", "everywhere", "edit"),
+    Key("agent.edit", "E", "", "edit the agent's files", "everywhere"),
+    Key("case.step", "b", "", "step: one turn at a time, each editable before it is sent", "everywhere"),
+    Key("watch", "W", "", "watch: on save judge again, then rerun, then off", "everywhere"),
+    Key("case.accept", "exclamation_mark", "", "the answer is right: change the case", "everywhere"),
+    Key("case.take_back", "Z", "", "take the last accepted answer back", "everywhere"),
+    Key("case.save", "C", "", "save the conversation as a new case", "everywhere"),
+    Key("place.run", "L", "", "the live run", "everywhere"),
+    Key("place.suites", "U", "", "all suites", "everywhere"),
+    Key("place.runs", "H", "", "all runs: figures, search, compare", "everywhere"),
     Key(
         "compare",
         "c",
-        "compare",
+        "",
         "compare with the last passing attempt; in Runs two runs",
         "everywhere",
         "compare",
     ),
-    Key("place.grid", "M", "show_grid", "grid: tests by prompts and agents", "everywhere", "list"),
-    Key("place.settings", "comma", "show_settings", "your settings: theme, keys, filters", "everywhere"),
-    Key("log", "l", "show_log", "log: errors with details", "everywhere"),
-    Key("help", "question_mark", "show_help", "help for this place", "everywhere", "help"),
-    Key("redraw", "ctrl+l", "redraw", "paint the screen anew, where something wrote over it", "everywhere"),
-    Key("suspend", "ctrl+z", "suspend_process", "to the shell (`fg` comes back); runs go on", "everywhere"),
-    Key("palette", "ctrl+p,colon", "command_palette", "palette: every action, case and place", "everywhere"),
-    Key("back", "escape,backspace", "back", "one step back", "everywhere", "back"),
-    Key("quit", "q", "close_or_quit", "close, or quit (asks while a run goes on)", "everywhere", "quit"),
-    Key("detach", "Q", "detach", "quit at once; the run goes on", "everywhere"),
-    Key("copy_or_quit", "ctrl+c", "copy_or_quit", "copy the selection, else ask to quit", "everywhere"),
+    Key("place.grid", "M", "", "grid: tests by prompts and agents", "everywhere", "list"),
+    Key("place.settings", "comma", "", "your settings: theme, keys, filters", "everywhere"),
+    Key("log", "l", "", "log: errors with details", "everywhere"),
+    Key("help", "question_mark", "", "help for this place", "everywhere", "help"),
+    Key("redraw", "ctrl+l", "", "paint the screen anew, where something wrote over it", "everywhere"),
+    Key("suspend", "ctrl+z", "", "to the shell (`fg` comes back); runs go on", "everywhere"),
+    Key("palette", "ctrl+p,colon", "", "palette: every action, case and place", "everywhere"),
+    Key("back", "escape,backspace", "", "one step back", "everywhere", "back"),
+    Key("quit", "q", "", "close, or quit (asks while a run goes on)", "everywhere", "quit"),
+    Key("detach", "Q", "", "quit at once; the run goes on", "everywhere"),
+    Key("copy_or_quit", "ctrl+c", "", "copy the selection, else ask to quit", "everywhere"),
     # -- lists of cases
     Key("list.down", "j,down", "move(1)", "down", "moving"),
     Key("list.up", "k,up", "move(-1)", "up", "moving"),
@@ -178,7 +179,12 @@ def bindings(place: str, keys: tuple[Key, ...] = KEYS) -> list[BindingType]:
     """Textual's bindings for one place, in the table's order."""
     return [
         Binding(
-            key.keys, key.action, key.label or key.words, show=bool(key.label), id=key.id, tooltip=key.words
+            key.keys,
+            f"app.do('{key.id}')",
+            key.label or key.words,
+            show=bool(key.label),
+            id=key.id,
+            tooltip=key.words,
         )
         for key in keys
         if key.place == place

@@ -14,6 +14,30 @@ from typing import Any
 from tui_eval.guard.trust_store import state_home
 
 
+class Memory:
+    """What was remembered of a project, and what is to be."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._values = recall(root)
+        seen = self._values.get("case_view")
+        self.case_view: dict[str, Any] = seen if isinstance(seen, dict) else {}
+        """How a case was looked at last: its tab, and whether that was zoomed."""
+        stored = self._values.get("filters")
+        self.filters: dict[str, str] = (
+            {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
+        )
+        """Filters that the person keeps, by name."""
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """A value as it was remembered; from a file that anybody may have written."""
+        return self._values.get(name, otherwise)
+
+    def keep(self, values: dict[str, Any]) -> None:
+        """Remember these for the next time, besides how cases are looked at."""
+        remember(self._root, {"case_view": self.case_view, **values})
+
+
 def _file(root: Path) -> Path:
     return state_home() / "places" / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
 

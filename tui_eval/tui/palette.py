@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -15,9 +15,7 @@ from tui_eval import help as manual
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.screens.manual_screen import ManualScreen
-
-if TYPE_CHECKING:
-    from tui_eval.tui.app import EvalApp
+from tui_eval.tui.services import HasServices
 
 MOST_CASES = 50
 UNLISTED = ("palette", "back", "copy_or_quit", "settings.edit")
@@ -43,8 +41,7 @@ class Actions(Provider):
                 yield Hit(score, shown, partial(self._do, key), text=_title(key))
 
     async def _do(self, key: Key) -> None:
-        app = cast("EvalApp", self.app)
-        await app.do(key.action)
+        await cast("HasServices", self.app).services.do(key.id)
 
 
 class Cases(Provider):
@@ -52,17 +49,17 @@ class Cases(Provider):
 
     async def search(self, query: str) -> Hits:
         """At most fifty; names that begin with the text come first."""
-        app = cast("EvalApp", self.app)
+        services = cast("HasServices", self.app).services
         needle = query.lower()
         found = 0
-        for entry in app.suites_screen.all_entries():
+        for entry in services.places.all_cases():
             name = entry.name.lower()
             if needle in name or needle in entry.case_id.lower():
                 score = 0.9 if name.startswith(needle) else 0.6 if needle in name else 0.4
                 title = Text(clip(visible(entry.name, newlines=False), 120))
                 for beside in filter(None, (entry.variant, entry.suite)):
-                    title.append(f"{app.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
-                yield Hit(score, title, partial(app.open_case_id, entry.case_id), text=entry.name)
+                    title.append(f"{services.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
+                yield Hit(score, title, partial(services.places.open_case_id, entry.case_id), text=entry.name)
                 found += 1
                 if found >= MOST_CASES:
                     return

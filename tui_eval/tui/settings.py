@@ -52,6 +52,12 @@ class Settings:
     keymap: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
+    def renew(self) -> None:
+        """Read the file again; what it says now holds for all who have these settings."""
+        fresh = read_settings()
+        self.theme, self.notify, self.filters = fresh.theme, fresh.notify, fresh.filters
+        self.keymap, self.problems = fresh.keymap, fresh.problems
+
 
 def settings_file() -> Path:
     """Where the settings are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from textual.timer import Timer
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.case_past import read_answers
 from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.case_history import CasePast, PastAttempt
 from tui_eval.tui.state.case.history_view import detail, plots, title
@@ -22,9 +23,6 @@ from tui_eval.tui.widgets.history_table import HistoryTable
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
-
-if TYPE_CHECKING:
-    from tui_eval.tui.app import EvalApp
 
 LOW = 14
 """Lines below which two plots have to do."""
@@ -139,7 +137,7 @@ class HistoryTab(InspectorTab):
         if self._past is not None and table.rows:
             two = table.rows[table.cursor : table.cursor + 2]
             if any(one.answer is None for one in two):
-                work = partial(read_answers, cast("EvalApp", self.app).state.root, two)
+                work = partial(read_answers, cast("HasServices", self.app).services.state.root, two)
                 run_in_thread(
                     self.app, work, lambda _: self._detail() if stands(self) else None, name="answers"
                 )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Problem, Suite
 from tui_eval.store.notes import HumanNote, Notes
-from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.state.app_state import CaseItem, Items
+from tui_eval.tui.background import Tasks
+from tui_eval.tui.state.app_state import AppState, CaseItem, Items
 from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited
 from tui_eval.tui.terminal import gc_pauses
 
 if TYPE_CHECKING:
     from tui_eval.config.project import Config
-    from tui_eval.tui.app import EvalApp
 
 PORTION = 0.25
 """Seconds after which what has been read so far is shown."""
@@ -44,20 +43,31 @@ class Loaded:
     change: EditedSuite | None = None
 
 
+class TakesSuites(Protocol):
+    """Whoever is given what was read, on the app's loop."""
+
+    def take_suites(self, loaded: Loaded) -> None:
+        """A portion of suites was read."""
+        ...
+
+    def take_some_suites(self, loaded: Loaded, then: Callable[[EditedSuite], Any] | None) -> None:
+        """Suites were read again after an edit."""
+        ...
+
+
 class Loader:
     """Reads the suites of `paths`; a newer reading makes an older one's portions void."""
 
-    def __init__(self, app: EvalApp, paths: Sequence[Path], config_file: Path | None) -> None:
-        self._app = app
+    def __init__(self, state: AppState, tasks: Tasks, taker: TakesSuites, paths: Iterable[Path]) -> None:
+        self._state, self._tasks, self._taker = state, tasks, taker
         self._paths = list(paths)
-        self._config_file = config_file
         self.generation = 0
 
     def load(self) -> None:
-        """Read everything; portions go to `app.take_suites`."""
+        """Read everything; portions go to `take_suites`."""
         self.generation += 1
         generation = self.generation
-        trusted = self._app.state.trusted
+        trusted = self._state.trusted
 
         def load() -> None:
             try:
@@ -65,12 +75,12 @@ class Loader:
             finally:
                 gc_pauses.enable()  # off since the start (commands.app)
 
-        run_in_thread(self._app, load, name="loader", queue="suites")
+        self._tasks.thread(load, name="loader", queue="suites")
 
-    def reload(self, suites: Sequence[Suite], then: Callable[[EditedSuite], None] | None = None) -> None:
-        """Read these suites again; they go to `app.take_some_suites`, with what is to be done then."""
+    def reload(self, suites: Sequence[Suite], then: Callable[[EditedSuite], Any] | None = None) -> None:
+        """Read these suites again; they go to `take_some_suites`, with what is to be done then."""
         generation = self.generation
-        state = self._app.state
+        state = self._state
         trusted, version, all_suites = state.trusted, state.version, list(state.suites)
         paths = [suite.path for suite in suites]
 
@@ -81,9 +91,9 @@ class Loader:
             loaded.items, loaded.version = Items([*others, *loaded.suites], state.past()), version
             loaded.missing = state.missing(loaded.items)
             loaded.change = edited([suite for suite in all_suites if suite.path in fresh], loaded.suites)
-            self._app.call_later(self._app.take_some_suites, loaded, then)
+            self._tasks.later(self._taker.take_some_suites, loaded, then)
 
-        run_in_thread(self._app, reload, name="reloader", queue="suites")
+        self._tasks.thread(reload, name="reloader", queue="suites")
 
     def _load(self, generation: int, trusted: bool) -> None:
         from tui_eval.config import project
@@ -91,8 +101,8 @@ class Loader:
         from tui_eval.formats import reading
         from tui_eval.store.index import Index
 
-        settings = project.load(self._paths, self._config_file)
-        trust = Trust(granted=trusted, agreed=self._app.state.agreed)
+        settings = project.load(self._paths, self._state.config_file)
+        trust = Trust(granted=trusted, agreed=self._state.agreed)
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
         found, problems = reading.discover([Path(path) for path in self._paths], settings.root, trust=trust)
@@ -105,13 +115,13 @@ class Loader:
             if time.monotonic() > due:
                 items = Items(read, history)
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
-                self._app.call_later(self._app.take_suites, portion)
+                self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
         items = Items(read, history)
         wanted = wants(items.suites, settings, trust)
         told = [*settings.problems, *reading.not_read(problems, read, settings)]
-        self._app.call_later(
-            self._app.take_suites,
+        self._tasks.later(
+            self._taker.take_suites,
             Loaded(generation, items.suites, settings, True, wanted, items, notes, told),
         )
 
@@ -120,8 +130,8 @@ class Loader:
         from tui_eval.engine.wants import wants
         from tui_eval.formats import reading
 
-        settings = project.load(self._paths, self._config_file)
-        trust = Trust(granted=trusted, agreed=self._app.state.agreed)
+        settings = project.load(self._paths, self._state.config_file)
+        trust = Trust(granted=trusted, agreed=self._state.agreed)
         read = [_whole(reading.load(settings.root / path, settings, trust)) for path in paths]
         return Loaded(generation, read, settings, True, wants(read, settings, trust))
 

@@ -8,13 +8,14 @@ from tui_eval.tui.screens.case_parts import CasePart
 class CaseAgain(CasePart, inherit_bindings=False):
     """Asks the engine for an attempt that takes a recorded one, or the beginning of it, as its own."""
 
-    shows_one_column = True
+    one_column = True
     """What keys do here they do for the column that is shown, whatever others the case has."""
 
-    def action_judge_again(self) -> None:
+    def judge_again(self) -> bool:
         """Judge the recorded answers of the column that is shown, those of all its attempts, by the case as it is
         now; nothing is sent to the agent."""
         self._record(None)
+        return True
 
     def action_from_turn(self) -> None:
         """Run the case again from the turn under the cursor on; those before it are taken as recorded."""
@@ -27,9 +28,9 @@ class CaseAgain(CasePart, inherit_bindings=False):
 
     def _record(self, turn: int | None) -> None:
         """Ask for it; says so where there is no finished attempt to begin from."""
-        content, app = self.content, self.eval_app
+        content = self.content
         row = content.row
         if row is None or row.state != "done" or content.attempt is None:
             self.say("there is no finished attempt to begin from")
             return
-        app.from_recorded(content, turn)
+        self.services.runs.from_recorded(content, turn)

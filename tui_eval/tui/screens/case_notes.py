@@ -74,7 +74,7 @@ class CaseNoting(CasePart, inherit_bindings=False):
         return content.note or HumanNote(content.run_id, content.row.id, content.pointer.case_id)
 
     def _keep(self, note: HumanNote) -> None:
-        root = self.eval_app.state.root
+        root = self.services.state.root
 
         def put() -> dict[tuple[str, int], HumanNote]:
             Notes(root).put(note)
@@ -86,7 +86,7 @@ class CaseNoting(CasePart, inherit_bindings=False):
         if self.content.pointer.case_id != note.case_id:
             return
         self.content.notes = notes
-        self.eval_app.state.set_note(note.case_id, next(iter(notes.values()), None))
+        self.services.state.set_note(note.case_id, next(iter(notes.values()), None))
         self.noted()
         words = note_words(note)
         self.say(f"noted: {words}" if words else "nothing noted any more")

@@ -76,23 +76,23 @@ class CasePart(Place, inherit_bindings=False):
 
     def keep_view(self) -> None:
         """Keep the tab and the zoom for the next case, and the next time."""
-        self.eval_app.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}
+        self.services.memory.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}
 
     @property
     def run_id(self) -> str | None:
         """The run looked at: the pointer's, else the one in front."""
-        run = self.eval_app.state.run
+        run = self.services.state.run
         return self.pointer.run_id or (run.info.id if run is not None else None)
 
     def announce(self, words: str) -> None:
         """Something to be read again in the log: beside the tabs, where that has room, else over the screen."""
-        self.eval_app.log_line("note", words)
+        self.services.notices.log("note", words)
         if not stands(self) or not self.notice(words):
             self.app.notify(words, markup=False)
 
     def refuse(self, error: Exception) -> None:
         """What could not be written, in one line."""
-        self.eval_app.problem(str(error))
+        self.services.notices.problem(str(error))
 
     def focus_main(self) -> None:
         """Give the keys to the tab's main pane."""

@@ -48,15 +48,15 @@ class CaseReading(CasePart, inherit_bindings=False):
 
     def _foreseen(self) -> CaseContent:
         """What the lists know, for the first frame: over a slow line the reason comes with it."""
-        app, pointer = self.eval_app, self.pointer
-        item = app.state.by_id.get(pointer.case_id)
+        state, pointer = self.services.state, self.pointer
+        item = state.by_id.get(pointer.case_id)
         case = item.case if item is not None else None
         name = full_name(case.name, variant_of(case, pointer.agent)) if case is not None else ""
         last = item.last_of(pointer.agent, pointer.model) if item is not None else None
-        return foreseen(pointer, app.attempts_of(pointer), last, name)
+        return foreseen(pointer, state.attempts_of(pointer), last, name)
 
     def _where(self) -> Where:
-        state = self.eval_app.state
+        state = self.services.state
         item = state.by_id.get(self.pointer.case_id)
         case = item.case if item is not None else None
         run = state.run
@@ -96,7 +96,7 @@ class CaseReading(CasePart, inherit_bindings=False):
 
     def _has_ended(self, content: CaseContent) -> bool:
         """Whether the attempt ended while it was read: what was told of that was told too early."""
-        group, row = self.eval_app.state.group, content.row
+        group, row = self.services.state.group, content.row
         run = group.find_run(content.run_id) if group is not None else None
         known = run.attempts.get(row.id) if run is not None and row is not None else None
         return known is not None and known.state == "done"
@@ -121,7 +121,7 @@ class CaseReading(CasePart, inherit_bindings=False):
         column = (content.agent or self.pointer.agent, content.model or self.pointer.model)
         run_in_thread(
             self.app,
-            partial(load_past, self.eval_app.state.root, self.pointer.case_id, *column),
+            partial(load_past, self.services.state.root, self.pointer.case_id, *column),
             partial(self._past_read, content),
             name="past",
         )
@@ -151,7 +151,7 @@ class CaseReading(CasePart, inherit_bindings=False):
             self._show_live()
 
     def _show_live(self) -> None:
-        run, row = self.eval_app.state.find_run(self.run_id), self.content.row
+        run, row = self.services.state.find_run(self.run_id), self.content.row
         if self._active == 0 and run is not None and row is not None:
             tab = self._tabs[0]
             if isinstance(tab, TranscriptTab) and tab.size.width:
@@ -159,7 +159,7 @@ class CaseReading(CasePart, inherit_bindings=False):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        state = self.eval_app.state
+        state = self.services.state
         run = state.run
         if event.run_id:
             run = state.find_run(event.run_id)

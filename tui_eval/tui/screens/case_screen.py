@@ -80,10 +80,10 @@ class CaseScreen(
 
     def on_mount(self) -> None:
         """Show the tab that was open the last time and read the attempt."""
-        run = self.eval_app.state.run
+        run = self.services.state.run
         if run is not None:
             self._runs_seen.add(run.info.id)
-        seen = getattr(self.app, "case_view", {})
+        seen = self.services.memory.case_view
         tab = seen.get("tab", 0)
         self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
         self._to_front()

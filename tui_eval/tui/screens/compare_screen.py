@@ -113,7 +113,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         generation = self._generation
 
         def read() -> tuple[Compared, list[CompareRow]]:
-            compared = load_comparison(self.eval_app.state.root, self.before, self.after)
+            compared = load_comparison(self.services.state.root, self.before, self.after)
             return compared, rows(compared.comparison, agents=self.agents)
 
         take, failed = partial(self._take, generation, keep), partial(self._failed, generation)
@@ -124,7 +124,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             self._table.empty = f"Cannot be compared: {one_line(error)}"
             self._table.set_rows([], keep=False)
             self._table.relayout()
-        self.eval_app.problem(str(error))
+        self.services.notices.problem(str(error))
 
     def _take(self, generation: int, keep: bool, found: tuple[Compared, list[CompareRow]]) -> None:
         if generation == self._generation and stands(self):
@@ -136,14 +136,14 @@ class CompareScreen(RowFinding, inherit_bindings=False):
                 self.go_to(here)
 
     def _news_now(self) -> dict[str, CompareNews]:
-        return news_since(self.eval_app.state.group, {*self.before.runs, *self.after.runs})
+        return news_since(self.services.state.group, {*self.before.runs, *self.after.runs})
 
     @on(RunChanged)
     @on(ScreenResume)
     def _look(self) -> None:
         """Say which cases run anew, and what came of those that have; a run that counts with those compared
         is counted when it has ended."""
-        group = self.eval_app.state.group
+        group = self.services.state.group
         if self.comparison is None or group is None:
             return
         compared = {*self.before.runs, *self.after.runs}
@@ -237,7 +237,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         pointer = self.current()
         if row.case.before is None or row.case.after is None:
             if pointer is not None:
-                self.eval_app.open_case(pointer)
+                self.services.places.open_case(pointer)
             return
 
         def take(sides: Sides | None) -> None:
@@ -246,9 +246,9 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             if sides is not None:
                 self.app.push_screen(SidesScreen(sides))
             elif pointer is not None:
-                self.eval_app.open_case(pointer)
+                self.services.places.open_case(pointer)
 
-        root = self.eval_app.state.root
+        root = self.services.state.root
         work = partial(changed_sides, root, self.before, self.after, row.case)
         if row.news is not None and row.news.ended:
             work = partial(newest_sides, root, self.after, row.case, row.news.ended[-1])
@@ -290,12 +290,12 @@ class CompareScreen(RowFinding, inherit_bindings=False):
                 return
             if half is None:
                 what = "agent" if self.agents else "later run" if step > 0 else "earlier run"
-                self.eval_app.say(f"no {what} to compare with")
+                self.services.notices.say(f"no {what} to compare with")
             else:
                 self.before = half
                 self._load()
 
-        work = partial(other_half, self.eval_app.state.root, self.before, self.after, step)
+        work = partial(other_half, self.services.state.root, self.before, self.after, step)
         run_in_thread(self.app, work, take, name="other", opens=True)
 
 

@@ -109,7 +109,7 @@ class GridScreen(Place, inherit_bindings=False):
         self._table.set_rows(shown)
         if not shown:
             self._table.relayout()
-        run = self.eval_app.state.run
+        run = self.services.state.run
         lines = metric_lines(run.info.metrics if run is not None else [], max(self.size.width, 20))
         box = self.query_one(".metrics", LineLabel)
         box.styles.height = min(len(lines), MOST_METRICS)
@@ -200,6 +200,6 @@ class GridScreen(Place, inherit_bindings=False):
         event.stop()
         pointer = self.current()
         if pointer is not None:
-            self.eval_app.open_case(pointer)
+            self.services.places.open_case(pointer)
         else:
-            self.eval_app.say("this test has no case in this column")
+            self.services.notices.say("this test has no case in this column")

@@ -70,7 +70,7 @@ class ListArranging(ListFinding, inherit_bindings=False):
         self._arrangement += 1
         arrangement, keep = self._arrangement, self.prepare()
         make, old, suites = self.entry_maker(), self._entries, list(self.list_suites())
-        view, token = self._snapshot(), self.eval_app.state.token
+        view, token = self._snapshot(), self.services.state.token
         self._late = set()
 
         def work() -> tuple[dict[str, CaseRow], Tree]:
@@ -89,12 +89,12 @@ class ListArranging(ListFinding, inherit_bindings=False):
             if self.replace_entries(self.entries_of(late)):
                 self.rearrange()
 
-        run_in_thread(self.eval_app, work, take, name="entries")
+        run_in_thread(self.app, work, take, name="entries")
 
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
         """Make the lines anew (and the entries from the state, where `entries`)."""
         if entries or not self._entries:
-            self._token = self.eval_app.state.token
+            self._token = self.services.state.token
             old, self._late = self._entries, None
             self._entries = {entry.key: entry for entry in self.entry_maker()()}
             hold(self.view, old, self._entries)
@@ -129,7 +129,7 @@ class ListArranging(ListFinding, inherit_bindings=False):
             if changes != self._changes and not view.flat:
                 self.set_timer(1.0, self.rearrange)  # cases went on meanwhile: the folders' counts
 
-        run_in_thread(self.eval_app, work, take, name="arranging")
+        run_in_thread(self.app, work, take, name="arranging")
 
     def _snapshot(self) -> View:
         return replace(self.view, folded=set(self.view.folded), held=set(self.view.held))
@@ -157,7 +157,7 @@ class ListArranging(ListFinding, inherit_bindings=False):
 
     def up_to_date(self) -> bool:
         """Whether nothing has changed since the entries were made."""
-        return bool(self._entries) and self._token == self.eval_app.state.token
+        return bool(self._entries) and self._token == self.services.state.token
 
     def replace_entries(self, fresh: Iterable[CaseRow]) -> bool:
         """Entries changed: redraw their lines. Says whether the order may have changed with them."""

@@ -79,7 +79,7 @@ class ListFinding(Place, inherit_bindings=False):
         if not self.found:
             await self.action_find()
         elif not self.case_list.find(self.found, step) and not self._find_folded():
-            self.eval_app.say(f"not found: {self.found}")
+            self.services.notices.say(f"not found: {self.found}")
 
     def _find_folded(self) -> bool:
         """Go to the first case whose line is folded away and that holds the words."""
@@ -97,8 +97,7 @@ class ListFinding(Place, inherit_bindings=False):
 
     def _saved(self) -> dict[str, str]:
         """Filters that have names: of the settings, and those saved here."""
-        app = self.eval_app
-        return {**app.settings.filters, **app.saved_filters}
+        return {**self.services.settings.filters, **self.services.memory.filters}
 
     def save_filter(self, text: str) -> str:
         """`name=expression` keeps it under that name (`name=` alone: what is shown now, or forgets a
@@ -107,16 +106,16 @@ class ListFinding(Place, inherit_bindings=False):
         if found is None:
             return text
         name, expression = found.group(1), found.group(2).strip() or self._prompt_start[0]
-        app = self.eval_app
+        notices, filters = self.services.notices, self.services.memory.filters
         if expression:
             try:
                 filtering.parse(filtering.expand(expression, self._saved()))
             except filtering.ListFilterError:
                 return expression
-            app.saved_filters[name] = expression
-            app.say(f"saved as @{name}")
-        elif app.saved_filters.pop(name, None) is not None:
-            app.say(f"@{name} is forgotten")
+            filters[name] = expression
+            notices.say(f"saved as @{name}")
+        elif filters.pop(name, None) is not None:
+            notices.say(f"@{name} is forgotten")
         return expression
 
     def action_clear_filter(self) -> None:
@@ -198,7 +197,7 @@ class ListFinding(Place, inherit_bindings=False):
         expression, cursor = self._prompt_start
         if event.purpose == "note":
             if event.kept and self._note is not None:
-                self.eval_app.keep_note(replace(self._note, text=event.text.strip()))
+                self.services.notes.keep(replace(self._note, text=event.text.strip()))
         elif event.purpose == "/":
             if not event.kept:
                 self.found = ""

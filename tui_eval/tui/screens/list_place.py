@@ -14,7 +14,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_arranging import ListArranging
 from tui_eval.tui.state.case.case_details import describe
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import SORTS
+from tui_eval.tui.state.lists.case_tree import SORTS, TreeLine
 from tui_eval.tui.state.lists.entries import failing, meant
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -27,6 +27,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
     """A screen around a `CaseList`. Those derived say what its entries are, and compose."""
 
     BINDINGS = bindings("screen")
+    lists_cases = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
 
     def __init__(self) -> None:
@@ -45,6 +46,24 @@ class ListPlace(ListArranging, inherit_bindings=False):
         if line is None:
             return []
         return [line.entry] if line.entry is not None else cases.below(line)
+
+    def marked(self) -> set[str]:
+        """Keys of the cases that are marked."""
+        return self.case_list.marks
+
+    def unmark(self) -> None:
+        """Drop the marks."""
+        self.case_list.marks = set()
+        self.case_list.refresh()
+
+    def line_under_cursor(self) -> TreeLine | None:
+        """The line under the cursor."""
+        return self.case_list.current_line
+
+    def cases_under_cursor(self) -> list[CaseRow]:
+        """The cases below the line under the cursor."""
+        line = self.case_list.current_line
+        return self.case_list.below(line) if line is not None else []
 
     def pointer_of(self, entry: CaseRow) -> CasePointer:
         """Where an entry's case is found."""
@@ -144,7 +163,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
                 pane.show([])
                 return
             below = partial(self.case_list.below, line)
-            pane.show(describe(line, self.eval_app.symbols, now(), below))
+            pane.show(describe(line, self.services.symbols, now(), below))
 
     # -- keys
 
@@ -178,15 +197,15 @@ class ListPlace(ListArranging, inherit_bindings=False):
         self.view.held.clear()
         self._from_top = self.view.flat
         self.rearrange()
-        self.eval_app.say(words)
+        self.services.notices.say(words)
 
     def action_note(self) -> None:
         """Ask what to note on the case's answer."""
         pointer = self.current()
         if pointer is None:
-            self.eval_app.say("put the cursor on a case first")
+            self.services.notices.say("put the cursor on a case first")
         else:
-            self.eval_app.note_case(self, pointer)
+            self.services.notes.ask(pointer, self.ask_note)
 
     def back(self) -> bool:
         """Leave the prompt, else drop the marks, else the filter."""

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from textual.screen import Screen
 from textual.widget import Widget
 
 from tui_eval.tui.background import stands
+from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.pointer import CasePointer
-
-if TYPE_CHECKING:
-    from tui_eval.tui.app import EvalApp
+from tui_eval.tui.services import HasServices, Services
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import TreeLine
 
 
 class Place(Screen[Any]):
-    """A screen that the person goes to, with a case in front or none."""
+    """A screen that the person goes to, with a case in front or none. It answers all that controllers ask of
+    the screen in front (`front.Front`), for one without cases."""
 
     TITLE = ""
     KEY_SECTIONS: tuple[tuple[str, tuple[Key, ...]], ...] = ()
     """Sections of `?`: a heading and the keys under it, besides those that work everywhere."""
 
+    kind: str = ""
+    one_column: bool = False
+    lists_cases: bool = False
+
     @property
-    def eval_app(self) -> EvalApp:
-        """The app, with its own type."""
-        return cast("EvalApp", self.app)
+    def services(self) -> Services:
+        """What it may use of the app that it stands in."""
+        return cast("HasServices", self.app).services
 
     def has(self, *selectors: str | type[Widget]) -> bool:
         """Whether these widgets are there: not before the screen is mounted, nor while it is taken away, when
@@ -48,6 +54,41 @@ class Place(Screen[Any]):
     def notice(self, words: str) -> bool:
         """Say these words where nothing is covered; False where there is no room for them."""
         return False
+
+    def judge_again(self) -> bool:
+        """No attempt of its own is looked at."""
+        return False
+
+    def runs_meant(self) -> RunsMeant | None:
+        """No runs are listed."""
+        return None
+
+    def shown_entries(self) -> Sequence[CaseRow]:
+        """No cases are listed."""
+        return ()
+
+    def marked_entries(self) -> Sequence[CaseRow]:
+        """None of them is marked."""
+        return ()
+
+    def marked(self) -> Collection[str]:
+        """None of them is marked."""
+        return ()
+
+    def unmark(self) -> None:
+        """Drop the marks."""
+
+    def line_under_cursor(self) -> TreeLine | None:
+        """There are no lines."""
+        return None
+
+    def cases_under_cursor(self) -> Sequence[CaseRow]:
+        """There are no cases."""
+        return ()
+
+    def neighbour(self, pointer: CasePointer | None, step: int, only_failing: bool) -> CasePointer | None:
+        """There is no further case."""
+        return None
 
     def hints(self) -> Sequence[Key]:
         """The footer's keys, at most seven."""

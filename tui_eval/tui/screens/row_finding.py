@@ -44,7 +44,7 @@ class RowFinding(Place, inherit_bindings=False):
         if not self.found:
             await self.action_find()
         elif not self._find(self.found_table.cursor + step, step):
-            self.eval_app.say(f"not found: {self.found}")
+            self.services.notices.say(f"not found: {self.found}")
 
     def _find(self, start: int, step: int) -> bool:
         wanted, rows = self.found.casefold(), self.found_table.rows

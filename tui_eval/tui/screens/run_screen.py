@@ -45,9 +45,10 @@ REORDER = 4.0
 
 
 class RunScreen(RunStreams, inherit_bindings=False):
-    """The run in front (`app.state.run`), live or finished."""
+    """The run in front (`services.state.run`), live or finished."""
 
     TITLE = "Run"
+    kind = "run"
     BINDINGS = [*bindings("screen"), *bindings("run")]
     KEY_SECTIONS = (
         ("The run", keys_in("run")),
@@ -81,11 +82,11 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """Facts, list, streams, keys."""
-        app = self.eval_app
+        services = self.services
         yield FactsBar(lines=2)
         with Horizontal(classes="body"):
-            yield CaseList("run", app.symbols)
-            yield StreamGrid(app.symbols)
+            yield CaseList("run", services.symbols)
+            yield StreamGrid(services.symbols)
             yield LinesPane()
         yield KeyHints(self.hints())
 
@@ -97,7 +98,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     def hints(self) -> Sequence[Key]:
         """Seven keys, others while a run goes on than after it, and in the panes than in the list."""
-        run = self.eval_app.state.run
+        run = self.services.state.run
         if run is None:
             return NO_RUN
         if run.active:
@@ -118,17 +119,17 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     def case_count(self) -> int:
         """One for each case and column of the run."""
-        group = self.eval_app.state.group
+        group = self.services.state.group
         return len(group.cases) if group is not None else 0
 
     def entry_maker(self) -> Callable[[], list[CaseRow]]:
         """From the run."""
-        state = self.eval_app.state
+        state = self.services.state
         return partial(run_entries, state.group, state) if state.group is not None else list
 
     def entries_of(self, keys: Iterable[str]) -> Iterable[CaseRow]:
         """The cases of these keys."""
-        state = self.eval_app.state
+        state = self.services.state
         group = state.group
         return (
             [run_entry(group, key, state) for key in keys if key in group.cases] if group is not None else []
@@ -140,7 +141,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     def pointer_of(self, entry: CaseRow) -> CasePointer:
         """The case in this run; the attempt is the first that did not pass."""
-        group = self.eval_app.state.group
+        group = self.services.state.group
         best = group.telling(entry.key) if group is not None else None
         return CasePointer(
             entry.case_id,
@@ -153,17 +154,17 @@ class RunScreen(RunStreams, inherit_bindings=False):
     # -- news
 
     def _load(self) -> None:
-        run = self.eval_app.state.run
+        run = self.services.state.run
         self.streams.follow_run(run)
         self.case_list.empty = (
             ["Starting."]
-            if run is None and self.eval_app.desk.starting
+            if run is None and self.services.runs.starting
             else ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
             if run is None
             else ["Nothing matches the filter.", "F clears it, f changes it."]
         )
         self.streams.empty = ["Waiting for the first words."] if run is not None else []
-        group = self.eval_app.state.group
+        group = self.services.state.group
         root = group.root if group is not None else ""
         fresh = run is not None and root != self._root and not self._entries.keys() & (group or EMPTY).cases
         self._root = root
@@ -184,7 +185,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
         return self.case_list.touched
 
     def _layout_for_state(self) -> None:
-        run = self.eval_app.state.run
+        run = self.services.state.run
         ended = run is not None and not run.active
         self.set_class(ended, "-ended")
         if ended and not self.case_list.display:
@@ -195,7 +196,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        run, group = self.eval_app.state.run, self.eval_app.state.group
+        run, group = self.services.state.run, self.services.state.group
         if run is None or group is None or run.info.id != self._shown_run:
             self._load()
             return
@@ -237,7 +238,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
     def _flush(self, final: bool = False) -> None:
         """Redraw the lines of cases that changed; then wait as long as they cost."""
         self._flush_timer = None
-        state = self.eval_app.state
+        state = self.services.state
         group = state.group
         if group is None:
             return
@@ -273,7 +274,7 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     def _tick(self) -> None:
         """Once a second while the run goes on: the clocks."""
-        run = self.eval_app.state.run
+        run = self.services.state.run
         if run is None or not run.active or not self.is_current:
             return
         self._show_facts()
@@ -293,8 +294,8 @@ class RunScreen(RunStreams, inherit_bindings=False):
         self.show_detail()
 
     def _show_facts(self) -> None:
-        app = self.eval_app
-        run = app.state.run
+        services = self.services
+        run = services.state.run
         bar = self.query_one(FactsBar)
         if run is None:
             bar.show([("title", "no run yet")], [])
@@ -311,12 +312,12 @@ class RunScreen(RunStreams, inherit_bindings=False):
             first.append(("key", f"filter: {visible(self.expression, newlines=False)} "))
             first.append(("dim", f"({shown:,} shown, F clears)  "))
         used = sum(cell_len(text) for _, text in first)
-        second = [*first, *figures_line(run, app.symbols, now(), max(20, width - 2 - used))]
-        group = app.state.group
+        second = [*first, *figures_line(run, services.symbols, now(), max(20, width - 2 - used))]
+        group = services.state.group
         whole = None
         if group is not None and len(group.runs) > 1:
             whole = Counter(entry.status for entry in self._entries.values())
-        bar.show(progress_line(run, app.symbols, width - 2, whole), second)
+        bar.show(progress_line(run, services.symbols, width - 2, whole), second)
 
     # -- keys
 
@@ -324,4 +325,4 @@ class RunScreen(RunStreams, inherit_bindings=False):
     def _opened(self, event: CaseList.Opened) -> None:
         event.stop()
         if event.line.entry is not None:
-            self.eval_app.open_case(self.pointer_of(event.line.entry))
+            self.services.places.open_case(self.pointer_of(event.line.entry))

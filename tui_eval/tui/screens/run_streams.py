@@ -28,7 +28,7 @@ class RunStreams(ListPlace, inherit_bindings=False):
 
     def current(self) -> CasePointer | None:
         """The case under the cursor, or that of the pane that keys go to."""
-        run = self.eval_app.state.run
+        run = self.services.state.run
         pane = self.streams.current_pane
         if self.streams.has_focus and pane is not None and run is not None:
             row = run.attempts.get(pane.ref)
@@ -41,7 +41,7 @@ class RunStreams(ListPlace, inherit_bindings=False):
     def _ended(self, event: StreamGrid.Ended) -> None:
         """Read the transcript of a pane's attempt, for its last words."""
         event.stop()
-        run = self.eval_app.state.run
+        run = self.services.state.run
         if run is None:
             return
         folder, ref = run.folder, event.ref
@@ -55,10 +55,10 @@ class RunStreams(ListPlace, inherit_bindings=False):
                 reader.close()
 
         def take(transcript: list[TranscriptEntry]) -> None:
-            if transcript and stands(self) and self.eval_app.state.run is run:
+            if transcript and stands(self) and self.services.state.run is run:
                 self.streams.complete(ref, transcript)
 
-        run_in_thread(self.eval_app, read, take, name="transcript")
+        run_in_thread(self.app, read, take, name="transcript")
 
     def assign(self) -> None:
         """Panes come and go; look again when a finished one may give up its place."""
@@ -95,7 +95,7 @@ class RunStreams(ListPlace, inherit_bindings=False):
         pane = self.streams.current_pane
         if self.streams.has_focus and pane is not None:
             return pane.ref
-        run = self.eval_app.state.run
+        run = self.services.state.run
         entry = self.case_list.current_entry
         if run is None or entry is None or entry.case_ref is None:
             return pane.ref if pane else None
@@ -108,9 +108,9 @@ class RunStreams(ListPlace, inherit_bindings=False):
         """Keep a pane, or let it go."""
         ref = self._chosen_ref()
         if ref is None:
-            self.eval_app.say("nothing to pin: this case is not running")
+            self.services.notices.say("nothing to pin: this case is not running")
             return
-        self.eval_app.say("pinned" if self.streams.pin(ref) else "no longer pinned")
+        self.services.notices.say("pinned" if self.streams.pin(ref) else "no longer pinned")
         self.assign()
 
     def action_zoom(self) -> None:
@@ -125,10 +125,10 @@ class RunStreams(ListPlace, inherit_bindings=False):
         if ref is None and streams.panes:
             ref = streams.panes[0].ref
         if ref is None:  # a small screen shows the list, and no pane has been asked for yet
-            run = self.eval_app.state.run
+            run = self.services.state.run
             ref = next((row.id for row in run.running()), None) if run is not None else None
         if ref is None:
-            self.eval_app.say("nothing to zoom: no case is running")
+            self.services.notices.say("nothing to zoom: no case is running")
             return
         if ref not in streams.slots.shown:
             streams.slots.shown = [ref, *streams.slots.shown]
@@ -140,7 +140,7 @@ class RunStreams(ListPlace, inherit_bindings=False):
 
     def action_follow(self) -> None:
         """Follow the tail, or stay where it is."""
-        self.eval_app.say("following" if self.streams.toggle_follow() else "not following")
+        self.services.notices.say("following" if self.streams.toggle_follow() else "not following")
 
     def back(self) -> bool:
         """Out of the zoom, out of the panes, then as every list."""

@@ -48,7 +48,7 @@ class RunsDeleting(Place, inherit_bindings=False):
     def _ask_delete(self, doomed: Sequence[RunLine]) -> None:
         doomed = [one for one in doomed if not one.active]
         if not doomed:
-            self.eval_app.say("nothing to delete: a run that goes on stays")
+            self.services.notices.say("nothing to delete: a run that goes on stays")
             return
         ids = [one.run.id for one in doomed]
         many = f"these {len(ids):,} runs" if len(ids) > 1 else f"run {ids[0]}"
@@ -57,16 +57,16 @@ class RunsDeleting(Place, inherit_bindings=False):
 
         def answer(value: str | None) -> None:
             if value == "delete":
-                work = partial(delete, self.eval_app.state.root, ids)
+                work = partial(delete, self.services.state.root, ids)
                 run_in_thread(self.app, work, partial(self._deleted, len(ids)), name="delete", opens=True)
 
-        self.eval_app.ask(
+        self.services.ask(
             f"Delete {many} for good?", [("y", "delete", "delete"), ("n", "no", "no")], answer, details
         )
 
     def _deleted(self, count: int, stayed: Sequence[str]) -> None:
         for words in stayed:
-            self.eval_app.problem(words)
+            self.services.notices.problem(words)
         gone = count - len(stayed)
-        self.eval_app.say(f"deleted {gone} run{'s' * (gone != 1)}")
+        self.services.notices.say(f"deleted {gone} run{'s' * (gone != 1)}")
         self.deleted()

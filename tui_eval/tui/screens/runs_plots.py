@@ -60,7 +60,7 @@ class RunsPlots(Place, inherit_bindings=False):
             here,
             only=self.figure,
             of=", of the same suites (s: all)" if same else "",
-            unicode=self.eval_app.symbols.unicode,
+            unicode=self.services.symbols.unicode,
         )
 
     def action_plots(self) -> None:
@@ -72,7 +72,7 @@ class RunsPlots(Place, inherit_bindings=False):
     def action_figure(self, step: int) -> None:
         """In the plots: the next figure alone, or all of them again."""
         if not self.large:
-            self.eval_app.say("v shows the plots; > < then take one of them alone")
+            self.services.notices.say("v shows the plots; > < then take one of them alone")
             return
         names = ["", *figures(self.trend()[0])]
         at = names.index(self.figure) if self.figure in names else 0
@@ -83,4 +83,6 @@ class RunsPlots(Place, inherit_bindings=False):
         """Runs of all suites in the plots, or only those of the same suites."""
         self.all_runs = not self.all_runs
         self.show_plots()
-        self.eval_app.say("plots of all runs" if self.all_runs else "plots of runs of the same suites")
+        self.services.notices.say(
+            "plots of all runs" if self.all_runs else "plots of runs of the same suites"
+        )

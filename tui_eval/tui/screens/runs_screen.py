@@ -14,6 +14,7 @@ from textual.timer import Timer
 
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import RUNS_KEYS, RUNS_OPEN_KEYS
 from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
@@ -44,6 +45,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
     """The list at the left, the run under the cursor at the right; one at a time on a narrow screen."""
 
     TITLE = "Runs"
+    kind = "runs"
     BINDINGS: ClassVar = bindings("runs", RUNS_KEYS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
     KEY_SECTIONS = (
@@ -134,7 +136,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
             self._again.stop()
             self._again = None
         self._generation += 1
-        work = partial(load_runs, self.eval_app.state.root)
+        work = partial(load_runs, self.services.state.root)
         run_in_thread(self.app, work, partial(self._loaded, self._generation), name="runs", opens=asked)
 
     def _loaded(self, generation: int, lines: list[RunLine]) -> None:
@@ -196,8 +198,8 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
             parts.append(("warn", f"  {cut_off} interrupted (u goes on)"))
         if damaged:
             parts.append(("bad", f"  {damaged} damaged"))
-        if self.eval_app.naming.words:
-            parts.append(("running", f"  {self.eval_app.naming.words}"))
+        if self.services.runs.naming.words:
+            parts.append(("running", f"  {self.services.runs.naming.words}"))
         if self.whole_only:
             parts.append(("dim", "  whole runs only (i shows all)"))
         if self.filter:
@@ -237,13 +239,13 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
         def failed(error: Exception) -> None:
             take(RunFacts(problem=str(error)))
-            self.eval_app.background_failed(error)
+            self.services.notices.failed(error)
 
         run_in_thread(self.app, partial(load_facts, self.folder_of(run_id)), take, failed, name="facts")
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run is kept."""
-        return Store(self.eval_app.state.root).folder_of(run_id)
+        return Store(self.services.state.root).folder_of(run_id)
 
     def naming_changed(self, run_id: str = "") -> None:
         """How far the judge is, or the names it gave."""
@@ -254,10 +256,10 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
                 self._show_detail()
 
     def _ours(self) -> set[str]:
-        app = self.eval_app
-        group = app.state.group
+        services = self.services
+        group = services.state.group
         runs = group.active if group is not None else []
-        return {run.info.id for run in runs if run.info.id not in app.out_of_reach}
+        return {run.info.id for run in runs if run.info.id not in services.engines.out_of_reach}
 
     def on_resize(self) -> None:
         """Titles and figures depend on the width."""
@@ -282,15 +284,15 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if one is None:
             return
         if one.damaged:
-            self.eval_app.problem(one.run.what)
+            self.services.notices.problem(one.run.what)
             return
         if event.pane is self._list:
-            self.eval_app.open_run(self.folder_of(one.run.id))
+            self.services.runs.open(self.folder_of(one.run.id))
             return
         row = self._detail.current
         if row is not None and row.example is not None:
             example = row.example
-            self.eval_app.open_case(
+            self.services.places.open_case(
                 CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
             )
 
@@ -361,19 +363,20 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         """Go on with an interrupted run."""
         one = self.chosen
         if one is None or one.run.state not in ("interrupted", "cancelled"):
-            self.eval_app.say("only an interrupted or cancelled run can go on")
+            self.services.notices.say("only an interrupted or cancelled run can go on")
         else:
-            self.eval_app.take_up(self.folder_of(one.run.id))
+            self.services.runs.take_up(self.folder_of(one.run.id))
 
     def action_name_failures(self) -> None:
         """The judge says in a sentence each how the attempts failed; stop where it goes on."""
-        one, app = self.chosen, self.eval_app
-        if app.naming.run_id:
-            app.naming.stop()
+        one, services = self.chosen, self.services
+        naming = services.runs.naming
+        if naming.run_id:
+            naming.stop()
         elif one is not None and one.active:
-            app.say("its failures can be named when it has ended")
+            services.notices.say("its failures can be named when it has ended")
         elif one is not None:
-            app.desk.soon(app.naming.begin(self.folder_of(one.run.id)), opens=True)
+            services.tasks.soon(naming.begin(self.folder_of(one.run.id)), opens=True)
 
     def compared(self) -> tuple[str, str] | None:
         """The two runs that `c` means, the older first: the marked ones, else the one marked and the one
@@ -383,6 +386,11 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if one is not None and len(chosen) < 2 and one.run.id not in chosen:
             chosen.append(one.run.id)
         return (min(chosen[-2:]), max(chosen[-2:])) if len(chosen) >= 2 else None
+
+    def runs_meant(self) -> RunsMeant:
+        """The two runs that `c` means, else the one under the cursor."""
+        one = self.chosen
+        return RunsMeant(self.compared(), one.run.id if one is not None else "")
 
     def unmark(self) -> None:
         """No run is marked any more."""

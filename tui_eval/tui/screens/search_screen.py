@@ -123,7 +123,7 @@ class SearchScreen(Place, inherit_bindings=False):
             return tell(f"Reading run {run + 1:,} of {runs:,}{attempts}; esc ends it.")
 
         if self._everywhere:
-            work = partial(find_everywhere, self.eval_app.state.root, self._words, all_runs)
+            work = partial(find_everywhere, self.services.state.root, self._words, all_runs)
             run_in_thread(self.app, work, partial(self._found_everywhere, number), name="search", opens=True)
         else:
             work = partial(find, self._folder, self._words, one_run)
@@ -209,8 +209,8 @@ class SearchScreen(Place, inherit_bindings=False):
             return
         from tui_eval.tui.screens.case_screen import CaseScreen
 
-        app = self.eval_app
-        app.case_view = {**app.case_view, "tab": 0}
+        memory = self.services.memory
+        memory.case_view = {**memory.case_view, "tab": 0}
         screen = CaseScreen(pointer)
         self.app.push_screen(screen)
         hit = row[0].hit

@@ -32,29 +32,27 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
         self.app.theme_changed_signal.subscribe(self, lambda _: self.renew())
 
     def _paragraphs(self) -> Paragraphs:
-        app = self.eval_app
+        services = self.services
         fast = bool(os.environ.get("TUI_EVAL_LOCAL"))
-        now = InForce(app.theme, MAX_FPS, fast, app.saved_filters)
-        return settings_paragraphs(app.settings, settings_file(), now, (*KEYS, *CASE_KEYS, *RUN_PLACES))
+        now = InForce(self.app.theme, MAX_FPS, fast, services.memory.filters)
+        return settings_paragraphs(services.settings, settings_file(), now, (*KEYS, *CASE_KEYS, *RUN_PLACES))
 
     def action_edit_settings(self) -> None:
         """The file in the editor, made where there is none; what is changed in it holds at once."""
-        from tui_eval.tui.terminal.editor import edit
-
-        app, file = self.eval_app, settings_file()
+        notices, file = self.services.notices, settings_file()
         try:
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(EXAMPLE, "utf-8")
         except OSError as error:
-            app.problem(f"{file}: cannot be written: {error}")
+            notices.problem(f"{file}: cannot be written: {error}")
             return
-        trouble = edit(app, file)
+        trouble = self.services.editor.edit(file)
         if trouble:
-            app.problem(trouble)
-        app.take_settings()
+            notices.problem(trouble)
+        self.services.take_settings()
         self.renew()
 
     def action_other_theme(self) -> None:
         """The themes by name."""
-        self.eval_app.action_other_theme()
+        self.app.search_themes()

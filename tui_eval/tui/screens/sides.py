@@ -135,11 +135,11 @@ class SidesScreen(Place, inherit_bindings=False):
     def action_difference(self, step: int) -> None:
         """To the next entry that differs."""
         if not self._pane.step(step):
-            self.eval_app.say("no further difference")
+            self.services.notices.say("no further difference")
 
     def action_only(self) -> None:
         """Only what differs."""
-        self.eval_app.say("only what differs" if self._pane.toggle_only() else "everything")
+        self.services.notices.say("only what differs" if self._pane.toggle_only() else "everything")
 
     def action_attempt(self, step: int) -> None:
         """Another attempt at the left: of this run or another, of this agent or another."""
@@ -148,14 +148,14 @@ class SidesScreen(Place, inherit_bindings=False):
         if at == sides.right:
             at += step
         if not 0 <= at < len(sides.choices):
-            self.eval_app.say("no later attempt" if step > 0 else "no earlier attempt")
+            self.services.notices.say("no later attempt" if step > 0 else "no earlier attempt")
             return
         self._go(Sides(sides.case_id, sides.choices, at, sides.right))
 
     def _go(self, aim: Sides) -> None:
         self._generation += 1
         self._aim = aim
-        work = partial(load_sides, self.eval_app.state.root, aim)
+        work = partial(load_sides, self.services.state.root, aim)
         run_in_thread(self.app, work, partial(self._take, self._generation), name="sides", opens=True)
 
     def _take(self, generation: int, sides: Sides) -> None:
@@ -172,14 +172,14 @@ class SidesScreen(Place, inherit_bindings=False):
         if not self.has(LineLabel):
             return
         known = {one.pointer for one in self._aim.choices}
-        self._news, before = news_of(self.eval_app.state.group, self.sides.case_id, known), self._news
+        self._news, before = news_of(self.services.state.group, self.sides.case_id, known), self._news
         if bool(self._news.working) != bool(before.working):
             self._head()
         if self._news.ended and self._news.ended != self._sought:
             self._sought = self._news.ended
             aim = self._aim
             seen = Sides(aim.case_id, aim.choices, aim.left, aim.right)
-            work = partial(with_new, self.eval_app.state.root, seen, *{run for run, _ in self._sought})
+            work = partial(with_new, self.services.state.root, seen, *{run for run, _ in self._sought})
             run_in_thread(self.app, work, self._found, name="new sides", queue="new sides")
 
     def _found(self, sides: Sides) -> None:
@@ -198,7 +198,7 @@ class SidesScreen(Place, inherit_bindings=False):
         """Everything in the pager."""
         words = pager.show(self.app, as_text(self._pane.pairs, ("before", "after")), "sides")
         if words:
-            self.eval_app.say(words)
+            self.services.notices.say(words)
 
 
 def _facts(one: CompareChoice) -> Line:

@@ -143,7 +143,7 @@ class StepScreen(Place, inherit_bindings=False):
 
     def _run(self) -> RunView | None:
         # Once it has ended, it is no longer among those that are followed.
-        self._followed = self.eval_app.state.find_run(self.run_id) or self._followed
+        self._followed = self.services.state.find_run(self.run_id) or self._followed
         return self._followed
 
     def _row(self) -> AttemptRow | None:
@@ -170,7 +170,7 @@ class StepScreen(Place, inherit_bindings=False):
             return
         self._view = view = step_view(row, run.live.get(row.id), self._attempt)
         waits = view.waits if view.waits != self._decided else 0
-        item = self.eval_app.state.by_id.get(self.pointer.case_id)
+        item = self.services.state.by_id.get(self.pointer.case_id)
         asked = expected(item.case if item is not None else None, waits)
         said = view.paragraphs or ([("dim", NOTHING)] if waits else [])
         self.query_one(StepConversation).show([*said, *asked])
@@ -205,7 +205,7 @@ class StepScreen(Place, inherit_bindings=False):
 
     @property
     def _of(self) -> str:
-        item = self.eval_app.state.by_id.get(self.pointer.case_id)
+        item = self.services.state.by_id.get(self.pointer.case_id)
         turns = len(item.case.turns) if item is not None and item.case is not None else 0
         return f" of {turns}" if turns > 1 and self._view.waits <= turns else ""
 
@@ -263,12 +263,14 @@ class StepScreen(Place, inherit_bindings=False):
     def _decide(self, action: str, text: str | None = None) -> None:
         row, run = self._row(), self._run()
         if not self._waits or row is None or run is None:
-            self.eval_app.say("no turn waits" if not self._view.done else "it has ended: esc goes back")
+            self.services.notices.say(
+                "no turn waits" if not self._view.done else "it has ended: esc goes back"
+            )
             return
         self._decided = self._view.waits
         self._set_editing(False)
-        app = self.eval_app
-        app.desk.soon(app.engine_of(run).step(self.run_id, row.id, action, text))
+        core = self.services
+        core.tasks.soon(core.engines.of(run).step(self.run_id, row.id, action, text))
         self._renew()
 
     def action_send(self) -> None:
@@ -283,7 +285,7 @@ class StepScreen(Place, inherit_bindings=False):
     def action_edit(self) -> None:
         """Edit it in place."""
         if not self._waits:
-            self.eval_app.say("no turn waits")
+            self.services.notices.say("no turn waits")
             return
         self._set_editing(True)
 
@@ -307,23 +309,22 @@ class StepScreen(Place, inherit_bindings=False):
 
     def action_edit_outside(self) -> None:
         """Edit it in $EDITOR."""
-        from tui_eval.tui.terminal.editor import edit
 
         if not self._waits:
-            self.eval_app.say("no turn waits")
+            self.services.notices.say("no turn waits")
             return
         box = self.query_one(StepMessage)
         handle, path = tempfile.mkstemp(prefix="turn-", suffix=".md")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(box.text)
-            trouble = edit(self.app, path)
+            trouble = self.services.editor.edit(path)
             if trouble:
-                self.eval_app.problem(trouble)
+                self.services.notices.problem(trouble)
             with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
         except OSError as error:
-            self.eval_app.problem(f"{path}: {error.strerror or error}")
+            self.services.notices.problem(f"{path}: {error.strerror or error}")
             return
         finally:
             with suppress(OSError):
@@ -348,7 +349,7 @@ class StepScreen(Place, inherit_bindings=False):
             return True
         if self._view.done or self._row() is None:
             return False
-        self.eval_app.ask(
+        self.services.ask(
             "Stop this case?",
             [("y", "stop", "stop it here"), ("o", "on", "leave, and let it run on"), ("n", "no", "stay")],
             self._leave,
@@ -363,15 +364,15 @@ class StepScreen(Place, inherit_bindings=False):
             if self._waits:
                 self._decide("stop" if answer == "stop" else "run_on")
             elif answer == "stop":
-                self.eval_app.desk.cancel([row.id], self.run_id)
+                self.services.runs.cancel([row.id], self.run_id)
         self.call_later(partial(self._close, self.app))
 
     def _close(self, app: object) -> None:
         if self.is_current:
-            self.eval_app.pop_screen()
+            self.services.places.pop()
 
     def _open(self) -> None:
         pointer = self.current()
-        self.eval_app.pop_screen()
+        self.services.places.pop()
         if pointer is not None:
-            self.eval_app.open_case(pointer)
+            self.services.places.open_case(pointer)

@@ -33,6 +33,7 @@ class SuitesScreen(ListPlace):
     """Folders, suites and cases with their last outcome."""
 
     TITLE = "Suites"
+    kind = "suites"
     KEY_SECTIONS = (
         ("Moving", keys_in("moving")),
         ("The list", keys_in("list", "screen")),
@@ -53,10 +54,10 @@ class SuitesScreen(ListPlace):
 
     def compose(self) -> ComposeResult:
         """Facts, list, detail, keys."""
-        app = self.eval_app
+        services = self.services
         yield FactsBar()
         with Horizontal(classes="body"):
-            yield CaseList("suites", app.symbols)
+            yield CaseList("suites", services.symbols)
             yield LinesPane()
         yield KeyHints(self.hints())
 
@@ -68,7 +69,7 @@ class SuitesScreen(ListPlace):
 
     def hints(self) -> Sequence[Key]:
         """Seven keys for a start; where there is nothing yet, how to begin."""
-        state = self.eval_app.state
+        state = self.services.state
         if not state.rows and not state.loading and not any(suite.problems for suite in state.suites):
             return labelled(BEGINNING, "list.open", "begin")
         if self.is_mounted and self.query_one(LinesPane).has_focus:
@@ -82,20 +83,20 @@ class SuitesScreen(ListPlace):
 
     def case_count(self) -> int:
         """One for each case of the suites."""
-        return len(self.eval_app.state.rows)
+        return len(self.services.state.rows)
 
     def entry_maker(self) -> Callable[[], list[CaseRow]]:
         """From the suites and their past."""
-        return partial(suite_entries, self.eval_app.state)
+        return partial(suite_entries, self.services.state)
 
     def entries_of(self, keys: Iterable[str]) -> Iterable[CaseRow]:
         """The cases of these ids."""
-        state = self.eval_app.state
+        state = self.services.state
         return [suite_entry(state.by_id[key], state) for key in keys if key in state.by_id]
 
     def list_suites(self) -> Iterable[Suite]:
         """All suites, and the configuration where something is wrong in it."""
-        state = self.eval_app.state
+        state = self.services.state
         by_file: dict[str, list[Problem]] = {}
         for problem in state.problems:
             by_file.setdefault(problem.path, []).append(problem)
@@ -109,7 +110,7 @@ class SuitesScreen(ListPlace):
 
     def pointer_of(self, entry: CaseRow) -> CasePointer:
         """The case in the run that made its outcome, in the column that stands for it."""
-        state = self.eval_app.state
+        state = self.services.state
         if entry.run_id:
             return CasePointer(entry.case_id, entry.agent or None, entry.model or None, entry.run_id)
         item = state.by_id.get(entry.case_id)
@@ -130,7 +131,7 @@ class SuitesScreen(ListPlace):
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
-        state = self.eval_app.state
+        state = self.services.state
         group = state.group
         if event.opened or (group is None and not event.run_id):
             self._dirty.clear()
@@ -149,7 +150,7 @@ class SuitesScreen(ListPlace):
         self._flush_timer = None
         ids, self._dirty = self._dirty, set()
         moved = self.replace_entries(self.entries_of(ids))
-        self._token = self.eval_app.state.token
+        self._token = self.services.state.token
         if moved:
             self.rearrange()
         else:
@@ -157,24 +158,24 @@ class SuitesScreen(ListPlace):
 
     def _tick(self) -> None:
         """Once a second while cases run: their clocks."""
-        group = self.eval_app.state.group
-        active = (group is not None and group.active) or self.eval_app.state.aside.active
+        group = self.services.state.group
+        active = (group is not None and group.active) or self.services.state.aside.active
         if self.is_current and active and self.case_list.display:
             self.case_list.tick()
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if (self._entries or self.eval_app.state.rows) and not self.up_to_date():
+        if (self._entries or self.services.state.rows) and not self.up_to_date():
             self.remake()
 
     def rebuilt(self) -> None:
         """The line at the top, the empty list's words, the detail."""
-        app = self.eval_app
-        state = app.state
+        services = self.services
+        state = services.state
         tree = self.case_list.cases
         bar = self.query_one(FactsBar)
         looked = SuitesFacts(self.expression, self.filter_error, len(self.case_list.marks), self.view.order)
-        bar.show(facts_line(state, tree, app.symbols, looked, app.shown_root, self.size.width - 2))
+        bar.show(facts_line(state, tree, services.symbols, looked, state.shown_root, self.size.width - 2))
         if self.expression:
             empty = ["Nothing matches the filter.", "F clears it, f changes it."]
         elif state.loading:
@@ -199,12 +200,12 @@ class SuitesScreen(ListPlace):
     # -- the right side
 
     @on(CaseList.Opened)
-    def _opened(self, event: CaseList.Opened) -> None:
+    async def _opened(self, event: CaseList.Opened) -> None:
         event.stop()
         if event.line.entry is not None:
-            self.eval_app.open_case(self.pointer_of(event.line.entry))
+            self.services.places.open_case(self.pointer_of(event.line.entry))
         elif event.line.problem is not None:
-            self.eval_app.action_edit_case()
+            await self.services.do("case.edit")
         else:
             self.set_class(True, "-detail")
             self.show_detail()
@@ -214,8 +215,8 @@ class SuitesScreen(ListPlace):
     def _nothing(self, event: CaseList.Nothing) -> None:
         """Enter where there is nothing at all: begin."""
         event.stop()
-        if not self.case_list.cases.lines and not self.eval_app.state.loading and not self.expression:
-            self.eval_app.first_suite()
+        if not self.case_list.cases.lines and not self.services.state.loading and not self.expression:
+            self.services.suites.first()
 
     def action_pane(self, step: int) -> None:
         """To the other side; on a narrow screen, one side at a time."""

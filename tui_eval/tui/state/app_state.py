@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui_eval.config.project import Config
+from tui_eval.guard.text import clip
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.run_folders import Store
+from tui_eval.store.schema import AttemptRow, CaseHistory
+from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -68,6 +72,10 @@ class AppState:
     """The app's values; changed only on the app's loop."""
 
     root: Path
+    config: Config | None = None
+    """The project's configuration, once it has been read."""
+    config_file: Path | None = None
+    """The configuration that was named, `--config`."""
     suites: list[Suite] = field(default_factory=list)
     rows: list[CaseItem] = field(default_factory=list)
     """One item per case of the suites, in the order of suite and file."""
@@ -105,12 +113,48 @@ class AppState:
         """Runs that an engine is at work on, in front or beside it."""
         return [*(self.group.active if self.group is not None else ()), *self.aside.active]
 
+    @property
+    def shown_root(self) -> str:
+        """The project's folder, short."""
+        try:
+            return clip(f"~/{self.root.relative_to(Path.home())}", 40)
+        except ValueError:
+            return clip(str(self.root), 40)
+
+    @property
+    def concurrency(self) -> int:
+        """How many attempts run at once unless a run says otherwise."""
+        return self.config.run.concurrency if self.config is not None else 8
+
     def find_run(self, run_id: str | None) -> RunView | None:
         """A run in front or beside it by its id."""
         if self.run is not None and self.run.info.id == run_id:
             return self.run
         found = self.group.find_run(run_id) if self.group is not None else None
         return found or self.aside.find_run(run_id)
+
+    def run_of(self, run_id: str | None) -> RunView | None:
+        """The run in front (also where no id is given), or one beside it."""
+        if run_id is None and self.run is not None:
+            return self.run
+        return self.find_run(run_id)
+
+    def run_folder(self, run_id: str) -> Path:
+        """Where a run of this project (or the one opened) is stored."""
+        run = self.run_of(run_id)
+        return run.folder if run is not None else Store(self.root).folder_of(run_id)
+
+    def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
+        """The attempts of a case in a run of those in front; empty where it is of another."""
+        run = self.run_of(pointer.run_id)
+        ref = run.find(pointer.case_id, pointer.agent, pointer.model) if run is not None else None
+        return run.attempts_of(ref) if run is not None and ref is not None else []
+
+    def item_of(self, pointer: CasePointer | None) -> CaseItem | None:
+        """The case of the suites that a pointer means; also one that its file has lost for now."""
+        if pointer is None:
+            return None
+        return self.by_id.get(pointer.case_id) or self.gone.get(pointer.case_id)
 
     def set_suites(self, suites: Iterable[Suite]) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""

@@ -41,6 +41,17 @@ _WAITS = {
 """Editors with a window of their own, which return at once unless told to wait, and how they are told."""
 
 
+class Editor:
+    """The person's editor over the app that is running."""
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+
+    def edit(self, path: Path | str, line: int = 0, others: Sequence[Path | str] = ()) -> str:
+        """See `edit`."""
+        return edit(self._app, path, line, others)
+
+
 def editor_command(path: Path | str, line: int = 0, others: Sequence[Path | str] = ()) -> list[str] | None:
     """The editor's arguments for a file at a line; None where no editor is found.
 

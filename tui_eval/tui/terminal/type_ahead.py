@@ -25,7 +25,7 @@ LONGEST = 2.0
 """Seconds after which the next key is handled, whatever the one before it still does."""
 
 
-class TypingAhead(App[int]):
+class TypingAhead(App[int], inherit_bindings=False):
     """The part of the app that sees each key first."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

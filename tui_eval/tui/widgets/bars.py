@@ -92,7 +92,8 @@ class KeyHints(Widget):
         key_style = ink(self.get_component_rich_style("hints--key"))
         label_style = ink(self.get_component_rich_style("hints--label"))
         parts: list[tuple[str, Style]] = []
-        status = getattr(self.app, "watch_words", "")  # what is being watched
+        services = getattr(self.app, "services", None)  # of ours, not of any app that shows a footer
+        status = services.status() if services is not None else ""
         left = self.size.width - (cell_len(status) + 2 if status else 0)
         keys, gap = self._fitting(left)
         for key in keys:

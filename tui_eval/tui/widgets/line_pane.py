@@ -171,7 +171,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows of styled text with a cursor. Subclasses say how many rows there are and draw one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.words, show=False, id=key.id) for key in MOVE_KEYS
+        Binding(key.keys, f"app.do('{key.id}')", key.words, show=False, id=key.id) for key in MOVE_KEYS
     ]
     DEFAULT_CSS = """
     LinePane {
@@ -285,7 +285,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def _has_glyphs(self) -> bool:
         """Whether the terminal can show more than ASCII (the app knows)."""
-        return getattr(getattr(self.app, "symbols", None), "unicode", True)
+        return getattr(getattr(getattr(self.app, "services", None), "symbols", None), "unicode", True)
 
     # -- moving
 

@@ -1,9 +1,8 @@
-"""Starting, adding to and cancelling runs: what `a A r R + x X P` and `q` do."""
+"""Runs: what they would be, starting, adding to and cancelling them. Every request to an engine goes out here."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,61 +10,179 @@ from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.model_ids import column_model
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.tui.ask_agent import AgentAsking
+from tui_eval.tui.controllers.ask_agent import AskAgent
+from tui_eval.tui.controllers.failure_names import FailureNames
+from tui_eval.tui.controllers.front_run import FrontRun
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.run_dialog import RunChoice
+from tui_eval.tui.screens.run_dialog import RunChoice, RunDialog
+from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
+from tui_eval.tui.state.case_agent import agent_spec
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.entries import subject
+from tui_eval.tui.state.lists.entries import meant, not_passed, subject
 from tui_eval.tui.state.runs.run_estimate import FREE, Estimate, Planned, Who, estimate
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.terminal.type_ahead import keys_wait
 
 if TYPE_CHECKING:
-    from tui_eval.tui.app import EvalApp
-    from tui_eval.tui.state.runs.run_view import RunView
+    from tui_eval.tui.state.case.case_content import CaseContent
 
 ASK_ABOVE_USD = 1.0
 """A run without a dialog that history says will cost more is asked about, once."""
 
 
-class RunDesk:
+class RunController:
     """Turns choices into requests to the engine and follows what was started."""
 
-    def __init__(self, app: EvalApp) -> None:
-        self._app = app
+    def __init__(self, core: Core, places: PlaceController, suites: Suites, front: FrontRun) -> None:
+        self._core, self._places, self._front_run = core, places, front
+        self.state, self._notices = core.state, core.notices
         self.choice = RunChoice()
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._asked = False
         self.typed: dict[str, list[str]] = {}
         """By run the agents that a person typed for it here: these may be asked again without being trusted."""
-        self._agents = AgentAsking(app)
+        self._agents = AskAgent(core, places, suites)
+        self.naming = FailureNames(core, places)
         self.starting = False
+        """Whether a run is being planned."""
 
-    def soon(self, work: Coroutine[Any, Any, Any], *, opens: bool = False) -> None:
-        """Do this without anything waiting for it; an engine's refusal is said and logged. `opens`: it
-        shows what a key asked for, and keys typed ahead wait for that."""
-        opened = keys_wait(self._app) if opens else None
+    def handlers(self) -> dict[str, Handler]:
+        """What its keys do."""
+        return {
+            "run.all": self.run_all,
+            "run.dialog": self.run_dialog,
+            "case.rerun": self.rerun,
+            "case.once_more": self.add_attempt,
+            "run.failed": self.rerun_failed,
+            "run.pause": self.pause,
+            "case.cancel": self.cancel_case,
+            "run.cancel": self.cancel_run,
+            "place.run": self.show,
+        }
 
-        async def guarded() -> None:
-            from tui_eval.engine.service.client import EngineError
+    @property
+    def running(self) -> bool:
+        """Whether a run goes on."""
+        return self.starting or bool(self.state.active)
 
-            try:
-                await work
-            except EngineError as error:
-                self._app.problem(str(error))
-            except OSError as error:
-                self._app.problem(f"engine: {error}")
-            except Exception as error:  # nobody waits for this task: what it raises would never be seen
-                self._app._handle_exception(error)
-            finally:
-                if opened is not None:
-                    opened()
+    # -- keys
 
-        task = asyncio.create_task(guarded())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def run_all(self) -> None:
+        """Run all shown."""
+        place = self._places.list_in_front
+        if place is not None:
+            self.start(place.shown_entries())
+
+    def rerun(self) -> None:
+        """Run the case, or the marked ones."""
+        place, front = self._places.list_in_front, self._places.place
+        if place is None:
+            return
+        if front is not None and front.lists_cases:
+            entries = place.marked_entries()
+            place.unmark()
+        else:
+            pointer = self._places.pointer()
+            if pointer is not None and pointer.case_id in self.state.gone:
+                self._notices.say("this case is no longer in the suites: e opens its file")
+                return
+            entries = [e for e in place.shown_entries() if pointer is not None and meant(e, pointer)][:1]
+        self.start(entries, show=len(entries) > 1 or (front is not None and front.kind == "run"))
+
+    def rerun_failed(self) -> None:
+        """Run what did not pass again."""
+        place = self._places.list_in_front
+        entries = not_passed(place.shown_entries()) if place is not None else []
+        if not entries:
+            self._notices.say("everything shown has passed")
+            return
+        run = self.state.run
+        of_run = place is not None and place.kind == "run" and run is not None
+        self.start(entries, linked_to=run.info.id if of_run and run else None, in_their_columns=True)
+
+    def add_attempt(self) -> None:
+        """One more attempt."""
+        pointer = self._places.pointer()
+        if pointer is None:
+            self._notices.say("put the cursor on a case first")
+        else:
+            self.once_more(pointer)
+
+    def run_dialog(self) -> None:
+        """Agent, attempts, limits."""
+        place = self._places.list_in_front
+        if place is None:
+            return
+        marked = place.marked()
+        entries = place.marked_entries() if marked else place.shown_entries()
+        config = self.state.config
+        agents = sorted(config.agents) if config is not None else []
+
+        def answer(choice: RunChoice | None) -> None:
+            if choice is not None:
+                self.choice = choice
+                self.send(self.request(entries, choice), show=True)
+
+        choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
+        what = (
+            f"the {len(entries):,} {'marked' if marked else 'shown'}" if len(entries) != 1 else "the one case"
+        )
+        self._places.push(RunDialog(choice, agents, lambda c: self.estimate(entries, c), what), answer)
+
+    def cancel_case(self) -> None:
+        """Cancel the attempts of the case that have not ended."""
+        pointer = self._places.pointer()
+        run = self.state.run_of(pointer.run_id) if pointer is not None else None
+        if run is None or not run.active or pointer is None:
+            self._notices.say("no running case here")
+            return
+        refs = [row.id for row in self.state.attempts_of(pointer) if row.state != "done"]
+        if not refs:
+            self._notices.say("this case is not running")
+            return
+        self.cancel(refs, run.info.id)
+        self._notices.say("cancelling the case")
+
+    def cancel_run(self) -> None:
+        """Cancel the run, after asking."""
+        run = self.state.run
+        if run is None or not run.active:
+            self._notices.say("no run goes on")
+            return
+        left = run.counts.total - run.counts.done
+        self._places.ask(
+            f"Cancel the run? {left:,} attempt{'s have' if left != 1 else ' has'} not ended.",
+            [("y", "yes", "cancel them"), ("n", "no", "no")],
+            lambda value: self.cancel(None) if value == "yes" else None,
+        )
+
+    def show(self) -> None:
+        """The run in front; where none has been yet, one that is at work, else the newest."""
+        nothing = self.state.run is None and not self.starting and not self._front_run.followers
+        if not (nothing and self._front_run.open_newest()):
+            self._places.show_run()
+
+    def open(self, folder: Path) -> None:
+        """Bring a run to the front and show it."""
+        self._front_run.open(folder)
+
+    def take_up(self, folder: Path) -> None:
+        """Go on with a run that was cut off, and show it."""
+        self._core.tasks.soon(self._take_up(folder), opens=True)
+
+    async def _take_up(self, folder: Path) -> None:
+        # Who was typed here is typed still; what another's record says is not (`engine.resuming`).
+        typed = self.typed.get(folder.name, [])
+        started: Any = await self._core.engines.own.resume_run(
+            folder, RunRequest(trust=self.state.trusted, agreed=sorted(self.state.agreed), agents=list(typed))
+        )
+        for problem in started.problems:
+            self._notices.log("error", problem)
+        self._front_run.follow(started.folder)
+        self._front_run.open(started.folder)
+        self._notices.say(f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
 
     # -- what it would be
 
@@ -93,12 +210,12 @@ class RunDesk:
 
     def _is_unknown(self, agent: str) -> bool:
         """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
-        config = self._app.config
+        config = self.state.config
         return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
 
     def expected(self, entries: Sequence[CaseRow], request: RunRequest) -> Estimate:
         """What these cases will probably cost and last, from their past."""
-        items = self._app.state.by_id
+        items = self.state.by_id
         models = request.models or [None]
         agents: dict[tuple[str, str | None], list[Who]] = {}
         planned: list[Planned] = []
@@ -128,15 +245,15 @@ class RunDesk:
                 new[kind] = new.get(kind, 0) + attempts
         # Cases that never ran take what the others take: they need not be looked at one by one.
         planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
-        found = estimate(planned, request.concurrency or self._app.concurrency)
+        found = estimate(planned, request.concurrency or self.state.concurrency)
         return found._replace(cases=len(entries))
 
     def _agent_of(self, entry: CaseRow) -> str | None:
-        spec = self._app.agent_spec(CasePointer(entry.case_id))
+        spec = agent_spec(self.state, CasePointer(entry.case_id))
         return spec.name if spec is not None else entry.agent or None
 
     def _who(self, agent: str | None, model: str | None) -> Who:
-        config = self._app.config
+        config = self.state.config
         spec = config.agents.get(agent) if config is not None and agent is not None else None
         if spec is None:
             return Who(agent, model)
@@ -154,9 +271,9 @@ class RunDesk:
     @property
     def project(self) -> run_requests.Project:
         """What requests need to know of the project."""
-        state = self._app.state
+        state = self.state
         return run_requests.Project(
-            state.root, state.trusted, tuple(sorted(state.agreed)), self._app.config_file
+            state.root, state.trusted, tuple(sorted(state.agreed)), self.state.config_file
         )
 
     def known(self, run_id: str, folder: Path, options: dict[str, Any]) -> run_requests.Run:
@@ -164,7 +281,7 @@ class RunDesk:
         return run_requests.Run(run_id, folder, options, run_id in self.typed)
 
     def _front(self) -> run_requests.Run | None:
-        run = self._app.state.run
+        run = self.state.run
         return self.known(run.info.id, run.folder, run.info.options) if run is not None else None
 
     # -- doing it
@@ -184,7 +301,7 @@ class RunDesk:
         if in_their_columns:
             choice.agents = choice.models = ""
         if not entries:
-            self._app.say("no case to run here")
+            self._notices.say("no case to run here")
             return
         request = self.request(entries, choice)
         self._columns(request, entries)
@@ -204,7 +321,7 @@ class RunDesk:
                     self._asked = True
                     send()
 
-            self._app.ask(
+            self._places.ask(
                 f"This will cost about {formatting.cost(cost)}. Run it?",
                 [("y", "run", "run it, and do not ask again"), ("n", "no", "no")],
                 answer,
@@ -214,16 +331,15 @@ class RunDesk:
 
     def once_more(self, pointer: CasePointer) -> None:
         """One more attempt of a case, beside those there are."""
-        app = self._app
-        group, front = app.state.group, app.state.run
-        item = app.state.by_id.get(pointer.case_id)
+        group, front = self.state.group, self.state.run
+        item = self.state.by_id.get(pointer.case_id)
         key = None
         if group is not None and (pointer.run_id is None or group.find_run(pointer.run_id) is not None):
             key = group.key(pointer.case_id, pointer.agent, pointer.model)
         row = group.newest(key)[1] if group is not None and key is not None else None
         suite = item.suite if item else row.suite if row else None
         if suite is None:
-            app.say("no such case here")
+            self._notices.say("no such case here")
             return
         if row is not None:  # beside those there are: in their column, whatever was chosen last
             pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
@@ -232,11 +348,11 @@ class RunDesk:
         if group is not None and key is not None and row is not None and front is not None:
             placed = group.attempts(key)
             if any(one.row.state != "done" for one in placed):
-                app.say("this case is still running")
+                self._notices.say("this case is still running")
                 return
             run, number = self._front(), 1 + max((one.row.attempt for one in placed), default=0)
         elif pointer.run_id:
-            run = self.known(pointer.run_id, app.run_folder(pointer.run_id), {})
+            run = self.known(pointer.run_id, self.state.run_folder(pointer.run_id), {})
             last = item.last_of(pointer.agent, pointer.model) if item else None
             number = 1 + (last.attempts if last else 0)
         request = run_requests.one_more(self.project, case, self.choice_for_one(), run, number, cell)
@@ -246,7 +362,7 @@ class RunDesk:
         """The column that a pointer means; None where it names no agent."""
         if not pointer.agent:
             return None
-        state = self._app.state
+        state = self.state
         item, group = state.by_id.get(pointer.case_id), state.group
         column = Column(pointer.agent, pointer.model or "")
         past = [one for one in item.history if case_state.column_of(one) == column] if item else []
@@ -265,7 +381,7 @@ class RunDesk:
     def belongs(self, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
         """The run in front, where these cases are some of its and would be asked of the same agents: the
         list then keeps all of them, with what is run now in its place."""
-        group, front = self._app.state.group, self._app.state.run
+        group, front = self.state.group, self.state.run
         if group is None or front is None or len(entries) >= len(group.cases):
             return None
         options = front.info.options
@@ -299,49 +415,76 @@ class RunDesk:
     def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
         """Ask the engine, then follow the run; `said` is told instead of how many attempts that is. `aside`: it
         is one case, and leaves the run in front where it is."""
-        self.soon(self._send(request, show, said, aside), opens=show)
+        self._core.tasks.soon(self._send(request, show, said, aside), opens=show)
 
     async def _send(self, request: RunRequest, show: bool, said: str | None, aside: bool) -> None:
-        app = self._app
         self.starting = True
         try:
-            started = await app.engine.run(request)
+            started = await self._core.engines.own.run(request)
         finally:
             self.starting = False
         for problem in started.problems:
-            app.log_line("error", problem)
+            self._notices.log("error", problem)
         if started.problems:
-            app.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
+            self._notices.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
         if request.agents:
             self.typed[started.run_id] = list(request.agents)
-        app.follow(started.folder, aside=aside)
+        self._front_run.follow(started.folder, aside=aside)
         if show:
-            app.action_show_run()
+            self.show()
         elif said is None:
-            app.say(f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
+            self._notices.say(f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
         elif said:
-            app.say(said)
+            self._notices.say(said)
 
     def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
         """Cancel attempts, or the whole run (in front, or of this id)."""
-        run = self._app.state.find_run(run_id) if run_id else self._app.state.run
-        if run is not None and self._reachable(run):
-            self.soon(self._app.engine_of(run).cancel(run.info.id, refs))
-
-    def _reachable(self, run: RunView) -> bool:
-        if run.info.id not in self._app.out_of_reach:
-            return True
-        self._app.say("this run is executed by another program (`tui-eval run`): stop it there")
-        return False
+        run = self.state.find_run(run_id) if run_id else self.state.run
+        if run is not None and self._core.engines.reaches(run):
+            self._core.tasks.soon(self._core.engines.of(run).cancel(run.info.id, refs))
 
     def pause(self) -> None:
         """Pause the run, or go on."""
-        run = self._app.state.run
+        run = self.state.run
         if run is None or not run.active:
-            self._app.say("no run to pause")
+            self._notices.say("no run to pause")
             return
-        if not self._reachable(run):
+        if not self._core.engines.reaches(run):
             return
         paused = run.info.state != "paused"
-        self.soon(self._app.engine_of(run).pause(run.info.id, paused))
-        self._app.say("pausing: what runs ends, nothing new begins" if paused else "going on")
+        self._core.tasks.soon(self._core.engines.of(run).pause(run.info.id, paused))
+        self._notices.say("pausing: what runs ends, nothing new begins" if paused else "going on")
+
+    # -- one case
+
+    def one_attempt(self, pointer: CasePointer) -> tuple[RunRequest, CaseRow] | None:
+        """One attempt of the case, by the agent it is shown with; says why where there is none."""
+        item = self.state.by_id.get(pointer.case_id)
+        if item is None:
+            self._notices.say("put the cursor on a case of the suites first")
+            return None
+        entry = CaseRow(
+            pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or ""
+        )
+        case = run_requests.RunAsked(pointer.case_id, item.suite)
+        request = run_requests.one_attempt(self.project, case, self.choice_for_one(), self.cell(pointer))
+        request.linked_to = self.belongs(request, [entry])
+        return request, entry
+
+    def from_recorded(
+        self, content: CaseContent, turn: int | None, said: str | None = None, *, aside: bool = False
+    ) -> None:
+        """Run the case with the recorded turns before `turn` of the attempt that was read; None: judge the
+        recorded answers that count with it again. `aside`: the run in front stays there."""
+        row, folder = content.row, content.folder
+        if row is None or folder is None or not content.run_id:
+            return
+        case = run_requests.RunAsked(content.pointer.case_id, content.suite)
+        column = (content.agent or "", content.model)
+        run = self.known(content.run_id, folder, content.options)
+        request = run_requests.from_recorded(self.project, case, column, run, row.id, row.attempt, turn)
+        if said is None:
+            said = (
+                "judging the recorded answers again" if turn is None else f"running again from turn {turn} on"
+            )
+        self.send(request, show=False, said=said, aside=aside)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.services import Core
 from tui_eval.tui.state.text.lines import one_line
-
-if TYPE_CHECKING:
-    from tui_eval.tui.app import EvalApp
 
 LOOK = 0.15
 """Seconds between two looks at how far the judge is."""
@@ -24,11 +23,11 @@ class ShowsNaming(Protocol):
         ...
 
 
-class FailureNamesQuestion:
+class FailureNames:
     """One run's failures at a time are named; the engine does it, and goes on when a screen is left."""
 
-    def __init__(self, app: EvalApp) -> None:
-        self._app = app
+    def __init__(self, core: Core, places: PlaceController) -> None:
+        self._core, self._places = core, places
         self.run_id = ""
         """The run whose failures are being named."""
         self.words = ""
@@ -36,15 +35,15 @@ class FailureNamesQuestion:
 
     def stop(self) -> None:
         """Have the judge stop."""
-        self._app.desk.soon(self._app.engine.naming(self.run_id, cancel=True))
+        self._core.tasks.soon(self._core.engines.own.naming(self.run_id, cancel=True))
 
     async def begin(self, folder: Path) -> None:
         """Say what it costs and ask, then begin; nothing is asked where it is free."""
-        app = self._app
-        plan: dict[str, Any] = await app.engine.plan_naming(folder, app.state.trusted, app.state.agreed)
+        state, engine = self._core.state, self._core.engines.own
+        plan: dict[str, Any] = await engine.plan_naming(folder, state.trusted, state.agreed)
         total = int(plan["questions"])
         if plan["free"]:
-            app.desk.soon(self._have_named(folder, total))
+            self._core.tasks.soon(self._have_named(folder, total))
             return
         price = plan["cost"]
         costs = "what it costs is not known" if price is None else f"about ${price:.4f}"
@@ -52,9 +51,9 @@ class FailureNamesQuestion:
 
         def answer(value: str | None) -> None:
             if value == "name":
-                app.desk.soon(self._have_named(folder, total))
+                self._core.tasks.soon(self._have_named(folder, total))
 
-        app.ask(
+        self._places.ask(
             "Have the judge name how the attempts failed?",
             [("y", "name", "ask the judge"), ("n", "no", "no")],
             answer,
@@ -62,23 +61,23 @@ class FailureNamesQuestion:
         )
 
     async def _have_named(self, folder: Path, total: int) -> None:
-        app, run_id = self._app, folder.name
+        state, engine, run_id = self._core.state, self._core.engines.own, folder.name
         if self.run_id:
             return
         self.run_id = run_id
         self._say_how_far(0, total)
         try:
-            await app.engine.name_failures(folder, total, app.state.trusted, app.state.agreed)
-            while not (facts := await app.engine.naming(run_id))["ended"]:
+            await engine.name_failures(folder, total, state.trusted, state.agreed)
+            while not (facts := await engine.naming(run_id))["ended"]:
                 self._say_how_far(facts["done"], total)
                 await asyncio.sleep(LOOK)
         finally:
             self.run_id = self.words = ""
             self._tell(run_id)
         if facts["error"]:
-            app.problem(f"failures of run {run_id} were not named: {facts['error']}")
+            self._core.notices.problem(f"failures of run {run_id} were not named: {facts['error']}")
         else:
-            app.say("the judge has named how the attempts failed")
+            self._core.notices.say("the judge has named how the attempts failed")
 
     def _say_how_far(self, done: int, total: int) -> None:
         words = f"the judge names failures {done}/{total}, n stops"
@@ -87,6 +86,6 @@ class FailureNamesQuestion:
             self._tell()
 
     def _tell(self, run_id: str = "") -> None:
-        for screen in self._app.screen_stack:
+        for screen in self._places.stack:
             if isinstance(screen, ShowsNaming):
                 screen.naming_changed(run_id)

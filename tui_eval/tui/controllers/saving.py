@@ -1,15 +1,18 @@
-"""`C`: a conversation saved as a new case, the change shown before it is written."""
+"""A conversation saved as a new case, the change shown before it is written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_eval.model import Attempt, Case
-from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.debugging_actions import DebuggingActions
+from tui_eval.tui.controllers.recorded import RecordedController
+from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded
+from tui_eval.tui.services import Services
 
 if TYPE_CHECKING:
     from tui_eval.tui.screens.save_case import SaveChoice
@@ -24,26 +27,44 @@ class Written(NamedTuple):
     new: str
 
 
-class SavingActions(DebuggingActions):
-    """Asks where, shows, writes."""
+class SaveController:
+    """Asks where, shows, writes. `bring` puts the cursor of the suites on a case, once it is there; what was read
+    is given to `read`."""
 
-    _saved_suite = ""
-    """The suite whose new case the cursor is to go to once it has been read."""
+    def __init__(
+        self,
+        services: Services,
+        recorded: RecordedController,
+        saved: SavedElsewhere,
+        bring: Callable[[str, str], Any],
+    ) -> None:
+        self._core, self._recorded, self._saved, self._bring = services, recorded, saved, bring
+        self._places, self._suites = services.places, services.suites
+        self.state, self._notices = services.state, services.notices
+        self._saved_suite = ""
+        """The suite whose new case the cursor is to go to once it has been read."""
 
-    def action_save_case(self) -> None:
+    def handlers(self) -> dict[str, Handler]:
+        """What its key does."""
+        return {"case.save": self.save}
+
+    def _not_written(self, error: Exception) -> None:
+        self._notices.problem(str(error))
+
+    def save(self) -> None:
         """Ask for format, file and name, show the change, write it."""
-        pointer = self.pointer()
+        pointer = self._places.pointer()
         if pointer is None:
-            self.say("put the cursor on a case first")
+            self._notices.say("put the cursor on a case first")
             return
 
         def take(content: CaseContent) -> None:
             if content.attempt is None or content.case is None:
-                self.say(content.problem or "there is no finished conversation to save")
+                self._notices.say(content.problem or "there is no finished conversation to save")
             else:
                 self._ask_where(content.case, content.attempt)
 
-        self._with_attempt(pointer, take)
+        self._recorded.read(pointer, take)
 
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
         from tui_eval.formats.saving import proposed_path, saved_formats
@@ -57,11 +78,11 @@ class SavingActions(DebuggingActions):
         def answer(choice: SaveChoice | None) -> None:
             if choice is not None:
                 work = partial(self._made, case, attempt, choice)
-                run_in_thread(self, work, self._show_saved, self._not_written, name="save", opens=True)
+                self._core.tasks.thread(work, self._show_saved, self._not_written, name="save", opens=True)
 
         form = case.format if case.format in saved_formats() else saved_formats()[0]
         choice = SaveChoice(form, place(form), f"{case.name} (saved)")
-        self.push_screen(SaveDialog(choice, saved_formats(), place), answer)
+        self._places.push(SaveDialog(choice, saved_formats(), place), answer)
 
     def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> list[Written]:
         """In a thread: the file, and where a nao test would find no agent, tui_eval.yaml with a rule for it.
@@ -87,7 +108,7 @@ class SavingActions(DebuggingActions):
         from tui_eval.tui.state.rule_entry import added
         from tui_eval.yaml.yaml_edit import EditError
 
-        config = self.config
+        config = self.state.config
         spec = config.agents.get(attempt.agent) if config is not None else None
         if config is None or config.file is None or spec is None or spec.type == "nao":
             return []
@@ -118,7 +139,7 @@ class SavingActions(DebuggingActions):
         def answer(value: str | None) -> None:
             if value == "write":
                 done = partial(self._saved_case, files, names[0])
-                run_in_thread(self, write, lambda _: done(), self._not_written, name="save")
+                self._core.tasks.thread(write, lambda _: done(), self._not_written, name="save")
 
         title = f"{'A new file' if files[0].old is None else 'Added to'} {names[0]}"
         if len(files) > 1:
@@ -126,31 +147,22 @@ class SavingActions(DebuggingActions):
         diff = "".join(
             diff_of(name, file.old or "", file.new) for name, file in zip(names, files, strict=True)
         )
-        self.push_screen(ChangeScreen(title, diff), answer)
+        self._places.push(ChangeScreen(title, diff), answer)
 
     def _saved_case(self, files: list[Written], name: str) -> None:
-        self.known_saved([str(file.path) for file in files])
+        self._saved.known([str(file.path) for file in files])
         self._saved_suite = name
         if files[0].old is None or len(files) > 1:
-            self.loader.load()
+            self._suites.load()
         else:
-            self.reload_suites([files[0].path])
-        self.say(f"written: {files[0].path.name}; r runs it")
+            self._suites.reload([files[0].path])
+        self._notices.say(f"written: {files[0].path.name}; r runs it")
 
-    def take_suites(self, loaded: Loaded) -> None:
-        """The new case is among them."""
-        super().take_suites(loaded)
-        if loaded.done:
-            self._go_to_saved()
-
-    def take_some_suites(self, loaded: Loaded, then=None) -> None:
-        """The new case is among them."""
-        super().take_some_suites(loaded, then)
-        self._go_to_saved()
-
-    def _go_to_saved(self) -> None:
+    def read(self, loaded: Loaded) -> None:
         """Put the list's cursor on the case that was written last."""
+        if not loaded.done:
+            return
         name, self._saved_suite = self._saved_suite, ""
         suite = next((suite for suite in self.state.suites if suite.path == name), None)
         if suite is not None and suite.cases:
-            self.suites_screen.bring(suite.cases[-1].case_id, name)
+            self._bring(suite.cases[-1].case_id, name)

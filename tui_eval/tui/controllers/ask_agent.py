@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.formats import format_of
 from tui_eval.tui.screens.agent_question import AgentQuestion
+from tui_eval.tui.services import Core, Places, Suites
 from tui_eval.tui.state.agent_entry import AgentEntryError, added
 from tui_eval.tui.state.lists.case_entry import CaseRow
 
-if TYPE_CHECKING:
-    from tui_eval.tui.app import EvalApp
 
-
-class AgentAsking:
+class AskAgent:
     """Asks once per agent's name."""
 
-    def __init__(self, app: EvalApp) -> None:
-        self._app = app
+    def __init__(self, core: Core, places: Places, suites: Suites) -> None:
+        self._core, self._places, self._suites = core, places, suites
         self._asked: set[str] = set()
 
     def missing(self, entries: Sequence[CaseRow]) -> dict[str, int]:
         """Names of agents that cases ask for and that are nowhere, with how many cases."""
-        config = self._app.config
+        config = self._core.state.config
         found: dict[str, int] = {}
         if config is None:
             return found
@@ -47,17 +44,17 @@ class AgentAsking:
             go_on()
             return
         name, count = next(iter(missing.items()))
-        config = self._app.config
+        config = self._core.state.config
         file = (
             config.file
             if config is not None and config.file is not None
-            else self._app.state.root / CONFIG_NAME
+            else self._core.state.root / CONFIG_NAME
         )
 
         def answer(entry: dict[str, str] | None) -> None:
             self._asked.add(name)
             if entry is None:
-                self._app.say(
+                self._core.notices.say(
                     f"nothing was run: no agent {name} (the next r runs without it, E edits {file.name})"
                 )
                 return
@@ -68,10 +65,10 @@ class AgentAsking:
                 temporary.write_bytes(fresh.encode("utf-8"))
                 os.replace(temporary, file)
             except (OSError, ValueError, AgentEntryError) as error:
-                self._app.problem(f"{file.name}: {error}")
+                self._core.notices.problem(f"{file.name}: {error}")
                 return
-            self._app.say(f"wrote {name} into {file.name}")
-            self._app.loader.load()
+            self._core.notices.say(f"wrote {name} into {file.name}")
+            self._suites.load()
             self.then(entries, go_on)
 
-        self._app.push_screen(AgentQuestion(name, file.name, count), answer)
+        self._places.push(AgentQuestion(name, file.name, count), answer)

@@ -9,29 +9,47 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.guard import trust_store
-from tui_eval.guard.text import clip, visible
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import in_order
-from tui_eval.tui import memory
-from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.loaders.suites_loader import Loaded
+from tui_eval.tui.background import stands
+from tui_eval.tui.controllers.first_suite import FirstSuite
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.loaders.suites_loader import Loaded, Loader
 from tui_eval.tui.messages import SuitesChanged
-from tui_eval.tui.navigation import Navigation
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.services import Core
+from tui_eval.tui.state.lists.case_tree import SORTS
 from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited, first_error
 
 LONGEST = 5_000
 """Characters of one thing that a person can read in a question; what is longer is not agreed to there."""
-AfterEdit = Callable[[EditedSuite], None]
+AfterEdit = Callable[[EditedSuite], Any]
 
 
-class SuitesReading(Navigation):
-    """Takes what the loader read."""
+class SuiteController:
+    """Takes what the loader read, and puts the list's cursor where it belongs."""
 
-    _all_read = False
-    _left_case = ""
-    """The case from which the list's cursor went to what is wrong with its file."""
+    def __init__(self, core: Core, places: PlaceController, paths: Iterable[Path]) -> None:
+        self._core, self._places = core, places
+        self.state = core.state
+        self.loader = Loader(core.state, core.tasks, self, paths)
+        self._beginning = FirstSuite(core, places, self.load)
+        self._all_read = False
+        self._left_case = ""
+        """The case from which the list's cursor went to what is wrong with its file."""
+        self._declined: frozenset[str] = frozenset()
+        """What was asked about and not agreed to."""
+        self.on_read: list[Callable[[Loaded], Any]] = []
+        """Called with every portion that was taken."""
+
+    def load(self) -> None:
+        """Read everything anew."""
+        self.loader.load()
+
+    def first(self) -> None:
+        """Ask what a project without suites is to begin with."""
+        self._beginning.ask()
 
     def take_suites(self, loaded: Loaded) -> None:
         """A portion of suites was read."""
@@ -40,50 +58,56 @@ class SuitesReading(Navigation):
             return
         self._all_read = loaded.done
         first = not self.state.suites
-        self.config = loaded.config
+        self.state.config = loaded.config
         self.state.loading = not loaded.done
         self.state.problems = [problem for problem in loaded.problems if problem.level == "error"]
         for problem in loaded.problems if loaded.done else ():
-            self.log_line(problem.level, str(problem))
+            self._core.notices.log(problem.level, str(problem))
         if loaded.items is not None:
             self.state.take(loaded.items)
         self.state.notes = dict(loaded.notes)
-        self.tell(SuitesChanged())
+        self._places.post(SuitesChanged())
         if first and self.state.rows:
             self._restore()
         if loaded.done:
             # Many cases stay for good: the garbage collector need not look at them at each key press.
             gc.freeze()
             # The inspector's modules, so that the first case opened need not wait for them.
-            run_in_thread(self, lambda: import_module("tui_eval.tui.screens.case_screen"), name="imports")
-            self._ask_trust(loaded.wanted)
+            self._core.tasks.thread(lambda: import_module("tui_eval.tui.screens.case_screen"), name="imports")
+            self.ask_trust(loaded.wanted)
+        self._read(loaded)
 
     def take_some_suites(self, loaded: Loaded, then: AfterEdit | None = None) -> None:
         """Suites were read again after an edit."""
-        self.config = loaded.config
         state = self.state
+        state.config = loaded.config
         fresh = {suite.path: suite for suite in loaded.suites}
-        line = self.suites_screen.case_list.current_line
+        line = self._places.suites.case_list.current_line
         if loaded.items is not None and loaded.change is not None and loaded.version == state.version:
             change = loaded.change
             state.take(loaded.items, loaded.missing)
         else:
             change = edited([suite for suite in state.suites if suite.path in fresh], loaded.suites)
             state.set_suites([suite for suite in state.suites if suite.path not in fresh] + loaded.suites)
-        self.tell(SuitesChanged())
+        self._places.post(SuitesChanged())
         if change.words:
-            self.problem(change.words)
+            self._core.notices.problem(change.words)
         if then is not None:
             then(change)
         if line is not None:
             self._stay_near(line.key, change)
         self._follow_case(change)
-        self._ask_trust(loaded.wanted)
+        self.ask_trust(loaded.wanted)
+        self._read(loaded)
+
+    def _read(self, loaded: Loaded) -> None:
+        for listener in self.on_read:
+            listener(loaded)
 
     def _stay_near(self, key: str, change: EditedSuite) -> None:
         """The list's cursor stays with its case under its new name; where the file cannot be read any more,
         it goes to what is wrong with it, and back once that has been mended."""
-        place, state = self.suites_screen, self.state
+        place, state = self._places.suites, self.state
         left, self._left_case = self._left_case, ""
         if key in change.renamed:
             place.bring(change.renamed[key])
@@ -101,23 +125,23 @@ class SuitesReading(Navigation):
 
     def _follow_case(self, change: EditedSuite) -> None:
         """The case that is looked at has another name now, or is gone."""
-        pointer = self.pointer()
-        if pointer is None or isinstance(self.screen, ListPlace):
+        pointer = self._places.pointer()
+        place = self._places.place
+        if pointer is None or place is None or place.lists_cases:
             return
         name = pointer.case_id.partition("::")[2]
         if pointer.case_id in change.renamed:
-            go_to = getattr(self.screen, "go_to", None)
             item = self.state.by_id.get(change.renamed[pointer.case_id])
-            if go_to is not None and item is not None:
-                go_to(CasePointer(item.case_id))
+            if item is not None:
+                place.go_to(CasePointer(item.case_id))
                 words = f"it is {item.name} now: r runs it"
-                self.log_line("note", words)
+                self._core.notices.log("note", words)
                 # Not at the head of the case, which is about to be written anew.
-                self.notify(visible(clip(words, 300), newlines=False), timeout=4, markup=False)
+                self._core.notices.over(words, 4)
         elif pointer.case_id in change.gone and not change.words:
-            self.say(f"{name} is no longer in its file")
+            self._core.notices.say(f"{name} is no longer in its file")
 
-    def reload_suites(self, paths: Iterable[str | Path], then: str | AfterEdit = "") -> bool:
+    def reload(self, paths: Iterable[str | Path], then: str | AfterEdit = "") -> bool:
         """Read the suites again that these files (from the root, or absolute) belong to; False where there is
         none. `then` is said where nothing is wrong with them, or called with what the edit did."""
         wanted = {str(self.state.root / path) for path in paths}
@@ -129,37 +153,37 @@ class SuitesReading(Navigation):
 
         def tell(change: EditedSuite) -> None:
             if then and not change.words:
-                self.say(str(then))
+                self._core.notices.say(str(then))
 
         if chosen:
             self.loader.reload(chosen, tell if isinstance(then, str) else then)
         return bool(chosen)
 
     def _restore(self) -> None:
-        place = self.suites_screen
-        if self._memory.get("filter"):
-            place.set_filter(str(self._memory["filter"]))
-        marks = self._memory.get("marks")
+        place, memory = self._places.suites, self._core.memory
+        if memory.get("filter"):
+            place.set_filter(str(memory.get("filter")))
+        marks = memory.get("marks")
         if isinstance(marks, list):
             place.case_list.marks = {str(mark) for mark in marks} & self.state.by_id.keys()
-        cursor = self._memory.get("cursor")
+        cursor = memory.get("cursor")
         if isinstance(cursor, str) and cursor:
             place.go_when_there(cursor)
 
-    def _ask_trust(self, wanted: list[str]) -> None:
+    def ask_trust(self, wanted: list[str]) -> None:
         """May the project do what it wants? Asked once for each thing; what was not listed is asked anew."""
         state = self.state
-        fresh = [what for what in in_order(wanted) if what not in state.agreed | self._trust_declined]
+        fresh = [what for what in in_order(wanted) if what not in state.agreed | self._declined]
         if not fresh or state.trusted:
             return
         # Until it is answered it is declined: a second list shows only what this one does not.
-        self._trust_declined |= frozenset(fresh)
+        self._declined |= frozenset(fresh)
         for what in fresh:
-            self.log_line("note", f"needs trust: {clip(what, LONGEST)}")
+            self._core.notices.log("note", f"needs trust: {clip(what, LONGEST)}")
         unread = [what for what in fresh if len(what) > LONGEST]
         fresh = [what for what in fresh if len(what) <= LONGEST]
         if unread:
-            self.problem(
+            self._core.notices.problem(
                 f"{len(unread)} {'thing' if len(unread) == 1 else 'things'} of more than {LONGEST:,} characters "
                 "need trust and cannot be agreed to here; look at the files, then start with --trust (l: log)"
             )
@@ -170,16 +194,16 @@ class SuitesReading(Navigation):
             if value not in ("always", "once"):
                 return
             state.agreed |= frozenset(fresh)
-            self._trust_declined -= frozenset(fresh)
+            self._declined -= frozenset(fresh)
             if value == "always":
                 try:
                     trust_store.grant(state.root, fresh)
                 except OSError as error:
-                    self.problem(f"could not remember it: {error}")
+                    self._core.notices.problem(f"could not remember it: {error}")
             self.loader.load()
 
-        self.ask(
-            f"Do you trust {self.shown_root} with this?",
+        self._places.ask(
+            f"Do you trust {state.shown_root} with this?",
             [
                 ("y", "always", "yes, always for this folder, and only this"),
                 ("o", "once", "yes, this time"),
@@ -194,19 +218,29 @@ class SuitesReading(Navigation):
             after_reading=("always", "once"),
         )
 
-    def _remember(self) -> None:
-        place = next((screen for screen in self.screen_stack if isinstance(screen, SuitesScreen)), None)
-        values: dict[str, Any] = {"theme": self.theme, "case_view": self.case_view}
-        if place is not None and stands(place):
-            line = place.case_list.current_line
-            values |= {
-                "cursor": line.key if line else "",
-                "filter": place.expression,
-                "folded": sorted(place.view.folded)[:2000],
-                "failures_first": place.view.failures_first,
-                "sort": place.view.sort,
-                "reverse": place.view.reverse,
-                "marks": sorted(place.case_list.marks)[:2000],
-                "filters": self.saved_filters,
-            }
-        memory.remember(self.state.root, values)
+    def screen(self) -> SuitesScreen:
+        """The list of suites, as it was looked at the last time."""
+        screen, memory = SuitesScreen(), self._core.memory
+        screen.view.folded = {str(key) for key in memory.get("folded", []) if isinstance(key, str)}
+        screen.view.failures_first = bool(memory.get("failures_first", False))
+        screen.view.reverse = bool(memory.get("reverse", False))
+        if memory.get("sort") in SORTS:
+            screen.view.sort = str(memory.get("sort"))
+        return screen
+
+    def remembered(self) -> dict[str, Any]:
+        """How the list is looked at, for the next time."""
+        place = next((screen for screen in self._places.stack if isinstance(screen, SuitesScreen)), None)
+        if place is None or not stands(place):
+            return {}
+        line = place.case_list.current_line
+        return {
+            "cursor": line.key if line else "",
+            "filter": place.expression,
+            "folded": sorted(place.view.folded)[:2000],
+            "failures_first": place.view.failures_first,
+            "sort": place.view.sort,
+            "reverse": place.view.reverse,
+            "marks": sorted(place.case_list.marks)[:2000],
+            "filters": self._core.memory.filters,
+        }

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import tui_eval
-from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.screens.agent_question import FirstAgent
-from tui_eval.tui.suites_reading import SuitesReading
+from tui_eval.tui.services import Core
 
 SAMPLES = "sample_suites"
 FORMATS = (
@@ -34,10 +36,13 @@ def samples_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-class Beginning(SuitesReading):
-    """What enter does in an empty folder."""
+class FirstSuite:
+    """What enter does in an empty folder. `load` reads what was written."""
 
-    def first_suite(self) -> None:
+    def __init__(self, core: Core, places: PlaceController, load: Callable[[], Any]) -> None:
+        self._core, self._places, self._load = core, places, load
+
+    def ask(self) -> None:
         """Ask what to begin with, and write it."""
         samples = samples_folder()
         answers = [*FORMATS, ("esc", "", "nothing")]
@@ -47,17 +52,18 @@ class Beginning(SuitesReading):
         def answer(value: str | None) -> None:
             if not value:
                 return
+            config = self._core.state.config
             if value == SAMPLES and samples is not None:
                 source = samples
-                run_in_thread(self, lambda: self._copy(source), self._begun, name="samples")
-            elif self.config is not None and self.config.agents:
+                self._core.tasks.thread(lambda: self._copy(source), self._begun, name="samples")
+            elif config is not None and config.agents:
                 self._first_agent(value, "")
             else:
-                self.push_screen(
+                self._places.push(
                     FirstAgent(servers=SERVERS.get(value, "")), partial(self._first_agent, value)
                 )
 
-        self.ask(
+        self._places.ask(
             "Begin with what?",
             answers,
             answer,
@@ -69,18 +75,18 @@ class Beginning(SuitesReading):
             agent, _, model = typed.partition(" ")
             options = ["--agent", agent] if agent else []
             options += ["--model", model.strip()] if model.strip() else []
-            run_in_thread(self, lambda: self._init(case_format, options), self._begun, name="init")
+            self._core.tasks.thread(lambda: self._init(case_format, options), self._begun, name="init")
 
     def _begun(self, trouble: str) -> None:
         if trouble:
-            self.problem(trouble)
+            self._core.notices.problem(trouble)
         else:
-            self.say("written; a runs it, e edits it, E its agent")
-        self.state.loading = True
-        self.loader.load()
+            self._core.notices.say("written; a runs it, e edits it, E its agent")
+        self._core.state.loading = True
+        self._load()
 
     def _copy(self, samples: Path) -> str:
-        target = self.state.root / SAMPLES
+        target = self._core.state.root / SAMPLES
         if target.exists():
             return f"{SAMPLES} is already there"
         try:
@@ -96,7 +102,7 @@ class Beginning(SuitesReading):
             "-m",
             "tui_eval",
             "init",
-            str(self.state.root),
+            str(self._core.state.root),
             "--format",
             case_format,
         ]

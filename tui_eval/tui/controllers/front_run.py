@@ -1,30 +1,39 @@
-"""The run in front: following it, attaching to its engine, its end."""
+"""The run in front: following it, attaching to its engine, its end, and a disk that takes no more of it."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import subprocess
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
+
 from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
-from tui_eval.guard.text import clip, visible
-from tui_eval.store.run_folders import Store
+from tui_eval.guard.text import visible
+from tui_eval.store.run_folders import Store, is_alive
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.background import run_in_thread
+from tui_eval.store.write_thread import FULL, LEFT_OUT
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.controllers.suites import SuiteController
 from tui_eval.tui.loaders.follower import Follower, RunNews, older_runs
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.services import Core
 from tui_eval.tui.state.runs.run_facts import summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
-from tui_eval.tui.suites_reading import SuitesReading
 
 WANTS_TRUST = "needs trust: "
 WANTS_PERSON = "sign in to "
 """How a note begins that waits for somebody (agents.nao_browser)."""
+LOOKED_AT = 20
+"""Newest runs among which one that is at work is looked for."""
+DISK_SECONDS = 2.0
+"""Between two questions to an engine whether the disk takes its run."""
 
 
 def came_to_nothing(run: RunView) -> bool:
@@ -33,14 +42,54 @@ def came_to_nothing(run: RunView) -> bool:
     return bool(run.info.options.get("step")) and not run.active and not judged
 
 
-class Following(SuitesReading):
+class FrontRun:
     """Follows the run in front, and those of its group that still go on."""
+
+    def __init__(self, app: App[Any], core: Core, places: PlaceController, suites: SuiteController) -> None:
+        self._app, self._core, self._places, self._suites = app, core, places, suites
+        self.state, self._notices = core.state, core.notices
+        self._disks = DiskTrouble(core, places)
+        self.followers: dict[str, Follower] = {}
+        self._going_aside: set[str] = set()
+        self._opened: Path | None = None
+        """The run that was opened last: its engine is attached to where it is at work."""
+
+    def call_later(self, callback: Any, *arguments: Any) -> bool:
+        """As followers ask for it, in their threads."""
+        self._core.tasks.later(callback, *arguments)
+        return True
+
+    def open_newest(self) -> bool:
+        """Where no run is in front, follow one that is at work, else the newest; False where there is none."""
+        newest = list(islice(Store(self.state.root).run_folders(), LOOKED_AT))
+        folder = next(filter(is_alive, newest), None) or next(iter(newest), None)
+        if folder is not None:
+            self.open(folder)
+        return folder is not None
+
+    def open(self, folder: Path) -> None:
+        """Bring a run to the front: follow it, attach to its engine where one is at work, show it."""
+        run = self.state.run
+        if run is None or run.folder != folder:
+            self.begin_with(folder)
+        self._places.run_over()
+
+    def begin_with(self, folder: Path) -> None:
+        """Follow a run that was opened, not started, here."""
+        self._opened = folder
+        self.follow(folder)
+
+    def stop(self) -> None:
+        """Follow no more."""
+        for follower in self.followers.values():
+            follower.stop()
 
     def follow(self, folder: Path, *, aside: bool = False) -> None:
         """Follow this run from now on; its first news make it `state.run`, but not where it goes on `aside`
         (one case run again, or stepped through): then the run in front stays there."""
         if aside:
             self._going_aside.add(folder.name)
+        self._disks.look()
         old = self.followers.pop(folder.name, None)
         if old is not None:
             old.stop()
@@ -54,7 +103,7 @@ class Following(SuitesReading):
 
     def _take(self, news: RunNews) -> None:
         if news.error:
-            self.problem(news.error)
+            self._notices.problem(news.error)
         state = self.state
         opened, first = False, news.view is not None
         if news.view is not None:
@@ -86,12 +135,12 @@ class Following(SuitesReading):
             state.run = others[-1]
             opened = True
         if opened or changed:
-            self.tell(RunChanged(changed, opened, "" if in_front else run.info.id))
+            self._places.post(RunChanged(changed, opened, "" if in_front else run.info.id))
         if said:
-            self.tell(LiveText(said, "" if in_front else run.info.id))
+            self._places.post(LiveText(said, "" if in_front else run.info.id))
         for row in news.live:
             if row.kind == "note" and row.text.startswith(WANTS_PERSON):
-                self._call_person(row.text)
+                self._notices.call_person(row.text)
         if not run.active and (before or first):
             self._run_ended(run, rang=before)
 
@@ -117,13 +166,6 @@ class Following(SuitesReading):
         state.aside.add(view)
         return True
 
-    def _call_person(self, text: str) -> None:
-        """The agent waits for the person, who may not be looking at its case."""
-        if all(text != said for _, _, said in self.log_lines):
-            self.log_line("note", text)
-            words = f"{visible(clip(text, 400), newlines=False)} (l shows it again)"
-            self.notify(words, severity="warning", timeout=60, markup=False)
-
     def _to_front(self, view: RunView) -> None:
         """Another run is in front: with the runs it builds on, or alone."""
         state = self.state
@@ -145,8 +187,8 @@ class Following(SuitesReading):
             if other is None or (other is not view and not other.active):
                 follower.stop()
                 del self.followers[name]
-        if view.active and view.folder == self._open_run:
-            self.desk.soon(self._attach_engine(view))
+        if view.active and view.folder == self._opened:
+            self._core.tasks.soon(self._core.engines.attach(view))
 
     def _read_older(self, group: RunGroup, run_id: str) -> None:
         """Read the runs that a run builds on."""
@@ -157,50 +199,43 @@ class Following(SuitesReading):
                 if group.find_run(run.info.id) is None:
                     group.add(run)
             if found and self.state.group is group:
-                self.tell(RunChanged([], True))
+                self._places.post(RunChanged([], True))
 
-        run_in_thread(self, lambda: older_runs(runs, run_id), take, name="older runs")
+        self._core.tasks.thread(lambda: older_runs(runs, run_id), take, name="older runs")
 
-    async def _attach_engine(self, run: RunView) -> None:
-        from tui_eval.engine.service.client import EngineClient, EngineError
-
-        client = EngineClient(self.state.root)
-        try:
-            await client.attach(run.folder)
-        except EngineError as error:
-            self.log_line("note", str(error))
-            self.out_of_reach.add(run.info.id)
-            return
-        self._attached[run.info.id] = client
+    @property
+    def _shown(self) -> bool:
+        place = self._places.place
+        return place is not None and place.kind == "run"
 
     def _run_ended(self, run: RunView, rang: bool) -> None:
-        if rang and not self.app_focus:
-            self.bell()
+        if rang and not self._app.app_focus:
+            self._app.bell()
             self._notify_outside(run)
         if rang and run.info.state == "interrupted":
             log = state_dir(self.state.root) / "engine.log"
-            self.problem(
+            self._notices.problem(
                 f"run {run.info.id} was interrupted: its engine has ended (H, then u goes on; {log})"
             )
-        elif rang and not isinstance(self.screen, RunScreen):
-            self.say(f"run {summary(run)}")
+        elif rang and not self._shown:
+            self._notices.say(f"run {summary(run)}")
         wanted: list[str] = []
         for row in run.attempts.values():
             if row.outcome == "error" and row.message:
                 case = run.cases.get(row.case_ref)
-                self.log_line(
+                self._notices.log(
                     "error", f"{full_name(case.name, case.variant) if case else row.case_ref}: {row.message}"
                 )
                 if row.message.startswith(WANTS_TRUST):
                     what, whole, _ = row.message.removeprefix(WANTS_TRUST).rpartition(" (run with")
                     wanted += [what] if whole else []
         self._refresh_history(sorted({row.case_id for row in run.cases.values()}))
-        self._ask_trust(wanted)
+        self._suites.ask_trust(wanted)
 
     def _notify_outside(self, run: RunView) -> None:
         """Run the person's `notify:` command; what happened is in its environment, nothing of it in the
         command itself."""
-        command = self.settings.notify
+        command = self._core.settings.notify
         if not command:
             return
         environment = {
@@ -223,10 +258,10 @@ class Following(SuitesReading):
 
         def ended(code: int) -> None:
             if code:
-                self.log_line("error", f"notify: {command}: exit code {code}")
+                self._notices.log("error", f"notify: {command}: exit code {code}")
 
-        run_in_thread(
-            self, work, ended, lambda error: self.log_line("error", f"notify: {error}"), name="notify"
+        self._core.tasks.thread(
+            work, ended, lambda error: self._notices.log("error", f"notify: {error}"), name="notify"
         )
 
     def _refresh_history(self, case_ids: list[str]) -> None:
@@ -241,9 +276,9 @@ class Following(SuitesReading):
         def take(latest: dict[str, Any]) -> None:
             self.state.set_history(latest)
             self._put_away()
-            self.tell(SuitesChanged(wanted))
+            self._places.post(SuitesChanged(wanted))
 
-        run_in_thread(self, read, take, name="history", queue="history")
+        self._core.tasks.thread(read, take, name="history", queue="history")
 
     def _put_away(self) -> None:
         """What ended beside the run in front is part of the past now; a step that came to nothing is nothing."""
@@ -259,31 +294,53 @@ class Following(SuitesReading):
                 state.run = group.runs[-1] if group.runs else None
             if not group.runs:
                 state.group = None
-            self.tell(RunChanged([], True))
+            self._places.post(RunChanged([], True))
 
-    def attempts_of(self, pointer: CasePointer) -> list[AttemptRow]:
-        """The attempts of a case in a run of those in front; empty where it is of another."""
-        run = self._run_of(pointer.run_id)
-        if run is None:
-            return []
-        ref = run.find(pointer.case_id, pointer.agent, pointer.model)
-        return run.attempts_of(ref) if ref is not None else []
 
-    def _run_of(self, run_id: str | None) -> RunView | None:
-        """The run in front, or one it is linked to."""
-        front = self.state.run
-        if front is not None and run_id in (None, front.info.id):
-            return front
-        return self.state.find_run(run_id)
+class DiskTrouble:
+    """A disk that takes no more: what becomes of a run can then not be read from it, so its engine is asked.
+    Nothing is painted while there is nothing to tell."""
 
-    def run_folder(self, run_id: str) -> Path:
-        """Where a run of this project (or the one opened) is stored."""
-        run = self._run_of(run_id)
-        if run is not None:
-            return run.folder
-        return Store(self.state.root).folder_of(run_id)
+    def __init__(self, core: Core, places: PlaceController) -> None:
+        self._core, self._places = core, places
+        self._looking = False
+        self._asking: asyncio.Task[None] | None = None
 
-    @property
-    def running(self) -> bool:
-        """Whether a run goes on."""
-        return self.desk.starting or bool(self.state.active)
+    def look(self) -> None:
+        """Ask from now on, while a run goes on."""
+        if not self._looking:
+            self._looking = True
+            self._core.tasks.every(DISK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        active = self._core.state.active
+        if active and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.create_task(self._ask_about_disks(active))
+
+    async def _ask_about_disks(self, runs: list[RunView]) -> None:
+        engines = self._core.engines
+        for run in runs:
+            if run.info.id not in engines.out_of_reach and engines.of(run).connected:
+                await self._ask_about_disk(run)
+
+    async def _ask_about_disk(self, run: RunView) -> None:
+        from tui_eval.engine.service.client import EngineError
+
+        notices = self._core.notices
+        with contextlib.suppress(EngineError, OSError):
+            facts = await self._core.engines.of(run).state()
+            trouble = str(facts.get("troubles", {}).get(run.info.id, ""))
+            if trouble == run.trouble:
+                return
+            told, run.trouble = run.trouble, trouble
+            if trouble and LEFT_OUT in trouble:
+                notices.problem(f"{trouble}; the rest of the run is kept")
+            elif trouble and not told:
+                notices.problem(
+                    f"{trouble}; the run goes on: what it finds waits in memory and is tried again. "
+                    f"{'Make room there; n' if FULL in trouble else 'N'}othing finished is lost"
+                )
+            elif not trouble:
+                notices.say("there is room again: everything the run found is kept")
+            in_front = run is self._core.state.run
+            self._places.post(RunChanged([], True, "" if in_front else run.info.id))

@@ -1,0 +1,262 @@
+"""From place to place: screens, the next case, help, log, one step back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from textual.app import App
+from textual.command import CommandPalette
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui.front import Front
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.settings_place import SettingsScreen
+from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.services import Core
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.widgets.bars import KeyHints
+
+
+class PlaceController:
+    """Knows the stack of screens. A new screen's `show_…` belongs here."""
+
+    def __init__(self, app: App[Any], core: Core) -> None:
+        self._app, self._core = app, core
+
+    def handlers(self) -> dict[str, Handler]:
+        """What its keys do."""
+        return {
+            "failure.next": partial(self.failure, 1),
+            "failure.previous": partial(self.failure, -1),
+            "case.next": partial(self.neighbour, 1),
+            "case.previous": partial(self.neighbour, -1),
+            "place.suites": self.show_suites,
+            "place.runs": self.show_runs,
+            "place.grid": self.show_grid,
+            "place.settings": self.show_settings,
+            "log": self.show_log,
+            "help": self.show_help,
+            "palette": self.show_palette,
+            "back": self.back,
+        }
+
+    # -- the stack
+
+    @property
+    def front(self) -> Screen[Any]:
+        """The screen in front, a dialog included."""
+        return self._app.screen
+
+    @property
+    def place(self) -> Front | None:
+        """The screen in front, where it is one that the person went to."""
+        screen = self._app.screen
+        return screen if isinstance(screen, Front) else None
+
+    @property
+    def suites(self) -> SuitesScreen:
+        """The first screen."""
+        return next(screen for screen in self._app.screen_stack if isinstance(screen, SuitesScreen))
+
+    @property
+    def list_in_front(self) -> Front | None:
+        """The list one is in, or came from."""
+        return next(
+            (s for s in reversed(self._app.screen_stack) if isinstance(s, Front) and s.lists_cases), None
+        )
+
+    @property
+    def stack(self) -> Sequence[Screen[Any]]:
+        """All screens, the one in front last."""
+        return self._app.screen_stack
+
+    def push(self, screen: Screen[Any], answer: Callable[[Any], Any] | None = None) -> None:
+        """Show a screen over the one in front; a dialog's answer goes to `answer`."""
+        self._app.push_screen(screen, answer)
+
+    def pop(self) -> None:
+        """Back to the screen before."""
+        self._app.pop_screen()
+
+    def ask(
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        on_answer: Callable[[str | None], Any],
+        details: Sequence[str] = (),
+        items: Sequence[str] = (),
+        after_reading: Collection[str] = (),
+    ) -> None:
+        """Ask over the screen."""
+        self.push(AskScreen(question, answers, details, items, after_reading), on_answer)
+
+    def post(self, message: Message) -> None:
+        """Give a message to the screens in sight."""
+        for screen in reversed(self._app.screen_stack):
+            screen.post_message(message)
+            if not isinstance(screen, ModalScreen):
+                break
+
+    def show_status(self) -> None:
+        """Draw the words at the end of every footer anew."""
+        for screen in self._app.screen_stack:
+            for hints in screen.query(KeyHints):
+                hints.refresh()
+
+    def back_to(self, target: object) -> None:
+        """Leave all screens over this one."""
+        while self.front is not target and len(self._app.screen_stack) > 1:
+            self.pop()
+
+    def bring(self, kind: type[Screen[Any]]) -> bool:
+        """Back to the screen of that kind; False where there is none."""
+        found = next((screen for screen in self._app.screen_stack if isinstance(screen, kind)), None)
+        if found is not None:
+            self.back_to(found)
+        return found is not None
+
+    # -- cases
+
+    def pointer(self) -> CasePointer | None:
+        """The case that keys mean."""
+        place = self.place
+        return place.current() if place is not None else None
+
+    def open_case(self, pointer: CasePointer) -> None:
+        """Show a case in the inspector."""
+        # Imported when it is first shown: the first paint does not wait for it.
+        from tui_eval.tui.screens.case_screen import CaseScreen
+
+        self.push(CaseScreen(pointer))
+
+    def all_cases(self) -> Iterable[CaseRow]:
+        """Every case of the suites, shown or not."""
+        return self.suites.all_entries()
+
+    def open_case_id(self, case_id: str) -> None:
+        """Bring a case of the suites under the cursor, and show it."""
+        self.show_suites()
+        place = self.suites
+        if case_id not in {entry.case_id for entry in place.shown_entries()}:
+            place.set_filter("", at_once=True)
+        place.go_to(CasePointer(case_id))
+        pointer = place.current()
+        if pointer is not None:
+            self.open_case(pointer)
+
+    def navigate(self, step: int, failing: bool = True) -> CasePointer | None:
+        """The next (-1: previous) case, or failing case, from where one is; moves the list's cursor."""
+        place = self.list_in_front
+        if place is None:
+            return None
+        target = place.neighbour(self.pointer(), step, failing)
+        if target is not None:
+            place.go_to(target)
+        return target
+
+    def failure(self, step: int) -> None:
+        """To the next failing case."""
+        self._go(self.navigate(step, True), "nothing failed here")
+
+    def neighbour(self, step: int) -> None:
+        """To the next case."""
+        self._go(self.navigate(step, False), "no further case")
+
+    def _go(self, target: CasePointer | None, otherwise: str) -> None:
+        place = self.place
+        if target is None:
+            self._core.notices.say(otherwise)
+        elif place is not None and not place.lists_cases:
+            place.go_to(target)
+
+    # -- places
+
+    def show_run(self) -> None:
+        """The live run."""
+        if not self.bring(RunScreen):
+            self.show_suites()
+            self.push(RunScreen())
+
+    def run_over(self) -> None:
+        """The live run, over whatever is in front where it was not shown yet."""
+        if not self.bring(RunScreen):
+            self.push(RunScreen())
+
+    def show_suites(self) -> None:
+        """All suites."""
+        self.back_to(self.suites)
+
+    def show_runs(self) -> None:
+        """All runs."""
+        from tui_eval.tui.screens.runs_screen import RunsScreen
+
+        if not self.bring(RunsScreen):
+            self.push(RunsScreen())
+
+    def show_grid(self) -> None:
+        """Tests down, prompts and agents across; or the list again."""
+        from tui_eval.tui.screens.grid import GridScreen
+        from tui_eval.tui.screens.list_place import ListPlace
+
+        place = self.list_in_front
+        if isinstance(self.front, GridScreen):
+            self.pop()
+        elif isinstance(place, ListPlace):
+            self.back_to(place)
+            self.push(GridScreen(place))
+
+    def show_help(self) -> None:
+        """Keys of this place."""
+        screen, place = self.front, self.place
+        if isinstance(screen, PaperScreen) and not isinstance(screen, SettingsScreen):
+            self.pop()
+            return
+        sections = place.KEY_SECTIONS if place is not None else ()
+        name = screen.TITLE or "this place"
+        symbols = self._core.symbols
+        self.push(PaperScreen(f"Help: {name}", lambda: help_paragraphs(name, sections, symbols)))
+
+    def show_log(self) -> None:
+        """Errors with details."""
+        if not isinstance(self.front, PaperScreen):
+            self.push(PaperScreen("Log", self._log_paragraphs))
+
+    def show_settings(self) -> None:
+        """The person's settings."""
+        if not isinstance(self.front, SettingsScreen):
+            self.push(SettingsScreen())
+
+    def show_palette(self) -> None:
+        """Actions, cases and places by name."""
+        if not CommandPalette.is_open(self._app):
+            self.push(CommandPalette(placeholder="an action, a place, or a case by its name"))
+
+    def _log_paragraphs(self) -> list[tuple[str, str]]:
+        shown: list[tuple[str, str]] = []
+        for at, level, text in reversed(self._core.notices.lines):
+            when = time.strftime("%H:%M:%S", time.localtime(at))
+            first, *rest = visible(clip(text, 4000)).split("\n")
+            style = "key-bad" if level == "error" else "key"
+            mark = f"{self._core.symbols.glyphs['error']} " if level == "error" else ""
+            shown.append((style, f"{when}\x00{mark}{first}"))
+            shown += [(style, f"\x00{more}") for more in rest]
+        return shown or [("dim", "Nothing has been said so far.")]
+
+    def back(self) -> None:
+        """One step back; never quits."""
+        screen, place = self.front, self.place
+        if place is not None and place.back():
+            return
+        if isinstance(screen, ModalScreen):
+            screen.dismiss(None)
+        elif not isinstance(screen, SuitesScreen):
+            self.pop()

@@ -1,0 +1,126 @@
+"""Leaving: close, quit, detach, to the shell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+from rich.text import Text
+from textual.app import App
+from textual.screen import ModalScreen
+
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.services import Core
+from tui_eval.tui.terminal import clipboard
+
+
+class QuitController:
+    """`q Q ctrl+c ctrl+q ctrl+z`. `remember` keeps how things are looked at."""
+
+    def __init__(
+        self,
+        app: App[int],
+        core: Core,
+        places: PlaceController,
+        runs: RunController,
+        remember: Callable[[], Any],
+    ) -> None:
+        self._app, self._core, self._places, self._runs = app, core, places, runs
+        self._remember = remember
+
+    def handlers(self) -> dict[str, Handler]:
+        """What its keys do."""
+        return {
+            "quit": self.close_or_quit,
+            "detach": self.detach,
+            "copy_or_quit": self.copy_or_quit,
+            "suspend": self.suspend,
+        }
+
+    def close_or_quit(self) -> None:
+        """Close a place; on the suites and the live run, quit (and ask while a run goes on)."""
+        screen, place = self._places.front, self._places.place
+        kind = place.kind if place is not None else ""
+        if kind == "suites":
+            self.quit()
+        elif kind == "run" and self._runs.running:
+            self._ask_quit()
+        elif isinstance(screen, ModalScreen):
+            screen.dismiss(None)
+        else:
+            self._places.pop()
+
+    def quit(self) -> None:
+        """Quit; asks while a run goes on."""
+        if self._runs.running:
+            self._ask_quit()
+        else:
+            self._leave()
+
+    def _ask_quit(self) -> None:
+        def answer(value: str | None) -> None:
+            if value == "detach":
+                self.detach()
+            elif value == "stop":
+                self._core.tasks.soon(self._stop_and_quit())
+
+        answers = [
+            ("d", "detach", "detach: leave, the run goes on"),
+            ("s", "stop", "stop it and leave"),
+            ("esc", "stay", "stay"),
+        ]
+        run = self._core.state.run
+        if run is not None and run.info.id in self._core.engines.out_of_reach:
+            del answers[1]
+        self._places.ask("A run goes on.", answers, answer)
+
+    async def _stop_and_quit(self) -> None:
+        engines = self._core.engines
+        try:
+            for run in self._core.state.active:
+                if run.info.id not in engines.out_of_reach:
+                    await asyncio.wait_for(engines.of(run).cancel(run.info.id), 5)
+        finally:
+            self._leave()
+
+    def detach(self) -> None:
+        """Leave at once; a run goes on."""
+        run = self._core.state.run
+        if run is not None and run.active:
+            self._leave(f"run {run.info.id} goes on; `tui-eval attach` comes back to it")
+        else:
+            self._leave()
+
+    def _leave(self, message: str = "") -> None:
+        self._remember()
+        self._app.exit(0, message=Text(message) if message else None)
+
+    def copy_or_quit(self) -> None:
+        """Copy what is selected, else ask to quit."""
+        selected = self._places.front.get_selected_text()
+        if selected:
+            self._core.notices.say(clipboard.copied(self._app, selected, "selection"))
+        elif self._runs.running:
+            self._ask_quit()
+        else:
+            self._places.ask(
+                "Quit?",
+                [("y", "quit", "quit"), ("n", "stay", "stay")],
+                lambda value: self._leave() if value == "quit" else None,
+            )
+
+    def suspend(self) -> None:
+        """To the shell, where there is one that can bring us back."""
+        if os.getpgrp() == os.getsid(0):
+            self._core.notices.say("there is no shell behind the app to go to; Q leaves, runs go on")
+        else:
+            self._app.action_suspend_process()
+
+    def leave_by_signal(self, code: int) -> None:
+        """SIGTERM and SIGHUP."""
+        self._remember()
+        self._app.exit(return_code=code)

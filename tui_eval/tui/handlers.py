@@ -1,0 +1,65 @@
+"""One table: the id of a key -> what it does. Bindings and the palette ask here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from inspect import isawaitable
+from typing import Any
+
+from textual.app import App
+
+from tui_eval.tui.keys import Key
+
+Handler = Callable[[], Any]
+"""What a key does; may be a coroutine function."""
+
+
+class Handlers:
+    """Filled once, when the app is put together."""
+
+    def __init__(self, app: App[Any], keys: Iterable[Key], not_here: Callable[[], Any]) -> None:
+        """`keys` is the whole table. Those with an action are done by the screen in front, or by what has the
+        focus in it; `not_here` says that there is neither. The others wait for a controller's handler."""
+        self._app = app
+        self._not_here = not_here
+        self._known: set[str] = set()
+        self._table: dict[str, Handler] = {}
+        for key in keys:
+            self._known.add(key.id)
+            if key.action:
+                self.add({key.id: partial(self._in_front, key.action)})
+
+    @property
+    def missing(self) -> set[str]:
+        """Keys that nothing would do."""
+        return self._known - self._table.keys()
+
+    def add(self, handlers: Mapping[str, Handler]) -> None:
+        """What a controller does.
+
+        Raises:
+            ValueError: no such key, or it has a handler: one key does one thing.
+        """
+        for key_id, handler in handlers.items():
+            if key_id not in self._known:
+                raise ValueError(f"{key_id}: no key of that id")
+            if key_id in self._table:
+                raise ValueError(f"{key_id}: has a handler")
+            self._table[key_id] = handler
+
+    async def do(self, key_id: str) -> None:
+        """Do what the key of this id does."""
+        done = self._table[key_id]()
+        if isawaitable(done):
+            await done
+
+    async def _in_front(self, action: str) -> None:
+        """An action of the place: of what has the focus, of what it is in, or of the screen."""
+        name = f"action_{action.partition('(')[0]}"
+        screen = self._app.screen
+        for node in (*(screen.focused.ancestors_with_self if screen.focused else ()), screen):
+            if hasattr(node, name):
+                await self._app.run_action(action, node)
+                return
+        self._not_here()

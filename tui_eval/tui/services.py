@@ -1,0 +1,213 @@
+"""What a screen and a controller may use: values, notices, and the few things that others do for them.
+
+`Core` needs nothing but the terminal; `Services` adds what controllers do, as protocols: whoever asks for a case
+to be opened need not know what opening one takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from textual.message import Message
+from textual.screen import Screen
+
+from tui_eval.store.notes import HumanNote
+from tui_eval.tui.background import Tasks
+from tui_eval.tui.engines import Engines
+from tui_eval.tui.front import Front
+from tui_eval.tui.memory import Memory
+from tui_eval.tui.notices import Notices
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.settings import Settings
+from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.suite_changes import EditedSuite
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.terminal.editor import Editor
+
+if TYPE_CHECKING:
+    from tui_eval.tui.state.case.case_content import CaseContent
+
+
+class Ask(Protocol):
+    """A question over the screen, answered by one key."""
+
+    def __call__(
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        on_answer: Callable[[str | None], Any],
+        details: Sequence[str] = (),
+        items: Sequence[str] = (),
+        after_reading: Collection[str] = (),
+    ) -> None:
+        """See `screens.dialogs.AskScreen`; `on_answer` is given the value, None where the person left."""
+        ...
+
+
+class Places(Protocol):
+    """The way from screen to screen."""
+
+    @property
+    def front(self) -> Screen[Any]:
+        """The screen in front, a dialog included."""
+        ...
+
+    @property
+    def place(self) -> Front | None:
+        """The screen in front, where it is one that the person went to."""
+        ...
+
+    @property
+    def list_in_front(self) -> Front | None:
+        """The list of cases one is in, or came from."""
+        ...
+
+    def pointer(self) -> CasePointer | None:
+        """The case that keys mean."""
+        ...
+
+    def push(self, screen: Screen[Any], answer: Callable[[Any], Any] | None = None) -> None:
+        """Show a screen over the one in front; a dialog's answer goes to `answer`."""
+        ...
+
+    def pop(self) -> None:
+        """Back to the screen before."""
+        ...
+
+    def post(self, message: Message) -> None:
+        """Give a message to the screens in sight."""
+        ...
+
+    def open_case(self, pointer: CasePointer) -> None:
+        """Show a case in the inspector."""
+        ...
+
+    def open_case_id(self, case_id: str) -> None:
+        """Bring a case of the suites under the cursor, and show it."""
+        ...
+
+    def all_cases(self) -> Iterable[CaseRow]:
+        """Every case of the suites, shown or not."""
+        ...
+
+
+class Suites(Protocol):
+    """The suites' files."""
+
+    def load(self) -> None:
+        """Read everything anew."""
+        ...
+
+    def reload(self, paths: Iterable[str | Path], then: str | Callable[[EditedSuite], Any] = "") -> bool:
+        """Read those suites again that these files belong to; False where there is none. `then` is said where
+        nothing is wrong with them, or called with what the edit did."""
+        ...
+
+    def first(self) -> None:
+        """Ask what a project without suites is to begin with."""
+        ...
+
+
+class Naming(Protocol):
+    """The judge that names how the attempts of a run failed."""
+
+    @property
+    def run_id(self) -> str:
+        """The run whose failures are being named; empty where none is."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """How far it is."""
+        ...
+
+    def stop(self) -> None:
+        """Have it stop."""
+        ...
+
+    async def begin(self, folder: Path) -> None:
+        """Say what it costs, ask, begin."""
+        ...
+
+
+class Runs(Protocol):
+    """What is asked of engines."""
+
+    @property
+    def starting(self) -> bool:
+        """Whether a run is being planned."""
+        ...
+
+    @property
+    def naming(self) -> Naming:
+        """The judge that names failures."""
+        ...
+
+    def open(self, folder: Path) -> None:
+        """Bring a run to the front and show it."""
+        ...
+
+    def take_up(self, folder: Path) -> None:
+        """Go on with a run that was cut off, and show it."""
+        ...
+
+    def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
+        """Cancel attempts, or the whole run (in front, or of this id)."""
+        ...
+
+    def from_recorded(self, content: CaseContent, turn: int | None) -> None:
+        """Run a case from a turn of a recorded attempt on; None: judge its recorded answers again."""
+        ...
+
+
+class NoteKeeping(Protocol):
+    """People's notes on answers."""
+
+    def ask(self, pointer: CasePointer, write: Callable[[HumanNote], Any]) -> None:
+        """Ask what to note on a case's answer; `write` is given the note whose words are to be typed."""
+        ...
+
+    def keep(self, note: HumanNote) -> None:
+        """Keep a note, and show it in the lists."""
+        ...
+
+
+@dataclass(frozen=True)
+class Core:
+    """Values, and what there is one of."""
+
+    state: AppState
+    notices: Notices
+    tasks: Tasks
+    engines: Engines
+    settings: Settings
+    memory: Memory
+    symbols: Symbols
+    editor: Editor
+
+
+@dataclass(frozen=True)
+class Services(Core):
+    """All that screens are given."""
+
+    ask: Ask
+    places: Places
+    suites: Suites
+    runs: Runs
+    notes: NoteKeeping
+    do: Callable[[str], Awaitable[None]]
+    """Do what the key of this id does."""
+    take_settings: Callable[[], None]
+    """The settings file has changed: what it says holds from now on."""
+    status: Callable[[], str]
+    """A few words at the end of every footer: what is being watched."""
+
+
+class HasServices(Protocol):
+    """An app that screens can stand in."""
+
+    services: Services
