@@ -77,11 +77,9 @@ async def test_each_key_does_its_action(tmp_path, place, monkeypatch):
                 app.post_message(KeyEvent(pressed, pressed if len(pressed) == 1 else None))
                 await pilot.pause()
                 await until(lambda: done, pilot, 3)
-                assert done[0] in (f"app.do('{key.id}')",), (
-                    place,
-                    key.id,
-                    pressed,
-                )
+                # ctrl+p is bound by Textual itself
+                textual = key.id == "palette" and done[0] == "command_palette"
+                assert textual or done[0] == f"app.do('{key.id}')", (place, key.id, pressed)
 
 
 @pytest.mark.parametrize("place", PLACES)
