@@ -54,7 +54,9 @@ def services_for(app: HostApp, state: AppState) -> Services:
     notices = Notices(app)
     none: Any = None
     keys = Handlers(
-        app, CASE_KEYS + SHARED_KEYS + tuple(key for key in KEYS if key.place in ("moving", "list")), lambda: None
+        app,
+        CASE_KEYS + SHARED_KEYS + tuple(key for key in KEYS if key.place in ("moving", "list")),
+        lambda: None,
     )
     return Services(
         state=state,
