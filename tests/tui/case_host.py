@@ -23,11 +23,11 @@ from tui_eval.tui.engines import Engines
 from tui_eval.tui.handlers import Handlers
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
-from tui_eval.tui.memory import Memory
+from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.services import Services
+from tui_eval.tui.services import AppServices
 from tui_eval.tui.settings import Settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_content import CaseContent
@@ -49,7 +49,7 @@ def write_run(root: Path, cases: Sequence[Sequence[Attempt]], run_id: str = "202
     return folder
 
 
-def services_for(app: HostApp, state: AppState) -> Services:
+def services_for(app: HostApp, state: AppState) -> AppServices:
     """What a Case screen uses; an engine, other places and questions are none of them."""
     notices = Notices(app)
     none: Any = None
@@ -58,13 +58,13 @@ def services_for(app: HostApp, state: AppState) -> Services:
         CASE_KEYS + SHARED_KEYS + tuple(key for key in KEYS if key.place in ("moving", "list")),
         lambda: None,
     )
-    return Services(
+    return AppServices(
         state=state,
         notices=notices,
         tasks=Tasks(app, notices),
         engines=Engines(state, notices),
         settings=Settings(),
-        memory=Memory(state.root),
+        memory=ProjectMemory(state.root),
         symbols=Symbols(True),
         editor=Editor(app),
         ask=none,

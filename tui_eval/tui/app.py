@@ -20,29 +20,29 @@ from tui_eval.guard import trust_store
 from tui_eval.store.run_folders import Store
 from tui_eval.tui import palette, themes
 from tui_eval.tui.background import Tasks
-from tui_eval.tui.controllers.accepting import AcceptController
+from tui_eval.tui.controllers.accept_answer import AcceptController
 from tui_eval.tui.controllers.appearance import Appearance
-from tui_eval.tui.controllers.compare import CompareController
+from tui_eval.tui.controllers.comparing import CompareController
 from tui_eval.tui.controllers.editing import EditController
 from tui_eval.tui.controllers.front_run import FrontRun
-from tui_eval.tui.controllers.notes import NoteController
+from tui_eval.tui.controllers.human_notes import NoteController
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.quit import QuitController
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.controllers.save_conversation import SaveController
 from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
-from tui_eval.tui.controllers.saving import SaveController
-from tui_eval.tui.controllers.stepping import StepController
+from tui_eval.tui.controllers.step_case import StepController
 from tui_eval.tui.controllers.suites import SuiteController
-from tui_eval.tui.controllers.watching import WatchController
+from tui_eval.tui.controllers.watch_case import WatchController
 from tui_eval.tui.engines import Engines
 from tui_eval.tui.handlers import Handlers
 from tui_eval.tui.keys import KEYS, bindings
 from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
-from tui_eval.tui.memory import Memory
+from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.screens.suites_screen import SuitesScreen
-from tui_eval.tui.services import Core, Services
+from tui_eval.tui.services import AppServices, Core
 from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.text.formatting import Symbols
@@ -113,7 +113,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
             tasks=Tasks(self, notices),
             engines=Engines(self.state, notices, engine),
             settings=read_settings(),
-            memory=Memory(self.state.root),
+            memory=ProjectMemory(self.state.root),
             symbols=symbols,
             editor=Editor(self),
         )
@@ -134,7 +134,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self.runs = RunController(core, places, self.suites, self.front_run)
         recorded = RecordedController(core, places, self.runs)
         self.watching = WatchController(core, places, self.suites, self.runs, recorded)
-        self.services = services = Services(
+        self.services = services = AppServices(
             **vars(core),
             ask=places.ask,
             places=places,

@@ -14,7 +14,7 @@ from typing import Any
 from tui_eval.guard.trust_store import state_home
 
 
-class Memory:
+class ProjectMemory:
     """What was remembered of a project, and what is to be."""
 
     def __init__(self, root: Path) -> None:

@@ -1,6 +1,6 @@
 """What a screen and a controller may use: values, notices, and the few things that others do for them.
 
-`Core` needs nothing but the terminal; `Services` adds what controllers do, as protocols: whoever asks for a case
+`Core` needs nothing but the terminal; `AppServices` adds what controllers do, as protocols: whoever asks for a case
 to be opened need not know what opening one takes.
 """
 
@@ -18,7 +18,7 @@ from tui_eval.store.notes import HumanNote
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.engines import Engines
 from tui_eval.tui.front import Front
-from tui_eval.tui.memory import Memory
+from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.settings import Settings
@@ -48,7 +48,7 @@ class Ask(Protocol):
         ...
 
 
-class Places(Protocol):
+class PlaceStack(Protocol):
     """The way from screen to screen."""
 
     @property
@@ -185,17 +185,17 @@ class Core:
     tasks: Tasks
     engines: Engines
     settings: Settings
-    memory: Memory
+    memory: ProjectMemory
     symbols: Symbols
     editor: Editor
 
 
 @dataclass(frozen=True)
-class Services(Core):
+class AppServices(Core):
     """All that screens are given."""
 
     ask: Ask
-    places: Places
+    places: PlaceStack
     suites: Suites
     runs: Runs
     notes: NoteKeeping
@@ -210,4 +210,4 @@ class Services(Core):
 class HasServices(Protocol):
     """An app that screens can stand in."""
 
-    services: Services
+    services: AppServices

@@ -2,4 +2,6 @@
 
 They know no app and, of the screen in front, only the protocol in `front`. What is shown is in `screens`; what is
 known is in `state`.
+
+May not: import the app, read files on its loop, draw.
 """

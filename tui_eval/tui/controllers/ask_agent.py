@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.formats import format_of
 from tui_eval.tui.screens.agent_question import AgentQuestion
-from tui_eval.tui.services import Core, Places, Suites
+from tui_eval.tui.services import Core, PlaceStack, Suites
 from tui_eval.tui.state.agent_entry import AgentEntryError, added
 from tui_eval.tui.state.lists.case_entry import CaseRow
 
@@ -16,7 +16,7 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 class AskAgent:
     """Asks once per agent's name."""
 
-    def __init__(self, core: Core, places: Places, suites: Suites) -> None:
+    def __init__(self, core: Core, places: PlaceStack, suites: Suites) -> None:
         self._core, self._places, self._suites = core, places, suites
         self._asked: set[str] = set()
 

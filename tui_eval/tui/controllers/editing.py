@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.services import Services
+from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.case_agent import agent_spec, files_of_agent
 from tui_eval.tui.state.lists.suite_changes import first_error, place_of
 from tui_eval.tui.watching import Stamp, stamps
@@ -16,7 +16,7 @@ from tui_eval.tui.watching import Stamp, stamps
 class EditController:
     """`e E`."""
 
-    def __init__(self, services: Services, saved: SavedElsewhere) -> None:
+    def __init__(self, services: AppServices, saved: SavedElsewhere) -> None:
         self._core, self._saved = services, saved
         self._places, self._suites = services.places, services.suites
         self.state, self._notices = services.state, services.notices

@@ -36,7 +36,7 @@ def samples_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-class FirstSuite:
+class FirstSuiteQuestion:
     """What enter does in an empty folder. `load` reads what was written."""
 
     def __init__(self, core: Core, places: PlaceController, load: Callable[[], Any]) -> None:

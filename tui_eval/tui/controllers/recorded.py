@@ -13,7 +13,7 @@ from tui_eval.store import case_state
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.services import Core, Places
+from tui_eval.tui.services import Core, PlaceStack
 
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class RecordedController:
     """`.`, and the attempt for whoever needs one."""
 
-    def __init__(self, core: Core, places: Places, runs: RunController) -> None:
+    def __init__(self, core: Core, places: PlaceStack, runs: RunController) -> None:
         self._core, self._places, self._runs = core, places, runs
         self.state, self._notices = core.state, core.notices
 

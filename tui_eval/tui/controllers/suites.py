@@ -12,7 +12,7 @@ from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import in_order
 from tui_eval.tui.background import stands
-from tui_eval.tui.controllers.first_suite import FirstSuite
+from tui_eval.tui.controllers.first_suite import FirstSuiteQuestion
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.loaders.suites_loader import Loaded, Loader
 from tui_eval.tui.messages import SuitesChanged
@@ -34,7 +34,7 @@ class SuiteController:
         self._core, self._places = core, places
         self.state = core.state
         self.loader = Loader(core.state, core.tasks, self, paths)
-        self._beginning = FirstSuite(core, places, self.load)
+        self._beginning = FirstSuiteQuestion(core, places, self.load)
         self._all_read = False
         self._left_case = ""
         """The case from which the list's cursor went to what is wrong with its file."""

@@ -13,7 +13,7 @@ from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.services import HasServices, Services
+from tui_eval.tui.services import AppServices, HasServices
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine
 
@@ -31,7 +31,7 @@ class Place(Screen[Any]):
     lists_cases: bool = False
 
     @property
-    def services(self) -> Services:
+    def services(self) -> AppServices:
         """What it may use of the app that it stands in."""
         return cast("HasServices", self.app).services
 

@@ -12,7 +12,7 @@ from tui_eval.guard.text import visible
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.front import Front, RunsMeant
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.services import Core, Places, Services
+from tui_eval.tui.services import AppServices, Core, PlaceStack
 
 if TYPE_CHECKING:
     from tui_eval.tui.loaders.compare_loader import Column, Sides
@@ -24,9 +24,9 @@ PAIRS = 8
 class CompareController:
     """What `c` does."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppServices) -> None:
         self._core: Core = services
-        self._places: Places = services.places
+        self._places: PlaceStack = services.places
         self._ask = services.ask
         self.state, self._notices = services.state, services.notices
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.services import Services
+from tui_eval.tui.services import AppServices
 
 if TYPE_CHECKING:
     from tui_eval.formats.accepting import Proposal
@@ -21,7 +21,11 @@ class AcceptController:
     """`! Z`. `edit` opens the case in the editor, where the change is to be another."""
 
     def __init__(
-        self, services: Services, recorded: RecordedController, saved: SavedElsewhere, edit: Callable[[], Any]
+        self,
+        services: AppServices,
+        recorded: RecordedController,
+        saved: SavedElsewhere,
+        edit: Callable[[], Any],
     ) -> None:
         self._core, self._recorded, self._saved, self._edit = services, recorded, saved, edit
         self._places, self._suites = services.places, services.suites

@@ -7,13 +7,13 @@ from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.services import Core, Places
+from tui_eval.tui.services import Core, PlaceStack
 
 
 class StepController:
     """`b`."""
 
-    def __init__(self, core: Core, places: Places, runs: RunController, front: FrontRun) -> None:
+    def __init__(self, core: Core, places: PlaceStack, runs: RunController, front: FrontRun) -> None:
         self._core, self._places, self._runs, self._front = core, places, runs, front
         self._notices = core.notices
 

@@ -12,7 +12,7 @@ from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded
-from tui_eval.tui.services import Services
+from tui_eval.tui.services import AppServices
 
 if TYPE_CHECKING:
     from tui_eval.tui.screens.save_case import SaveChoice
@@ -33,7 +33,7 @@ class SaveController:
 
     def __init__(
         self,
-        services: Services,
+        services: AppServices,
         recorded: RecordedController,
         saved: SavedElsewhere,
         bring: Callable[[str, str], Any],

@@ -1,0 +1,92 @@
+"""The app and its screens are put together from parts, not inherited from them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+from textual.screen import Screen
+
+import tui_eval.tui.screens
+from tui_eval.tui.app import EvalApp
+
+ROOT = Path(__file__).parents[2]
+MOST = 3
+NOT_YET = {"CaseScreen": 9, "RunScreen": 6, "SuitesScreen": 5, "RunsScreen": 5}
+"""Screens that are still cut into parts by inheritance, and of how many: these may only become fewer."""
+LARGEST_CIRCLE = 12
+"""Modules of `tui` that import each other in a circle, what only types need included; the aim is three."""
+
+
+def own(made: type) -> list[str]:
+    return [one.__name__ for one in made.__mro__ if one.__module__.startswith("tui_eval.")]
+
+
+def screens() -> list[type]:
+    found: set[type] = set()
+    for module in pkgutil.iter_modules(tui_eval.tui.screens.__path__, "tui_eval.tui.screens."):
+        loaded = importlib.import_module(module.name)
+        found |= {one for _, one in inspect.getmembers(loaded, inspect.isclass) if issubclass(one, Screen)}
+    ours = [one for one in found if one.__module__.startswith("tui_eval.")]
+    bases = {base for one in ours for base in one.__mro__[1:]}
+    return sorted((one for one in ours if one not in bases), key=lambda one: one.__name__)
+
+
+def test_the_app_is_one_class_and_what_overrides_textual() -> None:
+    assert own(EvalApp) == ["EvalApp", "TypingAhead", "FrameApp"]
+
+
+@pytest.mark.parametrize("screen", screens(), ids=lambda screen: screen.__name__)
+def test_a_screen_is_not_cut_into_classes(screen: type) -> None:
+    assert len(own(screen)) <= NOT_YET.get(screen.__name__, MOST), own(screen)
+
+
+def test_modules_of_the_app_import_each_other_in_no_large_circle() -> None:
+    circle = max(circles(imports()), key=len)
+    assert len(circle) <= LARGEST_CIRCLE, sorted(circle)
+
+
+def imports() -> dict[str, set[str]]:
+    """Who imports whom within `tui`: at the head, in functions, and for types alone."""
+    files = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in (ROOT / "tui_eval" / "tui").rglob("*.py")
+    }
+    found: dict[str, set[str]] = {name: set() for name in files}
+    for name, file in files.items():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                wanted = [f"{node.module}.{alias.name}" for alias in node.names]
+                found[name] |= {one if one in files else node.module for one in wanted} & files.keys()
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Sets of modules each of which reaches all others of its set (Tarjan, 1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    made: list[set[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = low[name] = len(number)
+        stack.append(name)
+        for other in graph[name]:
+            if other not in number:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], number[other])
+        if low[name] == number[name]:
+            at = stack.index(name)
+            made.append(set(stack[at:]))
+            del stack[at:]
+
+    for name in graph:
+        if name not in number:
+            visit(name)
+    return made
