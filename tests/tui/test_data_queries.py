@@ -75,6 +75,15 @@ def test_the_query_is_run_and_one_line_says_what_went_wrong(
     assert found[0] == blame and words in found[1] and "\n" not in found[1]
 
 
+def test_dates_of_the_agents_query_are_compared_as_dates(project: Path) -> None:
+    (project / "data" / "days.csv").write_text("id,day\n1,2024-01-31\n2,2024-02-29\n")
+    one = asked(project, [{"id": 1, "day": "2024-01-31"}], "SELECT id, day FROM days WHERE id = 1")
+    assert one.attempt.data is not None
+    one.attempt.data.expected = [{"id": 1, "day": "2024-01-31"}, {"id": 2, "day": "2024-02-29"}]
+    one.attempt.data.columns, one.attempt.data.reference_sql = ["id", "day"], "SELECT id, day FROM days"
+    assert line_of(one) == ("query", "its query is wrong: row count: 1 vs 2; the answer has its rows")
+
+
 def test_where_it_cannot_be_judged_it_says_why(project: Path) -> None:
     assert line_of(asked(None, RETOLD, WRONG)) == (
         "unknown",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,7 +84,7 @@ def conclude(
         )
     for mapping in _mappings(names, _names(given)):
         kept = [name for name in names if name in mapping.values() or name in _names(given)]
-        if kept and compare(answer, _renamed(given, mapping), settings, kept).passed:
+        if kept and compare(answer, _typed(own, mapping), settings, kept).passed:
             return Conclusion(
                 "query", f"its query is wrong: {best.message}; the answer has its rows", mapping
             )
@@ -127,6 +127,19 @@ def _renamed(side: Any, mapping: Mapping[str, str]) -> Any:
     if hasattr(side, "rename"):
         return side.rename(dict(mapping))
     return [{mapping.get(name, name): value for name, value in row.items()} for row in side]
+
+
+def _typed(own: Any, mapping: Mapping[str, str]) -> Any:
+    """The rows of a query with columns renamed, its types with them: a date is kept as one."""
+    if getattr(own, "frame", None) is None:
+        return _renamed(own, mapping)
+    return replace(
+        own,
+        columns=[mapping.get(name, name) for name in own.columns],
+        frame=_renamed(own.frame, mapping),
+        types={mapping.get(name, name): kind for name, kind in own.types.items()},
+        order_columns=tuple(mapping.get(name, name) for name in own.order_columns),
+    )
 
 
 def formatted(sql: str, dialect: str = "duckdb") -> str:
