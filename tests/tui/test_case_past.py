@@ -401,7 +401,7 @@ async def test_the_recorded_answer_is_judged_again_and_a_case_run_from_a_turn(tm
     app = host(tmp_path, text_failure())
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
-        screen.action_judge_again()  # `.` is a key of the app, which this host is not
+        assert screen.judge_again()  # `.` is a key of the app, which this host is not
         assert app.from_turn == [(screen.content.run_id, None)]
         await pilot.press("left_curly_bracket", "B")
         await until(pilot, lambda: len(app.from_turn) == 2)

@@ -288,7 +288,7 @@ async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
         (tmp_path / "suite.yaml").write_text(SUITE.replace("said thee", "said three"))
         await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
         row = next(iter(app.state.run.attempts.values()))
-        assert (row.outcome, row.cost) == ("passed", 0.0)
+        assert (row.outcome, row.cost) == ("passed", None)
         second = app.state.run.info.id
         await pilot.press("W")
         await pilot.pause()
