@@ -8,8 +8,10 @@ checkout as it stands). Prints a line a file, with the first lines that differ, 
 from __future__ import annotations
 
 import argparse
+import csv
 import difflib
 import io
+import json
 import os
 import re
 import shutil
@@ -19,6 +21,7 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SUITES = "sample_suites"
@@ -26,32 +29,71 @@ KINDS = ("json", "jsonl", "junit.xml", "html", "csv", "md", "promptfoo.json", "p
 _SHOWN = 12
 """Lines of a difference that are printed."""
 
+_TIMED = re.compile(r"(^|_)(duration|latency|first_token|took|elapsed)|(_ms|Ms|_s)$|^(started|ended|created)")
+"""Keys and columns that say when or for how long."""
 _MASKS = tuple(
     (re.compile(pattern), blank)
     for pattern, blank in (
+        # A run's name: its time and something drawn.
+        (r"\d{8}[-_T]\d{6}(-[0-9a-z]{4,8})?", "RUN"),
         # Points in time, as texts and as numbers since the epoch.
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?( UTC)?", "TIME"),
-        (r"\d{8}[-_]\d{6}", "TIME"),
         (r"\b1[6-9]\d{8}(\.\d+)?\b|\b1[6-9]\d{11}(\.\d+)?\b", "EPOCH"),
         # Identifiers that are drawn.
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
         (r"\b[0-9a-f]{32}\b", "ID"),
-        # How long something took.
-        (
-            r'("(?:[A-Za-z_]*(?:duration|latency|first_token|took|elapsed|time_to|_ms|Ms|_s)[A-Za-z_]*)"): ?[\d.e+-]+',
-            r"\1: 0",
-        ),
-        (r"\d[\d,]*(\.\d+)? ?(ms|s)\b", "SPAN"),
-        (r'\b(time)="[\d.]+"', r'\1="0"'),
+        # How long something took, in words and attributes.
+        (r"\d[\d,]*(\.\d+)? ?(ms|s|min)\b", "SPAN"),
+        (r'\btime="[\d.]+"', 'time="0"'),
     )
 )
 
 
 def masked(text: str) -> str:
-    """A results file without the times, durations and drawn identifiers that no two runs share."""
+    """A text without the times, durations and drawn identifiers that no two runs share."""
     for pattern, blank in _MASKS:
         text = pattern.sub(blank, text)
     return text
+
+
+def untimed(value: Any) -> Any:
+    """A value of a JSON file without figures that are times: those under such keys, and what a limit on the latency
+    was compared with."""
+    if isinstance(value, list):
+        return [untimed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get("assertion")
+    named = kind.get("type") if isinstance(kind, dict) else value.get("type")
+    late = named == "latency"
+    timed = {key for key, item in value.items() if isinstance(item, int | float) and _TIMED.search(key)}
+    timed |= {"actual"} if late else set()  # a duration of nothing at all is left out of a file
+    return {key: untimed(item) for key, item in value.items() if key not in timed}
+
+
+def shown(kind: str, data: bytes) -> str:
+    """A results file as text without its times; everything else in its order, byte for byte."""
+    if kind == "parquet":  # packed with its times
+        import polars
+
+        rows = [
+            json.loads(line) for line in polars.read_parquet(io.BytesIO(data)).write_ndjson().splitlines()
+        ]
+        return masked("\n".join(json.dumps(untimed(row), ensure_ascii=False) for row in rows))
+    text = data.decode("utf-8")
+    if kind == "jsonl":
+        lines = (json.dumps(untimed(json.loads(line)), ensure_ascii=False) for line in text.splitlines())
+        return masked("\n".join(lines))
+    if kind.endswith("json"):
+        return masked(json.dumps(untimed(json.loads(text)), ensure_ascii=False, indent=1))
+    if kind == "csv":
+        head, *rows = csv.reader(io.StringIO(text, newline=""))
+        table = (
+            [("" if _TIMED.search(name) else cell) for name, cell in zip(head, row, strict=True)]
+            for row in rows
+        )
+        return masked("\n".join(map(repr, (head, *table))))
+    return masked(text)
 
 
 def checkout(version: str, folder: Path) -> Path:
@@ -104,36 +146,22 @@ def results_of(version: Path, project: Path) -> dict[str, bytes]:
     shutil.rmtree(project / ".tui-eval", ignore_errors=True)
     for folder in project.rglob("outputs"):
         shutil.rmtree(folder, ignore_errors=True)
-    return {kind: (out / f"results.{kind}").read_bytes() for kind in KINDS}
+    own = str(version).encode()  # a run keeps the command that began it
+    return {kind: (out / f"results.{kind}").read_bytes().replace(own, b"VERSION") for kind in KINDS}
 
 
 def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, list[str]]:
     """For each kind of file the lines that differ, times apart; none where the files are the same."""
     found: dict[str, list[str]] = {}
     for kind in before:
-        if kind == "parquet":
-            old, new = (_table(data) for data in (before[kind], after[kind]))
-        else:
-            old, new = (masked(data.decode("utf-8")) for data in (before[kind], after[kind]))
-        lines = (
-            []
-            if old == new
-            else difflib.unified_diff(old.splitlines(), new.splitlines(), "before", "after", "", "", 0)
-        )
-        found[kind] = list(lines)
+        old, new = (shown(kind, data).splitlines() for data in (before[kind], after[kind]))
+        found[kind] = list(difflib.unified_diff(old, new, "before", "after", n=0, lineterm=""))
     return found
-
-
-def _table(data: bytes) -> str:
-    """A Parquet file as text: its bytes are packed with its times."""
-    import polars
-
-    return masked(polars.read_parquet(io.BytesIO(data)).write_ndjson())
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Compare two versions; 1 where a file differs."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("before")
     parser.add_argument("after", nargs="?", default=str(ROOT))
     given = parser.parse_args(words)
