@@ -9,7 +9,6 @@ import pytest
 from tui_eval import formats
 from tui_eval.config.project import AgentSpec, Config, SuiteRule
 from tui_eval.config.project import load as load_config
-from tui_eval.formats import reading
 from tui_eval.formats.reading import discover, load, load_all, problems_of
 from tui_eval.guard.trust import Trust
 
@@ -196,8 +195,8 @@ def test_formats_are_registered():
         == set(formats.names())
         == {"nao", "start_to_agent", "promptfoo", "neuro_san"}
     )
-    for reader in reading.FORMATS.values():
-        assert callable(reader.recognises) and callable(reader.read)
+    for one in formats.our_formats():
+        assert callable(one.recognises) and callable(one.read)
 
 
 def test_a_folder_that_cannot_be_read_is_told(project, monkeypatch):

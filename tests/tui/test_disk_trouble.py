@@ -14,14 +14,14 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import EngineClient
 from tui_eval.store import write_thread
 from tui_eval.store.run_folders import moved_to
-from tui_eval.tui import disk_trouble
+from tui_eval.tui.controllers import front_run
 from tui_eval.tui.screens.run_screen import RunScreen
 
 FULL = "run.db: database or disk is full"
 
 
 async def test_it_is_said_once_and_when_there_is_room_again(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(disk_trouble, "SECONDS", 0.05)
+    monkeypatch.setattr(front_run, "DISK_SECONDS", 0.05)
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
         await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
@@ -49,7 +49,7 @@ async def test_it_is_said_once_and_when_there_is_room_again(tmp_path: Path, monk
 async def test_other_trouble_is_no_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str, shown: str, told: str
 ) -> None:
-    monkeypatch.setattr(disk_trouble, "SECONDS", 0.05)
+    monkeypatch.setattr(front_run, "DISK_SECONDS", 0.05)
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
         await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)

@@ -18,6 +18,7 @@ from tui_eval.tui.app import EvalApp
 from tui_eval.tui.screens import runs_screen as runs_screen
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.app_state import AppState
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 PROMPTS = """\
@@ -35,7 +36,7 @@ def fixed_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     monkeypatch.setattr(runs_screen, "now", lambda: START + 86400 * 9)
-    monkeypatch.setattr(EvalApp, "shown_root", "~/shop")
+    monkeypatch.setattr(AppState, "shown_root", "~/shop")
     yield
     monkeypatch.undo()
     time.tzset()

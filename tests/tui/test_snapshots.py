@@ -8,6 +8,7 @@ from tests.tui.app_host import FakeEngine, LiveRun, project, until
 from tests.tui.settling import rested
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import AppState
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 BAD = "suites/bad.yaml"
@@ -18,7 +19,7 @@ def root(tmp_path, monkeypatch):
     """A project with one run behind it."""
     from tests.tui.app_host import SUITE
 
-    monkeypatch.setattr(EvalApp, "shown_root", "~/shop")
+    monkeypatch.setattr(AppState, "shown_root", "~/shop")
     project(tmp_path, {"suites/support.yaml": SUITE, BAD: "agent: offline\ntest_cases:\n  - name: x\n"})
     return tmp_path
 

@@ -90,7 +90,7 @@ class StepScreen(Place, inherit_bindings=False):
     DEFAULT_CSS = """
     StepScreen StepConversation { height: 1fr; }
     StepScreen StepMessage { height: auto; max-height: 8; min-height: 3; border: round $primary; padding: 0 1; background: $surface; }
-    StepScreen Message.-hidden { display: none; }
+    StepScreen StepMessage.-hidden { display: none; }
     StepScreen.-editing StepMessage { border: round $warning; }
     """
 
