@@ -249,10 +249,6 @@ class Format:
         """The test as its own tool gives it to providers and scripts."""
         return None
 
-    def prompt_for_scripts(self, case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
-        """The prompt before it is rendered, as its own tool gives it to providers and scripts."""
-        return None
-
     sums_up: bool = False
     """Whether a case's threshold is compared with the mean of its assertions' scores."""
 

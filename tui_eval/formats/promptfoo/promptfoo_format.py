@@ -128,9 +128,6 @@ class PromptfooFormat(Format):
     def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
         return late(f"{_HERE}.promptfoo_words:test_of")(case)
 
-    def prompt_for_scripts(self, case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
-        return late(f"{_HERE}.promptfoo_words:prompt_of")(case, config)
-
     def costs_nothing(self, case: Case) -> bool:
         """Its echo provider says a cost of 0 for everything."""
         named = case.provider if isinstance(case.provider, str) else case.agent
