@@ -120,6 +120,11 @@ def test_both_are_formatted_alike_and_what_differs_is_marked_without_colour() ->
     assert any(plain(line).startswith("− WHERE") for line in narrow.lines())
 
 
+def test_how_far_a_line_is_put_in_is_not_marked() -> None:
+    (block,) = query_blocks(queries(WANTED, WANTED.replace("select", "select 1 + ")), 100)
+    assert "··" not in "".join(map(plain, block.lines()))
+
+
 def test_the_same_query_written_otherwise_stands_there_once() -> None:
     (block,) = query_blocks(
         queries(WANTED, WANTED.replace("select", "\n SELECT").replace(" from", "\nFrom")), 66
@@ -132,7 +137,7 @@ async def test_the_line_stands_above_the_rows_and_s_shows_both(
     project: Path, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     app = host(tmp_path, with_query(RETOLD, WANTED.replace("status,", "status ,")))
-    app.config = load(root=project)  # type: ignore[attr-defined]
+    app.state.config = load(root=project)
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
         await sees(pilot, "SQL its query gives the right rows: the answer retold them wrongly")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
@@ -18,6 +18,7 @@ from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
 from tui_eval.tui.messages import Said
+from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_blocks import cell_blocks, rows_of, sql_blocks
@@ -44,12 +45,6 @@ AT_ONCE = 1_000
 """Rows that are looked through before a search lets other keys in."""
 SLICE = 500
 """Rows that it then takes at a time."""
-
-
-def trust_of(app: App[Any]) -> Trust:
-    """What the person has agreed to so far."""
-    state = getattr(app, "state", None)
-    return Trust(getattr(state, "trusted", False), agreed=getattr(state, "agreed", frozenset()))
 
 
 class SearchedRows(InspectorTab):
@@ -202,13 +197,9 @@ class DataTab(SearchedRows):
         self._say("aligning rows…")
         generation = self._generation
         assert content.attempt is not None
-        self._asked = Asked(
-            content.attempt,
-            content.case,
-            content.folder,
-            getattr(self.app, "config", None),
-            trust_of(self.app),
-        )
+        state = cast(HasServices, self.app).services.state
+        trust = Trust(state.trusted, agreed=state.agreed)
+        self._asked = Asked(content.attempt, content.case, content.folder, state.config, trust)
         run_in_thread(
             self.app,
             partial(queries_of, self._asked),

@@ -95,8 +95,14 @@ def _sides(line: QueryLine) -> tuple[Line, Line]:
     if line.same or line.expected is None or line.actual is None:
         left, right = _coloured(line.expected), _coloured(line.actual)
         return left, right
-    first, second = difference(dotted(line.expected), dotted(line.actual))
-    return (first[0] if first else ()), (second[0] if second else ())
+    left, right = line.expected.lstrip(" "), line.actual.lstrip(" ")
+    first, second = difference(dotted(left), dotted(right))
+    return _indented(line.expected, left, first), _indented(line.actual, right, second)
+
+
+def _indented(whole: str, text: str, marked: Sequence[Line]) -> Line:
+    """How far a formatted line is put in is no difference to be pointed at."""
+    return (Span(" " * (len(whole) - len(text))), *(marked[0] if marked else ()))
 
 
 def _coloured(text: str | None) -> Line:
